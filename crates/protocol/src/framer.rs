@@ -1,0 +1,181 @@
+//! Bytes in, lines out: the framing of both directions.
+
+use std::sync::Arc;
+
+/// What the framer found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Framed {
+    /// One line without its line ending. Never blank.
+    Line(Arc<[u8]>),
+    /// A line longer than the cap. It was read over to its end; its beginning is kept as evidence.
+    Oversized {
+        /// The first bytes of the line, [`LineFramer::KEPT`] at most.
+        head: Arc<[u8]>,
+        /// How long the line was, in bytes, without its line ending.
+        length: u64,
+    },
+}
+
+/// Cuts a byte stream into lines at `\n`, whatever the sizes of the chunks it is fed.
+///
+/// Only `\n` ends a line (U+2028 does not), a `\r` before it is dropped, blank lines are skipped, and a last line
+/// without `\n` counts once [`finish`](Self::finish) is called. A line may be as long as the cap; a longer one is skipped
+/// up to its end, so that its neighbours survive, and memory never exceeds the cap.
+#[derive(Debug)]
+pub struct LineFramer {
+    cap: usize,
+    partial: Vec<u8>,
+    /// Set while an oversized line is being skipped: how much of it has gone by.
+    skipped: Option<u64>,
+}
+
+impl LineFramer {
+    /// How much of an oversized line is kept, in bytes.
+    pub const KEPT: usize = 64 * 1024;
+
+    /// The cap that is used unless told otherwise: 256 MiB a line.
+    pub const DEFAULT_CAP: usize = 256 * 1024 * 1024;
+
+    /// Makes a framer that accepts lines of up to `cap` bytes.
+    pub fn new(cap: usize) -> Self {
+        Self {
+            cap,
+            partial: Vec::new(),
+            skipped: None,
+        }
+    }
+
+    /// Bytes of an unfinished line that are held at the moment.
+    pub fn held(&self) -> usize {
+        self.partial.len()
+    }
+
+    /// Takes the next chunk and hands each line that ends in it to `emit`, in order.
+    pub fn feed(&mut self, mut chunk: &[u8], mut emit: impl FnMut(Framed)) {
+        while let Some(end) = memchr::memchr(b'\n', chunk) {
+            let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
+            chunk = rest;
+            if self.partial.is_empty() && self.skipped.is_none() && line.len() <= self.cap {
+                emit_line(line, &mut emit);
+                continue;
+            }
+            self.hold(line);
+            self.end_line(&mut emit);
+        }
+        self.hold(chunk);
+    }
+
+    /// Ends the stream: a last line without `\n` is handed to `emit`.
+    pub fn finish(&mut self, mut emit: impl FnMut(Framed)) {
+        self.end_line(&mut emit);
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        if let Some(skipped) = &mut self.skipped {
+            *skipped += bytes.len() as u64;
+        } else if self.partial.len() + bytes.len() <= self.cap {
+            self.partial.extend_from_slice(bytes);
+        } else {
+            self.skipped = Some((self.partial.len() + bytes.len()) as u64);
+            let room = Self::KEPT.saturating_sub(self.partial.len()).min(bytes.len());
+            self.partial.extend_from_slice(&bytes[..room]);
+            self.partial.truncate(Self::KEPT);
+            self.partial.shrink_to_fit();
+        }
+    }
+
+    fn end_line(&mut self, emit: &mut impl FnMut(Framed)) {
+        let line = std::mem::take(&mut self.partial);
+        match self.skipped.take() {
+            Some(length) => emit(Framed::Oversized {
+                head: line.into(),
+                length,
+            }),
+            None => emit_line(&line, emit),
+        }
+    }
+}
+
+fn emit_line(line: &[u8], emit: &mut impl FnMut(Framed)) {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if !line.iter().all(u8::is_ascii_whitespace) {
+        emit(Framed::Line(line.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lines(cap: usize, chunks: &[&[u8]]) -> Vec<Framed> {
+        let mut framer = LineFramer::new(cap);
+        let mut out = Vec::new();
+        for chunk in chunks {
+            framer.feed(chunk, |framed| out.push(framed));
+        }
+        framer.finish(|framed| out.push(framed));
+        out
+    }
+
+    fn line(text: &str) -> Framed {
+        Framed::Line(text.as_bytes().into())
+    }
+
+    #[test]
+    fn blank_lines_are_skipped_and_the_last_line_needs_no_newline() {
+        assert_eq!(
+            lines(99, &[b"\n  \r\na\r\n\n\xe2\x80\xa8b\n{"]),
+            [line("a"), line("\u{2028}b"), line("{")]
+        );
+    }
+
+    #[test]
+    fn an_oversized_line_is_reported_and_its_neighbours_survive() {
+        let got = lines(4, &[b"ab\nabcde", b"fgh\ncd\n", b"12345678"]);
+        assert_eq!(
+            got,
+            [
+                line("ab"),
+                Framed::Oversized {
+                    head: b"abcdefgh"[..5].into(),
+                    length: 8
+                },
+                line("cd"),
+                Framed::Oversized {
+                    head: b"12345678"[..].into(),
+                    length: 8
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_as_long_as_the_cap_is_not_oversized() {
+        assert_eq!(
+            lines(4, &[b"abcd\n", b"ab", b"cd", b"\n"]),
+            [line("abcd"), line("abcd")]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn chunking_never_matters(bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(0xC3), any::<u8>()], 0..200),
+                                  cuts in proptest::collection::vec(0usize..200, 0..8)) {
+            let whole = lines(1000, &[&bytes]);
+            let each: Vec<&[u8]> = bytes.chunks(1).collect();
+            prop_assert_eq!(&whole, &lines(1000, &each));
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut chunks = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                chunks.push(&bytes[from..cut]);
+                from = cut;
+            }
+            chunks.push(&bytes[from..]);
+            prop_assert_eq!(&whole, &lines(1000, &chunks));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A JSON value kept as the text it came in.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A JSON value that is kept as text and decoded only when asked for.
+///
+/// Used wherever the protocol carries somebody else's payload (tool inputs, MCP messages, structured
+/// output). It survives what [`Value`] does not: lone UTF-16 surrogates, numbers beyond `f64`, and nesting
+/// deeper than serde_json's limit of 128.
+///
+/// Equality is equality of the text, not of the value.
+#[derive(Clone)]
+pub struct RawJson(Box<RawValue>);
+
+impl RawJson {
+    /// The JSON text.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Decodes the value into `T`.
+    ///
+    /// # Errors
+    /// When the text is not of `T`'s shape.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        match serde_json::from_str(self.get()) {
+            Ok(value) => Ok(value),
+            Err(error) => match crate::repair::lone_surrogates(self.get()) {
+                Some(repaired) => serde_json::from_str(&repaired),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// Decodes the value into a [`Value`].
+    ///
+    /// # Errors
+    /// When it is nested too deeply for [`Value`].
+    pub fn to_value(&self) -> Result<Value, serde_json::Error> {
+        self.decode()
+    }
+
+    /// Makes one from text that must be a single JSON value.
+    ///
+    /// # Errors
+    /// When `text` is not one JSON value.
+    pub fn from_text(text: impl Into<String>) -> Result<Self, serde_json::Error> {
+        RawValue::from_string(text.into()).map(Self)
+    }
+
+    /// Encodes `value`.
+    ///
+    /// # Errors
+    /// When `value` has a map key that is not a string, or its `Serialize` fails.
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::value::to_raw_value(value).map(Self)
+    }
+
+    /// The JSON `null`.
+    pub fn null() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+
+    /// Whether this is the JSON `null`.
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+}
+
+impl Default for RawJson {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+impl From<Value> for RawJson {
+    fn from(value: Value) -> Self {
+        // A `Value` has string keys only and its text is JSON by construction.
+        Self(RawValue::from_string(value.to_string()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    }
+}
+
+impl From<Box<RawValue>> for RawJson {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(raw)
+    }
+}
+
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for RawJson {}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl fmt::Display for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}

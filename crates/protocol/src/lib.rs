@@ -1,0 +1,43 @@
+//! Types and codec of the stream-json protocol that the Claude Code CLI speaks on stdin and stdout.
+//!
+//! No I/O and no runtime: bytes go in, typed values come out, and the other way round.
+//!
+//! ```
+//! use outrigger_protocol::framer::LineFramer;
+//! use outrigger_protocol::{Frame, Message};
+//!
+//! let mut framer = LineFramer::new(LineFramer::DEFAULT_CAP);
+//! framer.feed(b"{\"type\":\"keep_alive\"}\n", |framed| {
+//!     for frame in Frame::read(framed) {
+//!         assert_eq!(frame.kind(), "keep_alive");
+//!         assert!(matches!(frame.decode(), Ok(Message::KeepAlive(_))));
+//!     }
+//! });
+//! ```
+//!
+//! What to rely on:
+//! * **Nothing is lost.** A [`Frame`] keeps the bytes of its line; types never stand in for them.
+//! * **Nothing is fatal.** What this build has no type for is an `Unknown` of its enum, what does not fit is a `Misfit`, and
+//!   [`drift`] tells about both.
+//! * **Nothing is decoded twice or in vain.** A frame reads its type, subtype and ids; the payload waits for
+//!   [`Frame::decode`].
+//!
+//! The first path segment is the direction: [`inbound`] is what the CLI writes, [`outbound`] what it reads, [`shared`] what
+//! goes both ways.
+
+pub mod drift;
+mod frame;
+pub mod framer;
+pub mod inbound;
+pub mod json;
+mod lenient;
+pub mod outbound;
+pub mod repair;
+pub mod settings;
+pub mod shared;
+pub mod tools;
+pub mod wire_enum;
+
+pub use frame::{Frame, Misfit, MisfitKind};
+pub use inbound::Message;
+pub use json::RawJson;

@@ -1,0 +1,1 @@
+//! What the CLI reads on its stdin.

@@ -1,0 +1,3 @@
+//! Everyday commands of the workspace.
+
+fn main() {}
