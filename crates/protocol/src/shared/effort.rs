@@ -1,0 +1,20 @@
+//! How hard the model thinks.
+
+use super::closed_enum::closed_enum;
+
+closed_enum! {
+    /// How much effort the model puts into a turn.
+    #[non_exhaustive]
+    pub enum Effort {
+        /// The least.
+        Low = "low",
+        /// The middle.
+        Medium = "medium",
+        /// More.
+        High = "high",
+        /// Still more; not every model has it.
+        XHigh = "xhigh",
+        /// The most; not every model has it.
+        Max = "max",
+    }
+}

@@ -1,0 +1,386 @@
+//! MCP servers: how they are configured and how they fare.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::closed_enum::closed_enum;
+use crate::json::RawJson;
+use crate::open_enum;
+use crate::wire_enum::{MisfitValue, peek_tag};
+
+/// An MCP server to connect to, as the CLI takes it in `--mcp-config`, `initialize` and `mcp_set_servers`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum McpServerConfig {
+    /// A program that the CLI starts and talks to over its stdin and stdout.
+    Stdio(McpStdioServerConfig),
+    /// A server reached over HTTP with server-sent events.
+    Sse(McpRemoteServerConfig),
+    /// A server reached over streamable HTTP.
+    Http(McpRemoteServerConfig),
+    /// A server inside the program that drives the CLI, reached through `mcp_message`.
+    Sdk(McpSdkServerConfig),
+}
+
+impl<'de> Deserialize<'de> for McpServerConfig {
+    /// A config without `type` is a stdio one, as for the CLI.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let raw = RawJson::deserialize(deserializer)?;
+        match peek_tag(raw.get(), "type").as_deref() {
+            Some("stdio") | None => raw.decode().map(Self::Stdio),
+            Some("sse") => raw.decode().map(Self::Sse),
+            Some("http") => raw.decode().map(Self::Http),
+            Some("sdk") => raw.decode().map(Self::Sdk),
+            Some(other) => {
+                return Err(Error::unknown_variant(other, &["stdio", "sse", "http", "sdk"]));
+            }
+        }
+        .map_err(Error::custom)
+    }
+}
+
+/// A server that the CLI starts itself.
+///
+/// `Debug` shows the names of the environment variables but not their values, which are often secrets.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct McpStdioServerConfig {
+    /// The program.
+    pub command: String,
+    /// Its arguments. Written even if empty, because `mcp_set_servers` fails without them.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Environment variables to add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, String>>,
+    /// How long one tool call may take, in milliseconds; the CLI's default if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// Offers the server's tools to the model at once instead of on demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always_load: Option<bool>,
+}
+
+impl McpStdioServerConfig {
+    /// A server started as `command` with `args`.
+    pub fn new<S: Into<String>>(command: impl Into<String>, args: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: None,
+            timeout: None,
+            always_load: None,
+        }
+    }
+
+    /// Adds an environment variable.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.get_or_insert_default().insert(name.into(), value.into());
+        self
+    }
+}
+
+impl fmt::Debug for McpStdioServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpStdioServerConfig")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &self.env.as_ref().map(BTreeMap::keys))
+            .field("timeout", &self.timeout)
+            .field("always_load", &self.always_load)
+            .finish()
+    }
+}
+
+/// A server reached over the network.
+///
+/// `Debug` shows the names of the headers but not their values, which are often secrets.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct McpRemoteServerConfig {
+    /// Where it is.
+    pub url: String,
+    /// Headers to send with every request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// What to do about single tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<McpServerToolPolicy>>,
+    /// How long one tool call may take, in milliseconds; the CLI's default if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// Offers the server's tools to the model at once instead of on demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always_load: Option<bool>,
+}
+
+impl McpRemoteServerConfig {
+    /// A server at `url`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            headers: None,
+            tools: None,
+            timeout: None,
+            always_load: None,
+        }
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers
+            .get_or_insert_default()
+            .insert(name.into(), value.into());
+        self
+    }
+}
+
+impl fmt::Debug for McpRemoteServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpRemoteServerConfig")
+            .field("url", &self.url)
+            .field("headers", &self.headers.as_ref().map(BTreeMap::keys))
+            .field("tools", &self.tools)
+            .field("timeout", &self.timeout)
+            .field("always_load", &self.always_load)
+            .finish()
+    }
+}
+
+/// A server inside the program that drives the CLI.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct McpSdkServerConfig {
+    /// The name under which `mcp_message` reaches it.
+    pub name: String,
+    /// How long one tool call may take, in milliseconds; the CLI's default if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// What to do about single tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<McpServerToolPolicy>>,
+}
+
+impl McpSdkServerConfig {
+    /// A server by its name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            timeout: None,
+            tools: None,
+        }
+    }
+}
+
+/// What to do about one tool of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct McpServerToolPolicy {
+    /// The tool, by the name that the server gives it.
+    pub name: String,
+    /// Whether its calls are asked; as every other tool's if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_policy: Option<McpPermissionPolicy>,
+    /// The most that the organization lets anybody grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub org_max_permission: Option<McpOrgMaxPermission>,
+}
+
+impl McpServerToolPolicy {
+    /// A policy for one tool.
+    pub fn new(name: impl Into<String>, policy: McpPermissionPolicy) -> Self {
+        Self {
+            name: name.into(),
+            permission_policy: Some(policy),
+            org_max_permission: None,
+        }
+    }
+}
+
+closed_enum! {
+    /// Whether the calls of one MCP tool are asked.
+    #[non_exhaustive]
+    pub enum McpPermissionPolicy {
+        /// They run.
+        AlwaysAllow = "always_allow",
+        /// They are asked.
+        AlwaysAsk = "always_ask",
+        /// They are refused.
+        AlwaysDeny = "always_deny",
+    }
+}
+
+closed_enum! {
+    /// The most that an organization lets anybody grant to one MCP tool.
+    #[non_exhaustive]
+    pub enum McpOrgMaxPermission {
+        /// No limit.
+        Allow = "allow",
+        /// It may be used after a question.
+        Ask = "ask",
+        /// It may not be used.
+        Blocked = "blocked",
+    }
+}
+
+/// How a server is configured, as the CLI reports it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum McpServerStatusConfig {
+    /// One that can be configured.
+    Server(McpServerConfig),
+    /// A connector of the signed-in claude.ai account.
+    ClaudeAiProxy(McpClaudeAiProxyServerConfig),
+    /// A kind that this build does not know, as it came.
+    Unknown(RawJson),
+    /// A kind that this build knows, on a value that does not fit.
+    Misfit(Box<MisfitValue>),
+}
+
+/// A connector of the signed-in claude.ai account.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct McpClaudeAiProxyServerConfig {
+    /// Where it is.
+    pub url: String,
+    /// The connector's id.
+    pub id: String,
+    /// How long one tool call may take, in milliseconds.
+    pub timeout: Option<u64>,
+}
+
+impl<'de> Deserialize<'de> for McpServerStatusConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = RawJson::deserialize(deserializer)?;
+        let tag = peek_tag(raw.get(), "type").unwrap_or_else(|| "stdio".to_owned());
+        let fitted = match tag.as_str() {
+            "stdio" | "sse" | "http" | "sdk" => raw.decode().map(Self::Server),
+            "claudeai-proxy" => raw.decode().map(Self::ClaudeAiProxy),
+            _ => {
+                crate::drift::note("McpServerStatusConfig", tag, || {
+                    crate::drift::DriftKind::UnknownTag
+                });
+                return Ok(Self::Unknown(raw));
+            }
+        };
+        Ok(fitted.unwrap_or_else(|error: serde_json::Error| {
+            let reason = error.to_string();
+            crate::drift::note("McpServerStatusConfig", tag.clone(), || {
+                crate::drift::DriftKind::Misfit(reason.clone())
+            });
+            Self::Misfit(Box::new(MisfitValue::__new(tag, reason, raw)))
+        }))
+    }
+}
+
+impl Serialize for McpServerStatusConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(tag = "type")]
+        enum Tagged<'a> {
+            #[serde(rename = "claudeai-proxy")]
+            ClaudeAiProxy(&'a McpClaudeAiProxyServerConfig),
+        }
+        match self {
+            Self::Server(config) => config.serialize(serializer),
+            Self::ClaudeAiProxy(config) => Tagged::ClaudeAiProxy(config).serialize(serializer),
+            Self::Unknown(raw) => raw.serialize(serializer),
+            Self::Misfit(misfit) => misfit.raw.serialize(serializer),
+        }
+    }
+}
+
+open_enum! {
+    /// How an MCP server fares.
+    pub enum McpServerState {
+        /// Its tools can be called.
+        Connected = "connected",
+        /// It could not be reached, or refused.
+        Failed = "failed",
+        /// Somebody must sign in first.
+        NeedsAuth = "needs-auth",
+        /// It is being connected.
+        Pending = "pending",
+        /// It was switched off.
+        Disabled = "disabled",
+    }
+}
+
+/// One MCP server, as `mcp_status` and `reload_plugins` report it.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct McpServerStatus {
+    /// Its name.
+    pub name: String,
+    /// How it fares.
+    pub status: McpServerState,
+    /// What it said of itself in the handshake.
+    pub server_info: Option<McpServerInfo>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// How it is configured. Not given for servers inside the driving program.
+    pub config: Option<McpServerStatusConfig>,
+    /// How it is reached: `stdio`, `sse`, `http`, `sdk`, …
+    pub transport: Option<String>,
+    /// Which settings it comes from: `user`, `project`, `local`, `dynamic`, …
+    pub scope: Option<String>,
+    /// Who brought it: `plugin`, `sdk`, `dynamic`, …
+    pub source: Option<String>,
+    /// Its tools, once connected.
+    pub tools: Option<Vec<McpServerTool>>,
+}
+
+/// What an MCP server said of itself.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct McpServerInfo {
+    /// Its own name, which need not be the configured one.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// One tool of an MCP server.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct McpServerTool {
+    /// Its name without the `mcp__server__` in front.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// What it claims not to do.
+    pub annotations: Option<McpToolAnnotations>,
+    /// What the server attached to it.
+    pub _meta: Option<RawJson>,
+}
+
+/// Hints about a tool, in the CLI's own spelling.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct McpToolAnnotations {
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// It may destroy something.
+    pub destructive: Option<bool>,
+    /// It deals with the world outside.
+    pub open_world: Option<bool>,
+}
+
+/// Which server a tool call goes to and who brought the server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct McpServerProvenance {
+    /// The server's name.
+    pub name: String,
+    /// Who brought it: `plugin`, `sdk`, `dynamic`, …
+    pub source: String,
+}
