@@ -1,1 +1,3 @@
 //! Scripted peers.
+
+pub mod directive;
