@@ -71,7 +71,7 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// How hard a model is to think.
+    /// How hard a model is to think, as a model asks for it. What we ask for is [`Effort`](crate::shared::Effort).
     pub enum EffortLevel {
         /// The least.
         Low = "low",
@@ -100,7 +100,7 @@ crate::wire_enum! {
     /// Output of `Agent`.
     pub enum AgentOutput by "status" {
         /// The agent ran to its end in the foreground.
-        "completed" => Completed(AgentCompleted),
+        "completed" => Completed(Box<AgentCompleted>),
         /// The agent runs on in the background.
         "async_launched" => AsyncLaunched(AgentAsyncLaunched),
         /// The agent runs in the cloud.
@@ -148,6 +148,9 @@ pub struct AgentCompleted {
     /// The branch of that worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree_branch: Option<String>,
+    /// Whether the caller can send the agent more messages. Seen on the wire, not documented.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub can_continue_agent: Option<bool>,
     /// Count of notes that the CLI added for the agent. Seen on the wire, not documented.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness_note_count: Option<u64>,

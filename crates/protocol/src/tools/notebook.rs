@@ -51,7 +51,7 @@ pub struct NotebookEditOutput {
     /// The notebook's language.
     pub language: String,
     /// What was done.
-    pub edit_mode: CellEdit,
+    pub edit_mode: String,
     /// Why it failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
