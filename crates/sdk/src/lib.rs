@@ -1,1 +1,5 @@
 //! Drive the Claude Code CLI from Rust.
+
+pub mod discover;
+pub mod env;
+pub mod options;

@@ -1,4 +1,3 @@
 //! Scripted peers.
 
-pub mod api;
 pub mod directive;

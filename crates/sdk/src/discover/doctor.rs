@@ -1,0 +1,652 @@
+//! The report that answers "why does it not start?": installations, machine, account, directories, surroundings.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::io::AsyncReadExt;
+
+use super::binary::{self, Libc, Unusable};
+use super::{Binary, Origin, candidates};
+use crate::env::{self, Surroundings, Variables};
+
+/// What to examine. The default looks for the CLI as [`find`](super::find) does, from this process.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Doctor {
+    /// The path that the program would give, if it gives one.
+    pub cli_path: Option<PathBuf>,
+    /// The process that would start the CLI.
+    pub surroundings: Surroundings,
+    /// How long each `--version` may take. The default of 10 s leaves room for a cold disk.
+    pub deadline: Duration,
+}
+
+impl Default for Doctor {
+    fn default() -> Self {
+        Self {
+            cli_path: None,
+            surroundings: Surroundings::of_this_process(),
+            deadline: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Doctor {
+    /// Names the CLI that the program would name.
+    pub fn cli_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.cli_path = Some(path.into());
+        self
+    }
+
+    /// Examines for another process than this one.
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
+    }
+
+    /// Sets how long each `--version` may take.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Makes the report. Starts each installation that looks sound once, with `--version`, in a private home and with
+    /// next to no environment; writes nothing else, and asks nothing of the network. Dropping the future kills what runs.
+    pub async fn examine(self) -> DoctorReport {
+        let Self {
+            cli_path,
+            surroundings,
+            deadline,
+        } = self;
+        let mut list = Vec::new();
+        for (path, origin) in candidates(cli_path.as_deref(), &surroundings) {
+            let named = matches!(origin, Origin::Given | Origin::Variable(_));
+            let inspected = if path.is_absolute() {
+                binary::inspect(&path, &surroundings)
+            } else {
+                Err(Unusable::NotAbsolute)
+            };
+            if !named && inspected == Err(Unusable::Missing) {
+                continue;
+            }
+            let real_path = path.canonicalize().ok();
+            let version = match &inspected {
+                Err(_) => VersionCheck::NotRun,
+                Ok(_) if binary::is_module(&path) => VersionCheck::NotRun,
+                Ok(_) => match known_version(&list, real_path.as_deref()) {
+                    Some(known) => known,
+                    None => version(&path, &surroundings, deadline).await,
+                },
+            };
+            let (binary, unusable) = match inspected {
+                Ok(binary) => (Some(binary), None),
+                Err(why) => (None, Some(why)),
+            };
+            list.push(Candidate {
+                path,
+                origin,
+                real_path,
+                binary,
+                unusable,
+                version,
+            });
+        }
+        report(list, &surroundings)
+    }
+}
+
+/// Examines this process's surroundings with the default settings. See [`Doctor::examine`].
+pub async fn doctor() -> DoctorReport {
+    Doctor::default().examine().await
+}
+
+/// What [`doctor`] found. Holds names of variables, never their values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DoctorReport {
+    /// Every installation, in the order in which [`find`](super::find) would take them, and every path that was named.
+    pub candidates: Vec<Candidate>,
+    /// The one that would be used.
+    pub chosen: Option<PathBuf>,
+    /// This machine.
+    pub host: Host,
+    /// Where credentials are, by name.
+    pub auth: Vec<AuthSource>,
+    /// The home directory, if there is one.
+    pub home: Option<Directory>,
+    /// The CLI's configuration directory, if there is a home to look in.
+    pub config: Option<Directory>,
+    /// The working directory; `None` if it does not exist any more.
+    pub cwd: Option<Directory>,
+    /// Whether this is the superuser, for whom the CLI refuses `bypassPermissions`.
+    pub root: bool,
+    /// Whether `IS_SANDBOX` is set here. The SDK never passes it on by itself.
+    pub sandbox_declared: bool,
+    /// The variables here that a surrounding Claude Code session has set. The SDK keeps them back.
+    pub nested: Vec<String>,
+    /// What is wrong, worst first, each with what to do.
+    pub problems: Vec<Problem>,
+}
+
+impl DoctorReport {
+    /// Whether nothing stands in the way of a session.
+    pub fn is_healthy(&self) -> bool {
+        self.problems
+            .iter()
+            .all(|problem| problem.severity != Severity::Error)
+    }
+}
+
+/// One installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// Where it was found.
+    pub path: PathBuf,
+    /// How it came to be looked at.
+    pub origin: Origin,
+    /// Where the path leads, links resolved.
+    pub real_path: Option<PathBuf>,
+    /// What the file is; `None` if that is why it cannot be used.
+    pub binary: Option<Binary>,
+    /// Why it cannot be used.
+    pub unusable: Option<Unusable>,
+    /// What it answered to `--version`.
+    pub version: VersionCheck,
+}
+
+/// The outcome of `--version`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum VersionCheck {
+    /// The version, as `2.1.330`.
+    Version(String),
+    /// It ran but did not answer with a version; the text is what it said, shortened, with how it ended.
+    Odd(String),
+    /// It did not end in time and was killed.
+    TimedOut,
+    /// The system would not start it; the text is the system's.
+    Failed(String),
+    /// Not tried: the file cannot be run, or needs a JavaScript runtime.
+    NotRun,
+}
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Host {
+    /// The operating system, in the names of [`std::env::consts::OS`].
+    pub os: String,
+    /// The processor, in the names of [`std::env::consts::ARCH`].
+    pub arch: String,
+    /// The C library of the system's own shell; `None` where that says nothing.
+    pub libc: Option<Libc>,
+}
+
+/// A place that holds a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AuthSource {
+    /// A variable of the environment is set.
+    Variable(String),
+    /// A login is stored in this file.
+    Login(PathBuf),
+    /// A settings file names an `apiKeyHelper`.
+    ApiKeyHelper(PathBuf),
+}
+
+/// A directory and what may be done there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Directory {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it is there and is a directory.
+    pub exists: bool,
+    /// Whether its entries can be listed.
+    pub readable: bool,
+    /// Whether files can be made in it; for one that does not exist, whether it could be made.
+    pub writable: bool,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was found.
+    pub found: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// How bad a [`Problem`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// A session cannot be started.
+    Error,
+    /// A session can be started but may not do what is expected.
+    Warning,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{severity}: {}; {}", self.found, self.advice)
+    }
+}
+
+/// The variables that pick an account or a provider.
+const AUTH_VARIABLES: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+];
+
+/// The variables that pick an account by themselves, of which two at once are one too many.
+const KEYS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+];
+
+fn report(candidates: Vec<Candidate>, surroundings: &Surroundings) -> DoctorReport {
+    let home = surroundings.home();
+    let config = match surroundings.var("CLAUDE_CONFIG_DIR") {
+        Some(directory) => Some(PathBuf::from(directory)),
+        None => home.as_ref().map(|home| home.join(".claude")),
+    };
+    let mut report = DoctorReport {
+        chosen: chosen(&candidates),
+        candidates,
+        host: host(surroundings),
+        auth: auth(config.as_deref(), surroundings),
+        home: home.map(Directory::look),
+        config: config.map(Directory::look),
+        cwd: surroundings.cwd.clone().map(Directory::look),
+        root: surroundings.is_root(),
+        sandbox_declared: surroundings.var("IS_SANDBOX").is_some(),
+        nested: nested(&surroundings.env),
+        problems: Vec::new(),
+    };
+    report.problems = problems(&report);
+    report
+}
+
+/// What [`find`](super::find) would take: a path that was named is taken or nothing is.
+fn chosen(candidates: &[Candidate]) -> Option<PathBuf> {
+    let first = candidates
+        .iter()
+        .find(|c| c.unusable.is_none() || matches!(c.origin, Origin::Given | Origin::Variable(_)))?;
+    first.unusable.is_none().then(|| first.path.clone())
+}
+
+fn problems(report: &DoctorReport) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut say = |severity, found: String, advice: &str| {
+        problems.push(Problem {
+            severity,
+            found,
+            advice: advice.to_owned(),
+        });
+    };
+    if report.candidates.is_empty() {
+        let advice =
+            "install Claude Code (https://code.claude.com/docs/en/setup), or name it in OUTRIGGER_CLAUDE";
+        say(
+            Severity::Error,
+            "no installation of Claude Code was found".to_owned(),
+            advice,
+        );
+    }
+    for candidate in &report.candidates {
+        let used = report
+            .chosen
+            .as_ref()
+            .is_none_or(|chosen| *chosen == candidate.path);
+        let severity = if used { Severity::Error } else { Severity::Warning };
+        let place = format!("{} ({})", candidate.path.display(), candidate.origin);
+        if let Some(why) = &candidate.unusable {
+            say(severity, format!("{place}: {why}"), why.advice());
+        }
+        match &candidate.version {
+            VersionCheck::TimedOut => {
+                say(
+                    severity,
+                    format!("{place} did not answer to --version in time"),
+                    "run it by hand; reinstall it if it hangs",
+                );
+            }
+            VersionCheck::Failed(error) => {
+                say(
+                    severity,
+                    format!("{place} cannot be started: {error}"),
+                    "reinstall Claude Code for this system",
+                );
+            }
+            VersionCheck::Odd(said) => {
+                say(
+                    severity,
+                    format!("{place} answered to --version with {said:?}"),
+                    "check that this is Claude Code",
+                );
+            }
+            VersionCheck::Version(_) | VersionCheck::NotRun => {}
+        }
+    }
+    match &report.home {
+        None => say(
+            Severity::Error,
+            "there is no home directory: HOME is unset or not absolute".to_owned(),
+            "set HOME, or use Isolation::Hermetic",
+        ),
+        Some(home) if !home.exists => {
+            say(
+                Severity::Error,
+                format!("the home directory {} does not exist", home.path.display()),
+                "create it or set HOME",
+            );
+        }
+        Some(_) => {}
+    }
+    if let Some(config) = &report.config {
+        if config.exists && !config.readable {
+            say(
+                Severity::Error,
+                format!("{} cannot be read", config.path.display()),
+                "check its owner and permissions",
+            );
+        } else if !config.writable {
+            say(
+                Severity::Warning,
+                format!(
+                    "{} cannot be written: no session will be kept, no login refreshed",
+                    config.path.display()
+                ),
+                "check its owner and permissions, or set CLAUDE_CONFIG_DIR",
+            );
+        }
+    }
+    match &report.cwd {
+        None => say(
+            Severity::Error,
+            "the working directory does not exist any more".to_owned(),
+            "change to one that exists, or set Options::cwd",
+        ),
+        Some(cwd) if !cwd.exists => {
+            say(
+                Severity::Error,
+                format!("the working directory {} does not exist", cwd.path.display()),
+                "create it",
+            );
+        }
+        Some(_) => {}
+    }
+    if report.auth.is_empty() {
+        let advice = if cfg!(target_os = "macos") {
+            "set ANTHROPIC_API_KEY or run `claude` and log in; a login in the keychain is not looked for here"
+        } else {
+            "set ANTHROPIC_API_KEY, or run `claude` and log in"
+        };
+        say(Severity::Warning, "no credentials were found".to_owned(), advice);
+    }
+    let keys: Vec<&str> = KEYS
+        .iter()
+        .copied()
+        .filter(|key| {
+            report
+                .auth
+                .iter()
+                .any(|source| *source == AuthSource::Variable((*key).to_owned()))
+        })
+        .collect();
+    let login = report
+        .auth
+        .iter()
+        .any(|source| matches!(source, AuthSource::Login(_)));
+    if keys.len() > 1 || (login && !keys.is_empty()) {
+        let others = if login { "a stored login" } else { "each other" };
+        say(
+            Severity::Warning,
+            format!(
+                "{} outranks {others} where Auth::Inherit is used",
+                keys.join(", ")
+            ),
+            "choose one account with Options::auth",
+        );
+    }
+    if report.root {
+        say(
+            Severity::Warning,
+            "running as root: the CLI refuses bypassPermissions".to_owned(),
+            "use another user, or Options::assume_sandbox in a throw-away container",
+        );
+    }
+    problems.sort_by_key(|problem| problem.severity);
+    problems
+}
+
+impl Directory {
+    fn look(path: PathBuf) -> Self {
+        let exists = path.is_dir();
+        let readable = exists && std::fs::read_dir(&path).is_ok();
+        let nearest = path.ancestors().find(|ancestor| ancestor.is_dir());
+        // Permission bits lie (read-only mounts, ACLs, root); making a file does not. It is gone at once.
+        let writable = nearest.is_some_and(|nearest| tempfile::tempfile_in(nearest).is_ok());
+        Self {
+            path,
+            exists,
+            readable,
+            writable,
+        }
+    }
+}
+
+fn auth(config: Option<&Path>, surroundings: &Surroundings) -> Vec<AuthSource> {
+    let mut sources: Vec<AuthSource> = AUTH_VARIABLES
+        .iter()
+        .filter(|name| surroundings.var(name).is_some())
+        .map(|name| AuthSource::Variable((*name).to_owned()))
+        .collect();
+    let Some(config) = config else { return sources };
+    let login = config.join(".credentials.json");
+    if login.is_file() {
+        sources.push(AuthSource::Login(login));
+    }
+    let settings = config.join("settings.json");
+    let helper = std::fs::read(&settings)
+        .ok()
+        .and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok())
+        .is_some_and(|settings| settings.get("apiKeyHelper").is_some());
+    if helper {
+        sources.push(AuthSource::ApiKeyHelper(settings));
+    }
+    sources
+}
+
+/// The variables that a session of Claude Code gives to what it starts.
+fn nested(variables: &Variables) -> Vec<String> {
+    const MARKS: &[&str] = &[
+        "CLAUDECODE",
+        "CLAUDE_CODE_*",
+        "CLAUDE_PID",
+        "CLAUDE_ENV_FILE",
+        "CLAUDE_PROJECT_DIR",
+        "AI_AGENT",
+    ];
+    const OWN: &[&str] = &[
+        "CLAUDE_CODE_USE_*",
+        "CLAUDE_CODE_OAUTH_*",
+        "CLAUDE_CODE_DISABLE_*",
+        "CLAUDE_CODE_EXECUTABLE",
+        "CLAUDE_CODE_GIT_BASH_PATH",
+    ];
+    let by_session = |name: &&std::ffi::OsString| env::is_listed(MARKS, name) && !env::is_listed(OWN, name);
+    variables
+        .keys()
+        .filter(by_session)
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn host(surroundings: &Surroundings) -> Host {
+    let libc = cfg!(target_os = "linux")
+        .then(|| {
+            binary::inspect(Path::new("/bin/sh"), surroundings)
+                .ok()
+                .and_then(|shell| shell.libc)
+        })
+        .flatten();
+    Host {
+        os: std::env::consts::OS.to_owned(),
+        arch: std::env::consts::ARCH.to_owned(),
+        libc,
+    }
+}
+
+fn known_version(list: &[Candidate], real_path: Option<&Path>) -> Option<VersionCheck> {
+    let real_path = real_path?;
+    let same = |candidate: &&Candidate| candidate.real_path.as_deref() == Some(real_path);
+    list.iter().find(same).map(|candidate| candidate.version.clone())
+}
+
+/// Asks the program for its version, where it can neither see nor touch anything of the user's.
+async fn version(path: &Path, surroundings: &Surroundings, deadline: Duration) -> VersionCheck {
+    let home = match tempfile::Builder::new().prefix("outrigger-doctor-").tempdir() {
+        Ok(home) => home,
+        Err(error) => return VersionCheck::Failed(format!("no temporary home: {error}")),
+    };
+    let mut command = tokio::process::Command::new(path);
+    command
+        .arg("--version")
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .env("USERPROFILE", home.path())
+        .env("CLAUDE_CONFIG_DIR", home.path())
+        .env("CLAUDE_CODE_TMPDIR", home.path())
+        .env("DISABLE_AUTOUPDATER", "1")
+        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    for name in ["PATH", "SYSTEMROOT", "WINDIR", "NIX_LD", "NIX_LD_LIBRARY_PATH"] {
+        if let Some(value) = surroundings.var(name) {
+            command.env(name, value);
+        }
+    }
+    let run = async {
+        let mut child = command.spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdout, stderr) = tokio::join!(head(stdout), head(stderr));
+        Ok::<_, std::io::Error>((child.wait().await?, stdout, stderr))
+    };
+    match tokio::time::timeout(deadline, run).await {
+        Err(_) => VersionCheck::TimedOut,
+        Ok(Err(error)) => VersionCheck::Failed(error.to_string()),
+        Ok(Ok((status, stdout, stderr))) => match parse_version(&stdout) {
+            Some(version) if status.success() => VersionCheck::Version(version),
+            _ => {
+                let said = if stdout.trim().is_empty() { stderr } else { stdout };
+                VersionCheck::Odd(format!(
+                    "{} ({status})",
+                    said.trim().chars().take(200).collect::<String>()
+                ))
+            }
+        },
+    }
+}
+
+/// What a program says, up to 4 KiB; the rest is read and dropped so that it can end.
+async fn head(source: Option<impl tokio::io::AsyncRead + Unpin>) -> String {
+    let mut kept = Vec::new();
+    let Some(mut source) = source else {
+        return String::new();
+    };
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = source.read(&mut chunk).await {
+        let room = 4096 - kept.len().min(4096);
+        kept.extend(chunk.iter().take(read.min(room)));
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// The version in `2.1.330 (Claude Code)`.
+fn parse_version(said: &str) -> Option<String> {
+    let word = said.split_whitespace().next()?;
+    let sound = said.contains("Claude Code")
+        && word.split('.').count() >= 3
+        && word.starts_with(|c: char| c.is_ascii_digit())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c));
+    sound.then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_line() {
+        assert_eq!(
+            parse_version("2.1.330 (Claude Code)\n").as_deref(),
+            Some("2.1.330")
+        );
+        assert_eq!(
+            parse_version("2.2.0-beta.1 (Claude Code)").as_deref(),
+            Some("2.2.0-beta.1")
+        );
+        assert_eq!(parse_version("node v20"), None);
+        assert_eq!(parse_version("GNU bash, version 5.2.15"), None);
+        assert_eq!(parse_version(""), None);
+    }
+
+    #[test]
+    fn nested_sessions_are_told_by_their_variables() {
+        let variables = [
+            "CLAUDECODE",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_CODE_USE_BEDROCK",
+            "HOME",
+            "CLAUDE_CONFIG_DIR",
+        ]
+        .map(|name| (name.into(), "1".into()));
+        assert_eq!(
+            nested(&Variables::from(variables)),
+            ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID"]
+        );
+    }
+
+    #[test]
+    fn unset_is_not_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = Directory::look(directory.path().to_owned());
+        assert!(there.exists && there.readable && there.writable);
+        let not_yet = Directory::look(directory.path().join("a/b"));
+        assert!(!not_yet.exists && !not_yet.readable && not_yet.writable);
+    }
+
+    #[test]
+    fn os_names_are_compared_as_the_system_does() {
+        assert!(env::is_listed(&["A_*"], OsStr::new("A_B")));
+        assert!(!env::is_listed(&["A_*"], OsStr::new("B_A_")));
+    }
+}

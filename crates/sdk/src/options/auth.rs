@@ -1,0 +1,432 @@
+//! Who pays: an explicit choice, and the check that the CLI made the same one.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+use super::Secret;
+use crate::env::{self, Variables};
+
+/// The names that pick an account. Only [`Auth`] puts them into the CLI's environment.
+const CREDENTIALS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+    "CLAUDE_CODE_OAUTH_SCOPES",
+    "CLAUDE_CODE_USE_*",
+    "AWS_BEARER_TOKEN_BEDROCK",
+];
+
+/// Which account pays for the session.
+///
+/// Left to itself the CLI takes the first of many sources that it finds, and a forgotten `ANTHROPIC_API_KEY` silently
+/// outranks a subscription. So there is no default: [`Options::new`](super::Options::new) wants one of these, the others are
+/// kept out of the child's environment, and [`Auth::matches`] and [`Auth::matches_account`] compare the choice with what the
+/// CLI reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Auth {
+    /// Whatever the CLI finds: the login in its configuration directory, an `apiKeyHelper` of the settings, and this
+    /// process's `ANTHROPIC_*`, `CLAUDE_CODE_OAUTH_TOKEN` and cloud provider variables. Nothing is checked afterwards.
+    Inherit,
+    /// Only the login that `claude` stored. No credential of this process's environment is passed.
+    Login,
+    /// Only the `apiKeyHelper` program of the settings.
+    ApiKeyHelper,
+    /// A key of the Claude API, as `ANTHROPIC_API_KEY`.
+    ApiKey(Secret),
+    /// A bearer token, as `ANTHROPIC_AUTH_TOKEN`.
+    AuthToken(Secret),
+    /// A long-lived token of a subscription (`claude setup-token`), as `CLAUDE_CODE_OAUTH_TOKEN`.
+    OAuthToken(Secret),
+    /// A gateway that speaks the Messages API: `ANTHROPIC_BASE_URL` and `ANTHROPIC_AUTH_TOKEN`.
+    Gateway {
+        /// Where it is, for example `https://llm.example.com`.
+        base_url: String,
+        /// The bearer token that it wants.
+        token: Secret,
+    },
+    /// Amazon Bedrock (`CLAUDE_CODE_USE_BEDROCK=1`) with this process's `AWS_*` and `ANTHROPIC_BEDROCK_*` variables.
+    Bedrock,
+    /// Google Vertex AI (`CLAUDE_CODE_USE_VERTEX=1`) with this process's Google Cloud and `ANTHROPIC_VERTEX_*` variables.
+    Vertex,
+    /// Microsoft Foundry (`CLAUDE_CODE_USE_FOUNDRY=1`) with this process's `AZURE_*` and `ANTHROPIC_FOUNDRY_*` variables.
+    Foundry,
+}
+
+/// A cloud provider: the switch, what passes with it, and its name in the CLI's account information.
+struct Provider {
+    switch: &'static str,
+    passed: &'static [&'static str],
+    name: &'static str,
+}
+
+/// Model names differ between providers, so their defaults travel with the provider.
+const MODELS: &[&str] = &[
+    "ANTHROPIC_MODEL",
+    "ANTHROPIC_SMALL_FAST_MODEL*",
+    "ANTHROPIC_DEFAULT_*",
+];
+
+const BEDROCK: Provider = Provider {
+    switch: "CLAUDE_CODE_USE_BEDROCK",
+    passed: &["AWS_*", "ANTHROPIC_BEDROCK_*", "CLAUDE_CODE_SKIP_BEDROCK_AUTH"],
+    name: "bedrock",
+};
+
+const VERTEX: Provider = Provider {
+    switch: "CLAUDE_CODE_USE_VERTEX",
+    passed: &[
+        "GOOGLE_*",
+        "GCLOUD_*",
+        "CLOUDSDK_*",
+        "CLOUD_ML_REGION",
+        "VERTEX_REGION_*",
+        "ANTHROPIC_VERTEX_*",
+        "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+    ],
+    name: "vertex",
+};
+
+const FOUNDRY: Provider = Provider {
+    switch: "CLAUDE_CODE_USE_FOUNDRY",
+    passed: &["AZURE_*", "ANTHROPIC_FOUNDRY_*", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH"],
+    name: "foundry",
+};
+
+impl Auth {
+    /// The choice in one word, as errors show it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Inherit => "Inherit",
+            Self::Login => "Login",
+            Self::ApiKeyHelper => "ApiKeyHelper",
+            Self::ApiKey(_) => "ApiKey",
+            Self::AuthToken(_) => "AuthToken",
+            Self::OAuthToken(_) => "OAuthToken",
+            Self::Gateway { .. } => "Gateway",
+            Self::Bedrock => "Bedrock",
+            Self::Vertex => "Vertex",
+            Self::Foundry => "Foundry",
+        }
+    }
+
+    /// Whether the credential lies in the user's configuration directory, which a hermetic session does not see.
+    pub(crate) fn lives_in_home(&self) -> bool {
+        matches!(self, Self::Login | Self::ApiKeyHelper)
+    }
+
+    /// Whether the choice itself decides on this variable, so that nothing else may set it.
+    pub(crate) fn decides(&self, name: &OsStr) -> bool {
+        match self {
+            Self::Inherit => false,
+            Self::Gateway { .. } if env::same(name, OsStr::new("ANTHROPIC_BASE_URL")) => true,
+            _ => env::is_listed(CREDENTIALS, name),
+        }
+    }
+
+    /// Whether its secret is missing.
+    pub(crate) fn is_blank(&self) -> bool {
+        match self {
+            Self::ApiKey(secret) | Self::AuthToken(secret) | Self::OAuthToken(secret) => secret.is_empty(),
+            Self::Gateway { base_url, token } => base_url.is_empty() || token.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn provider(&self) -> Option<&'static Provider> {
+        match self {
+            Self::Bedrock => Some(&BEDROCK),
+            Self::Vertex => Some(&VERTEX),
+            Self::Foundry => Some(&FOUNDRY),
+            _ => None,
+        }
+    }
+
+    /// The variables that the choice adds to the CLI's environment, taken from `parent` where they are passed on.
+    pub fn variables(&self, parent: &Variables) -> Variables {
+        let mut out = Variables::new();
+        let mut pass = |list: &[&str]| {
+            for (name, value) in parent {
+                if env::is_listed(list, name) {
+                    out.insert(name.clone(), value.clone());
+                }
+            }
+        };
+        match self {
+            Self::Login | Self::ApiKeyHelper => {}
+            Self::Inherit => {
+                pass(&["ANTHROPIC_*", "CLAUDE_CODE_SKIP_*"]);
+                pass(CREDENTIALS);
+                for provider in [&BEDROCK, &VERTEX, &FOUNDRY] {
+                    if env::get(parent, provider.switch).is_some() {
+                        pass(provider.passed);
+                    }
+                }
+            }
+            Self::ApiKey(secret) => set(&mut out, "ANTHROPIC_API_KEY", secret.reveal()),
+            Self::AuthToken(secret) => set(&mut out, "ANTHROPIC_AUTH_TOKEN", secret.reveal()),
+            Self::OAuthToken(secret) => set(&mut out, "CLAUDE_CODE_OAUTH_TOKEN", secret.reveal()),
+            Self::Gateway { base_url, token } => {
+                set(&mut out, "ANTHROPIC_BASE_URL", base_url);
+                set(&mut out, "ANTHROPIC_AUTH_TOKEN", token.reveal());
+            }
+            Self::Bedrock | Self::Vertex | Self::Foundry => {
+                if let Some(provider) = self.provider() {
+                    pass(provider.passed);
+                    pass(MODELS);
+                    set(&mut out, provider.switch, "1");
+                }
+            }
+        }
+        out
+    }
+
+    /// Compares the choice with `apiKeySource` of `system/init`, which comes with every turn.
+    ///
+    /// # Errors
+    ///
+    /// If the CLI uses another source than the chosen one.
+    pub fn matches(&self, api_key_source: &str) -> Result<(), AuthMismatch> {
+        let expected: &[&'static str] = match self {
+            Self::Inherit | Self::Bedrock | Self::Vertex | Self::Foundry => return Ok(()),
+            Self::ApiKey(_) => &["ANTHROPIC_API_KEY"],
+            Self::ApiKeyHelper => &["apiKeyHelper"],
+            // A login at the console leaves a managed key; a subscription needs none.
+            Self::Login => &["none", "/login managed key"],
+            Self::AuthToken(_) | Self::OAuthToken(_) | Self::Gateway { .. } => &["none"],
+        };
+        self.expect("apiKeySource", expected, Some(api_key_source))
+    }
+
+    /// Compares the choice with `account` of the reply to `initialize`, which comes before the first prompt is sent. An
+    /// absent field is read as the CLI means it: no token, no key, first-party API.
+    ///
+    /// # Errors
+    ///
+    /// If the CLI uses another token, key or provider than the chosen one.
+    pub fn matches_account(
+        &self,
+        token_source: Option<&str>,
+        api_key_source: Option<&str>,
+        api_provider: Option<&str>,
+    ) -> Result<(), AuthMismatch> {
+        if *self == Self::Inherit {
+            return Ok(());
+        }
+        let provider = self.provider().map_or("firstParty", |provider| provider.name);
+        self.expect(
+            "apiProvider",
+            &[provider],
+            Some(api_provider.unwrap_or("firstParty")),
+        )?;
+        if self.provider().is_some() {
+            return Ok(());
+        }
+        self.matches(api_key_source.unwrap_or("none"))?;
+        match self {
+            Self::AuthToken(_) | Self::Gateway { .. } => {
+                self.expect("tokenSource", &["ANTHROPIC_AUTH_TOKEN"], token_source)
+            }
+            Self::OAuthToken(_) => self.expect("tokenSource", &["CLAUDE_CODE_OAUTH_TOKEN"], token_source),
+            Self::ApiKey(_) => self.expect("tokenSource", &["none"], Some(token_source.unwrap_or("none"))),
+            _ => Ok(()),
+        }
+    }
+
+    fn expect(
+        &self,
+        field: &'static str,
+        expected: &[&'static str],
+        found: Option<&str>,
+    ) -> Result<(), AuthMismatch> {
+        if found.is_some_and(|found| expected.contains(&found)) {
+            return Ok(());
+        }
+        Err(AuthMismatch {
+            chosen: self.name(),
+            field,
+            expected: expected.to_vec(),
+            found: found.map(str::to_owned),
+        })
+    }
+}
+
+fn set(variables: &mut Variables, name: &str, value: &str) {
+    variables.insert(OsString::from(name), OsString::from(value));
+}
+
+/// The CLI would be paid by another account than the one chosen. Raised before a model is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuthMismatch {
+    /// The variant of [`Auth`] that was chosen.
+    pub chosen: &'static str,
+    /// The field of the CLI's report that differs.
+    pub field: &'static str,
+    /// What it should have been.
+    pub expected: Vec<&'static str>,
+    /// What it was; `None` if the CLI left it out.
+    pub found: Option<String>,
+}
+
+impl fmt::Display for AuthMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Auth::{} was chosen, but the CLI reports {} {}, not {}; look for a login, an apiKeyHelper in the settings or a \
+             variable that outranks it, or choose Auth::Inherit to accept whatever the CLI finds",
+            self.chosen,
+            self.field,
+            self.found
+                .as_ref()
+                .map_or_else(|| "absent".to_owned(), |found| format!("{found:?}")),
+            self.expected
+                .iter()
+                .map(|e| format!("{e:?}"))
+                .collect::<Vec<_>>()
+                .join(" or "),
+        )
+    }
+}
+
+impl std::error::Error for AuthMismatch {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parent() -> Variables {
+        [
+            ("ANTHROPIC_API_KEY", "sk-parent"),
+            ("ANTHROPIC_BEDROCK_BASE_URL", "http://b"),
+            ("ANTHROPIC_DEFAULT_OPUS_MODEL", "opus"),
+            ("AWS_REGION", "eu-central-1"),
+            ("GOOGLE_CLOUD_PROJECT", "p"),
+            ("AZURE_CLIENT_ID", "a"),
+            ("HOME", "/h"),
+        ]
+        .into_iter()
+        .map(|(n, v)| (n.into(), v.into()))
+        .collect()
+    }
+
+    fn names(auth: &Auth) -> Vec<String> {
+        auth.variables(&parent())
+            .into_keys()
+            .map(|name| name.into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn each_choice_brings_its_own_variables() {
+        assert_eq!(names(&Auth::Login), [""; 0]);
+        assert_eq!(names(&Auth::ApiKeyHelper), [""; 0]);
+        assert_eq!(names(&Auth::ApiKey("k".into())), ["ANTHROPIC_API_KEY"]);
+        assert_eq!(
+            Auth::ApiKey("k".into()).variables(&parent())[OsStr::new("ANTHROPIC_API_KEY")],
+            "k"
+        );
+        assert_eq!(names(&Auth::AuthToken("k".into())), ["ANTHROPIC_AUTH_TOKEN"]);
+        assert_eq!(names(&Auth::OAuthToken("k".into())), ["CLAUDE_CODE_OAUTH_TOKEN"]);
+        let gateway = Auth::Gateway {
+            base_url: "http://g".into(),
+            token: "k".into(),
+        };
+        assert_eq!(names(&gateway), ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"]);
+        assert_eq!(
+            names(&Auth::Bedrock),
+            [
+                "ANTHROPIC_BEDROCK_BASE_URL",
+                "ANTHROPIC_DEFAULT_OPUS_MODEL",
+                "AWS_REGION",
+                "CLAUDE_CODE_USE_BEDROCK"
+            ]
+        );
+        assert_eq!(
+            names(&Auth::Vertex),
+            [
+                "ANTHROPIC_DEFAULT_OPUS_MODEL",
+                "CLAUDE_CODE_USE_VERTEX",
+                "GOOGLE_CLOUD_PROJECT"
+            ]
+        );
+        assert_eq!(
+            names(&Auth::Foundry),
+            [
+                "ANTHROPIC_DEFAULT_OPUS_MODEL",
+                "AZURE_CLIENT_ID",
+                "CLAUDE_CODE_USE_FOUNDRY"
+            ]
+        );
+        assert_eq!(
+            names(&Auth::Inherit),
+            [
+                "ANTHROPIC_API_KEY",
+                "ANTHROPIC_BEDROCK_BASE_URL",
+                "ANTHROPIC_DEFAULT_OPUS_MODEL"
+            ]
+        );
+    }
+
+    /// The reports were made by CLI 2.1.330 with these variables set.
+    #[test]
+    fn reports_of_the_cli() {
+        let key = Auth::ApiKey("k".into());
+        let token = Auth::AuthToken("k".into());
+        let oauth = Auth::OAuthToken("k".into());
+        assert_eq!(
+            key.matches_account(Some("none"), Some("ANTHROPIC_API_KEY"), Some("firstParty")),
+            Ok(())
+        );
+        assert_eq!(
+            token.matches_account(Some("ANTHROPIC_AUTH_TOKEN"), None, Some("firstParty")),
+            Ok(())
+        );
+        assert_eq!(
+            oauth.matches_account(Some("CLAUDE_CODE_OAUTH_TOKEN"), None, Some("firstParty")),
+            Ok(())
+        );
+        assert_eq!(Auth::Bedrock.matches_account(None, None, Some("bedrock")), Ok(()));
+
+        // Both are set: the key would be sent along with the token.
+        let both = (
+            Some("ANTHROPIC_AUTH_TOKEN"),
+            Some("ANTHROPIC_API_KEY"),
+            Some("firstParty"),
+        );
+        assert_eq!(
+            token.matches_account(both.0, both.1, both.2).unwrap_err().field,
+            "apiKeySource"
+        );
+        assert_eq!(
+            key.matches_account(both.0, both.1, both.2).unwrap_err().field,
+            "tokenSource"
+        );
+        let error = key
+            .matches_account(None, Some("ANTHROPIC_API_KEY"), Some("bedrock"))
+            .unwrap_err();
+        assert_eq!(
+            (error.field, error.found.as_deref()),
+            ("apiProvider", Some("bedrock"))
+        );
+    }
+
+    #[test]
+    fn wrong_wallet_is_told() {
+        assert_eq!(Auth::Login.matches("none"), Ok(()));
+        assert_eq!(Auth::Login.matches("/login managed key"), Ok(()));
+        assert!(Auth::Login.matches("ANTHROPIC_API_KEY").is_err());
+        assert!(Auth::ApiKey("k".into()).matches("apiKeyHelper").is_err());
+        assert_eq!(Auth::ApiKeyHelper.matches("apiKeyHelper"), Ok(()));
+        assert_eq!(Auth::Inherit.matches("anything"), Ok(()));
+        let text = Auth::OAuthToken("k".into())
+            .matches("ANTHROPIC_API_KEY")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("OAuthToken") && text.contains("ANTHROPIC_API_KEY") && !text.contains("\"k\""),
+            "{text}"
+        );
+    }
+}
