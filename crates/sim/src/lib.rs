@@ -1,3 +1,4 @@
 //! Scripted peers.
 
+pub mod api;
 pub mod directive;

@@ -1,0 +1,115 @@
+//! `Artifact`: pages that are published on claude.ai.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+
+/// Input of `Artifact`. Which fields count depends on the action.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ArtifactInput {
+    /// What to do; publish if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<ArtifactAction>,
+    /// The page to publish, or the file to upload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_path: Option<String>,
+    /// Older form of `icon`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub favicon: Option<String>,
+    /// A word for the page's icon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub icon: Option<String>,
+    /// How many to list; 25 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// Where to go on in a list, from the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_token: Option<String>,
+    /// Whose to list; the user's own if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<ArtifactScope>,
+    /// The page's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// One sentence about the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A name for this version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The artifact's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What to find out from somebody else's artifact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Whether to write over a newer version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
+    /// Whether to pin it once it is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<bool>,
+    /// The directory to save into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out_dir: Option<String>,
+    /// Several files to upload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_paths: Option<Vec<String>>,
+    /// The asset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asset_id: Option<String>,
+    /// Where to go on in a list of assets, from the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// What the page may do at run time, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<RawJson>,
+    /// The version of the page's run time: `latest` or a certain one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<String>,
+}
+
+crate::open_enum! {
+    /// What to do with artifacts.
+    pub enum ArtifactAction {
+        /// Publish a page.
+        Publish = "publish",
+        /// List them.
+        List = "list",
+        /// Read one.
+        Read = "read",
+        /// List the kinds there are.
+        ListTypes = "list_types",
+        /// Get to know when one changes.
+        Watch = "watch",
+        /// No longer get to know.
+        Unwatch = "unwatch",
+        /// Tell which are watched.
+        Status = "status",
+        /// Upload files to one.
+        UploadAsset = "upload_asset",
+        /// List the files of one.
+        ListAssets = "list_assets",
+        /// Save a file of one.
+        ReadAsset = "read_asset",
+        /// Delete a file of one.
+        DeleteAsset = "delete_asset",
+        /// Pin one to the side bar.
+        Pin = "pin",
+        /// Take one off the side bar.
+        Unpin = "unpin",
+    }
+}
+
+crate::open_enum! {
+    /// Whose artifacts to list.
+    pub enum ArtifactScope {
+        /// The user's own.
+        Mine = "mine",
+        /// Those that others share with the user.
+        Shared = "shared",
+        /// Both.
+        All = "all",
+    }
+}

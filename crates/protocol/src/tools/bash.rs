@@ -1,0 +1,214 @@
+//! `Bash`: runs a shell command.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+
+/// Input of `Bash`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BashInput {
+    /// The command line.
+    pub command: String,
+    /// How long it may run, in milliseconds; at most 600000 in the foreground.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// What it does, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether the model goes on without waiting for it.
+    #[serde(rename = "run_in_background", skip_serializing_if = "Option::is_none")]
+    pub run_in_background: Option<bool>,
+    /// Whether to run it outside the sandbox, where settings let it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dangerously_disable_sandbox: Option<bool>,
+}
+
+impl BashInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(command: impl Into<String>) -> Self {
+        Self {
+            command: command.into(),
+            timeout: None,
+            description: None,
+            run_in_background: None,
+            dangerously_disable_sandbox: None,
+        }
+    }
+}
+
+/// Output of `Bash`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct BashOutput {
+    /// What it wrote on stdout, cut if long.
+    pub stdout: String,
+    /// What it wrote on stderr.
+    pub stderr: String,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    /// Whether `stdout` is an image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_image: Option<bool>,
+    /// Where the raw output is kept, if it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_output_path: Option<String>,
+    /// The id of its task, if it runs in the background.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_task_id: Option<String>,
+    /// Whether the user sent it to the background.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backgrounded_by_user: Option<bool>,
+    /// The timeout at which it was sent to the background, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_out_after_ms: Option<u64>,
+    /// A note to the model that a `cd` in it did not change the session's directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_cwd_hint: Option<String>,
+    /// Whether it is stopped when its caller is done, so that no notification will follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_ends_with_final_response: Option<bool>,
+    /// Whether its end wakes the subagent that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_wakes_owner: Option<bool>,
+    /// Whether it ran outside the sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dangerously_disable_sandbox: Option<bool>,
+    /// What an exit code that is no failure means, such as that nothing was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub return_code_interpretation: Option<String>,
+    /// Whether it is of those that write nothing when they succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_output_expected: Option<bool>,
+    /// Content blocks to be shown instead of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Vec<RawJson>>,
+    /// Where the whole output is, when it was too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persisted_output_path: Option<String>,
+    /// How long the whole output is, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persisted_output_size: Option<u64>,
+    /// A note to the model about files that it had read and the command changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_read_file_state_hint: Option<String>,
+    /// A note to the model that GitHub refused for too many requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gh_rate_limit_hint: Option<String>,
+    /// What the command did to a git repository or on GitHub, as far as the CLI could tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_operation: Option<GitOperation>,
+}
+
+/// What a command did to a git repository.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct GitOperation {
+    /// A commit it made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<GitCommit>,
+    /// A branch it pushed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push: Option<GitPush>,
+    /// A branch it merged or rebased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<GitBranchChange>,
+    /// A pull request it worked on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pr: Option<GitPullRequest>,
+}
+
+/// A commit that a command made.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct GitCommit {
+    /// Its hash.
+    pub sha: String,
+    /// How it came about.
+    pub kind: GitCommitKind,
+    /// The branch it is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+crate::open_enum! {
+    /// How a commit came about.
+    pub enum GitCommitKind {
+        /// By an ordinary commit.
+        Committed = "committed",
+        /// By amending the last one.
+        Amended = "amended",
+        /// By a cherry-pick.
+        CherryPicked = "cherry-picked",
+    }
+}
+
+/// A push.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct GitPush {
+    /// The branch that was pushed.
+    pub branch: String,
+}
+
+/// A merge or rebase.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct GitBranchChange {
+    /// What it was merged with or rebased on.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Which of the two.
+    pub action: GitBranchAction,
+}
+
+crate::open_enum! {
+    /// What happened to a branch.
+    pub enum GitBranchAction {
+        /// It was merged.
+        Merged = "merged",
+        /// It was rebased.
+        Rebased = "rebased",
+    }
+}
+
+/// A pull request a command worked on.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct GitPullRequest {
+    /// Its number.
+    pub number: u64,
+    /// Its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What was done.
+    pub action: PullRequestAction,
+}
+
+crate::open_enum! {
+    /// What was done to a pull request.
+    pub enum PullRequestAction {
+        /// Opened.
+        Created = "created",
+        /// Edited.
+        Edited = "edited",
+        /// Merged.
+        Merged = "merged",
+        /// Commented on.
+        Commented = "commented",
+        /// Closed.
+        Closed = "closed",
+        /// Opened again.
+        Reopened = "reopened",
+        /// Marked ready for review.
+        Ready = "ready",
+        /// Made a draft.
+        Draft = "draft",
+        /// Set to be merged when its checks pass.
+        AutoMergeEnabled = "auto-merge-enabled",
+        /// No longer set to be merged by itself.
+        AutoMergeDisabled = "auto-merge-disabled",
+    }
+}

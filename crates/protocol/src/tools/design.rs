@@ -1,0 +1,39 @@
+//! `ClaudeDesign`: operations of a design service.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+
+/// Input of `ClaudeDesign`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ClaudeDesignInput {
+    /// The operation; `list` tells which there are.
+    pub operation: String,
+    /// Its arguments, an object.
+    pub arguments: RawJson,
+}
+
+impl ClaudeDesignInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(operation: impl Into<String>, arguments: RawJson) -> Self {
+        Self {
+            operation: operation.into(),
+            arguments,
+        }
+    }
+}
+
+/// Output of `ClaudeDesign`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ClaudeDesignOutput {
+    /// The operation.
+    pub operation: String,
+    /// Content blocks.
+    pub content: Vec<RawJson>,
+    /// Whether it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+}

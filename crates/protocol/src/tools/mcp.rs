@@ -1,0 +1,208 @@
+//! Tools of MCP servers, and those about MCP servers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+
+/// Input of `ListMcpResourcesTool`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ListMcpResourcesInput {
+    /// Only this server's resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+}
+
+/// A resource that an MCP server offers.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct McpResource {
+    /// Its address.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The server that offers it.
+    pub server: String,
+}
+
+/// Input of `ReadMcpResourceTool`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ReadMcpResourceInput {
+    /// The server.
+    pub server: String,
+    /// The resource's address.
+    pub uri: String,
+}
+
+impl ReadMcpResourceInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(server: impl Into<String>, uri: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            uri: uri.into(),
+        }
+    }
+}
+
+/// Output of `ReadMcpResourceTool`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ReadMcpResourceOutput {
+    /// The parts of the resource.
+    pub contents: Vec<McpResourceContent>,
+    /// Why the server could not give it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A part of a resource.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct McpResourceContent {
+    /// Its address.
+    pub uri: String,
+    /// Its media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Its text, if it is text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The file it was saved to, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob_saved_to: Option<String>,
+}
+
+/// Input of `ReadMcpResourceDirTool`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ReadMcpResourceDirInput {
+    /// The server.
+    pub server: String,
+    /// The address of the directory.
+    pub uri: String,
+}
+
+impl ReadMcpResourceDirInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(server: impl Into<String>, uri: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            uri: uri.into(),
+        }
+    }
+}
+
+/// Output of `ReadMcpResourceDirTool`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ReadMcpResourceDirOutput {
+    /// What is directly in the directory.
+    pub resources: Vec<McpDirEntry>,
+    /// Why the server could not list it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A resource in a directory.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct McpDirEntry {
+    /// Its address.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its media type; `inode/directory` for a directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+}
+
+/// Input of `RefreshMcpTools`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct RefreshMcpToolsInput {
+    /// The server; all connected ones if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+}
+
+/// What came of asking one server for its tools again.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct McpRefresh {
+    /// The server.
+    pub server: String,
+    /// How it went.
+    pub status: McpRefreshStatus,
+    /// How many tools it has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_count: Option<u64>,
+    /// Tools that are new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<Vec<String>>,
+    /// Tools that are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<Vec<String>>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+crate::open_enum! {
+    /// How asking a server for its tools went.
+    pub enum McpRefreshStatus {
+        /// The new list is in use.
+        Refreshed = "refreshed",
+        /// It failed; the old list stays in use.
+        Error = "error",
+        /// The server is not connected.
+        NotConnected = "not_connected",
+    }
+}
+
+/// Output of an `mcp__…` tool.
+///
+/// A text is also what a failed call has in this place; the `is_error` of its tool result tells them apart.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum McpOutput {
+    /// A text.
+    Text(String),
+    /// Content blocks as the server gave them.
+    Blocks(Vec<RawJson>),
+    /// An object; that of a tool with structured output has `content` and `structuredContent`.
+    Object(RawJson),
+    /// Anything else, as it came.
+    Unknown(RawJson),
+}
+
+crate::shape::by_shape!(McpOutput {
+    String => Text,
+    Array => Blocks,
+    Object => Object,
+});
+
+impl McpOutput {
+    /// The `structuredContent`, if the server gave one.
+    pub fn structured_content(&self) -> Option<RawJson> {
+        #[derive(Deserialize)]
+        struct Structured {
+            #[serde(rename = "structuredContent")]
+            content: Option<RawJson>,
+        }
+        match self {
+            Self::Object(raw) => raw.decode::<Structured>().ok()?.content,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `NotebookEdit`: changes a cell of a Jupyter notebook.
+
+use serde::{Deserialize, Serialize};
+
+/// Input of `NotebookEdit`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct NotebookEditInput {
+    /// The notebook, as an absolute path.
+    pub notebook_path: String,
+    /// The cell's new source.
+    pub new_source: String,
+    /// The cell; to insert, the one after which the new one goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<String>,
+    /// The kind of cell; needed to insert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_type: Option<CellType>,
+    /// What to do; replace if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edit_mode: Option<CellEdit>,
+}
+
+impl NotebookEditInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(notebook_path: impl Into<String>, new_source: impl Into<String>) -> Self {
+        Self {
+            notebook_path: notebook_path.into(),
+            new_source: new_source.into(),
+            cell_id: None,
+            cell_type: None,
+            edit_mode: None,
+        }
+    }
+}
+
+/// Output of `NotebookEdit`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct NotebookEditOutput {
+    /// The source that was written.
+    pub new_source: String,
+    /// The source that was there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_source: Option<String>,
+    /// The cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<String>,
+    /// The kind of cell.
+    pub cell_type: CellType,
+    /// The notebook's language.
+    pub language: String,
+    /// What was done.
+    pub edit_mode: String,
+    /// Why it failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The notebook.
+    pub notebook_path: String,
+    /// The whole notebook as it was.
+    pub original_file: String,
+    /// The whole notebook as it is now.
+    pub updated_file: String,
+}
+
+crate::open_enum! {
+    /// The kind of a notebook cell.
+    pub enum CellType {
+        /// Code.
+        Code = "code",
+        /// Text in Markdown.
+        Markdown = "markdown",
+    }
+}
+
+crate::open_enum! {
+    /// What to do with a notebook cell.
+    pub enum CellEdit {
+        /// Give it a new source.
+        Replace = "replace",
+        /// Make a new one.
+        Insert = "insert",
+        /// Take it out.
+        Delete = "delete",
+    }
+}

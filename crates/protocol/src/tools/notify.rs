@@ -1,0 +1,159 @@
+//! `Monitor`, `PushNotification`, `ReadNotifications`: events and notices.
+
+use serde::{Deserialize, Serialize};
+
+/// Input of `Monitor`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct MonitorInput {
+    /// What is watched.
+    pub description: String,
+    /// How long to watch, in milliseconds; the CLI takes 300000 if absent and 1800000 at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// A command each of whose lines is an event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// A WebSocket each of whose messages is an event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ws: Option<MonitorSocket>,
+}
+
+impl MonitorInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(description: impl Into<String>) -> Self {
+        Self {
+            description: description.into(),
+            timeout_ms: None,
+            command: None,
+            ws: None,
+        }
+    }
+}
+
+/// A WebSocket to watch.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct MonitorSocket {
+    /// Its address.
+    pub url: String,
+    /// Subprotocols to ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocols: Option<Vec<String>>,
+}
+
+impl MonitorSocket {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            protocols: None,
+        }
+    }
+}
+
+/// Output of `Monitor`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct MonitorOutput {
+    /// The id of its task.
+    pub task_id: String,
+    /// How long it watches, in milliseconds; 0 for until it is stopped.
+    pub timeout_ms: u64,
+    /// Whether it watches until it is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persistent: Option<bool>,
+    /// Whether the command ran in the sandbox only because its permission relied on that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_in_sandbox_by_check: Option<bool>,
+}
+
+/// Input of `PushNotification`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct PushNotificationInput {
+    /// The notice.
+    pub message: String,
+    /// Always `proactive` when present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+}
+
+impl PushNotificationInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            status: None,
+        }
+    }
+}
+
+/// Output of `PushNotification`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct PushNotificationOutput {
+    /// The notice.
+    pub message: String,
+    /// Whether it was sent to the user's phone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push_sent: Option<bool>,
+    /// Whether it was shown on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_sent: Option<bool>,
+    /// Why it was not sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<PushDisabled>,
+    /// When, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<String>,
+}
+
+crate::open_enum! {
+    /// Why a notice was not sent.
+    pub enum PushDisabled {
+        /// The user has turned notices off.
+        ConfigOff = "config_off",
+        /// The user is there.
+        UserPresent = "user_present",
+        /// There is no way to send it.
+        NoTransport = "no_transport",
+    }
+}
+
+/// Input of `ReadNotifications`: nothing.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ReadNotificationsInput {}
+
+/// Output of `ReadNotifications`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ReadNotificationsOutput {
+    /// The notices.
+    pub notifications: Vec<QueuedNotification>,
+    /// How many are still waiting.
+    pub remaining: u64,
+    /// When they were read, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<String>,
+}
+
+/// A notice that waited for the session.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct QueuedNotification {
+    /// Its id, the same each time it is delivered.
+    pub notification_id: String,
+    /// Where it comes from, such as `github_webhook`.
+    pub origin: String,
+    /// When it was queued, in RFC 3339.
+    pub queued_at: String,
+    /// What it says.
+    pub content: String,
+    /// When it arrived here, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrived_at: Option<String>,
+}

@@ -1,0 +1,49 @@
+//! `ShowOnboardingRolePicker` and `OfferChromeSetup`.
+
+use serde::{Deserialize, Serialize};
+
+/// Input of `ShowOnboardingRolePicker`: nothing.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ShowOnboardingRolePickerInput {}
+
+/// Output of `ShowOnboardingRolePicker`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ShowOnboardingRolePickerOutput {
+    /// The role that was picked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Whether the user closed the picker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dismissed: Option<bool>,
+}
+
+/// Input of `OfferChromeSetup`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct OfferChromeSetupInput {
+    /// What the browser is needed for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Output of `OfferChromeSetup`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct OfferChromeSetupOutput {
+    /// What came of it.
+    pub outcome: ChromeSetupOutcome,
+}
+
+crate::open_enum! {
+    /// What came of offering to connect the browser.
+    pub enum ChromeSetupOutcome {
+        /// It is connected.
+        Connected = "connected",
+        /// The user does not want to now.
+        NotNow = "not_now",
+        /// Nothing was tried yet.
+        NoAttemptYet = "no_attempt_yet",
+    }
+}

@@ -1,0 +1,301 @@
+//! `Projects`: the documents of a claude.ai project.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+
+/// Input of `Projects`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectsInput {
+    /// What to do.
+    pub method: ProjectsMethod,
+    /// The document or file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What to write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The file to upload instead of `content`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_path: Option<String>,
+    /// Whether the document is what the user is waiting for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub present_to_user: Option<bool>,
+    /// What to search for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// How many hits to give; 5 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+}
+
+impl ProjectsInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(method: ProjectsMethod) -> Self {
+        Self {
+            method,
+            path: None,
+            content: None,
+            local_path: None,
+            present_to_user: None,
+            query: None,
+            n: None,
+        }
+    }
+}
+
+crate::open_enum! {
+    /// What to do with a project.
+    pub enum ProjectsMethod {
+        /// Describe it.
+        Info = "project_info",
+        /// Read a document.
+        Read = "project_read",
+        /// Search it.
+        Search = "project_search",
+        /// Write a document.
+        Write = "project_write",
+        /// Delete a document.
+        Delete = "project_delete",
+        /// List the files of its memory.
+        MemoryList = "project_memory_list",
+        /// Read a file of its memory.
+        MemoryRead = "project_memory_read",
+    }
+}
+
+crate::wire_enum! {
+    /// Output of `Projects`, by what was done.
+    pub enum ProjectsOutput by "method" {
+        /// The project.
+        "project_info" => Info(ProjectInfo),
+        /// A document.
+        "project_read" => Read(ProjectRead),
+        /// What was found.
+        "project_search" => Search(ProjectSearch),
+        /// A document was written.
+        "project_write" => Write(ProjectWrite),
+        /// A document was deleted.
+        "project_delete" => Delete(ProjectDelete),
+        /// The files of the memory.
+        "project_memory_list" => MemoryList(ProjectMemoryList),
+        /// A file of the memory.
+        "project_memory_read" => MemoryRead(ProjectMemoryRead),
+    }
+}
+
+/// What a project is.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectInfo {
+    /// Something to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// The file with all of it, if it was too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_file: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// Its instructions.
+    pub instructions: String,
+    /// Its documents.
+    pub docs: Vec<ProjectDoc>,
+    /// Its files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<ProjectFile>>,
+    /// Where more of its content comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync_sources: Option<Vec<ProjectSource>>,
+    /// How full it is.
+    pub knowledge: ProjectKnowledge,
+}
+
+/// A document of a project.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectDoc {
+    /// Its path.
+    pub path: String,
+    /// When it was made, in RFC 3339; null if unknown.
+    pub created_at: Option<String>,
+}
+
+/// A file of a project.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectFile {
+    /// Its path.
+    pub path: String,
+    /// Its kind.
+    pub file_kind: String,
+    /// When it was made, in RFC 3339; null if unknown.
+    pub created_at: Option<String>,
+}
+
+/// Where content of a project comes from.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectSource {
+    /// The kind of source; null if unknown.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Its configuration.
+    pub config: RawJson,
+}
+
+/// How full a project is.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectKnowledge {
+    /// How much it holds.
+    pub knowledge_size: u64,
+    /// How much it can hold.
+    pub max_knowledge_size: u64,
+}
+
+/// A document that was read.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectRead {
+    /// Something to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// Its path.
+    pub path: String,
+    /// Its kind, if it is a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_kind: Option<String>,
+    /// Its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The file with its text, if that was too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_file: Option<String>,
+    /// When it was made, in RFC 3339; null if unknown.
+    pub created_at: Option<String>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectSearch {
+    /// Something to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// Whether it was a search by meaning.
+    pub rag: bool,
+    /// What was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hits: Option<Vec<ProjectHit>>,
+    /// The documents there are, when there was no search by meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub docs: Option<Vec<String>>,
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectHit {
+    /// The document's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The document's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doc_uuid: Option<String>,
+    /// The text that was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Whether there is a picture with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_attached: Option<bool>,
+    /// The page it is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<u64>,
+}
+
+/// A document that was written.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectWrite {
+    /// Something to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// Its path.
+    pub path: String,
+    /// Its id.
+    pub doc_uuid: String,
+    /// Whether there was one before.
+    pub replaced: bool,
+    /// Whether the document is what the user is waiting for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub present_to_user: Option<bool>,
+    /// The file it was uploaded from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_path: Option<String>,
+}
+
+/// A document that was deleted.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectDelete {
+    /// Something to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// Its path.
+    pub path: String,
+    /// Whether it is gone.
+    pub deleted: bool,
+}
+
+/// The files of a project's memory.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectMemoryList {
+    /// Something to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// The files.
+    pub files: Vec<ProjectMemoryFile>,
+    /// Whether there are more.
+    pub truncated: bool,
+}
+
+/// A file of a project's memory.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectMemoryFile {
+    /// Its path.
+    pub path: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// When it was last changed, in RFC 3339; null if unknown.
+    pub updated_at: Option<String>,
+    /// Whether it is kept only in part.
+    pub truncated: bool,
+}
+
+/// A file of a project's memory that was read.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ProjectMemoryRead {
+    /// Something to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// Its path.
+    pub path: String,
+    /// Its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The file with its text, if that was too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_file: Option<String>,
+    /// Its size.
+    pub size_bytes: u64,
+    /// When it was last changed, in RFC 3339; null if unknown.
+    pub updated_at: Option<String>,
+    /// Whether it is kept only in part.
+    pub truncated: bool,
+}

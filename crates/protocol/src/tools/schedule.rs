@@ -1,0 +1,244 @@
+//! `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`, `RemoteTrigger`: work at a later time.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+
+/// Input of `CronCreate`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CronCreateInput {
+    /// When, as a cron expression of five fields in local time.
+    pub cron: String,
+    /// What to do then.
+    pub prompt: String,
+    /// Whether to do it each time, or only once; true if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recurring: Option<bool>,
+    /// Whether it outlives the session; false if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+}
+
+impl CronCreateInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(cron: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            cron: cron.into(),
+            prompt: prompt.into(),
+            recurring: None,
+            durable: None,
+        }
+    }
+}
+
+/// Output of `CronCreate`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CronCreateOutput {
+    /// The job's id.
+    pub id: String,
+    /// When it runs, in words.
+    pub human_schedule: String,
+    /// Whether it runs each time.
+    pub recurring: bool,
+    /// Whether it outlives the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// When it runs next, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_fire_at: Option<u64>,
+    /// At what age a recurring job ends, in milliseconds; 0 for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age_ms: Option<u64>,
+    /// The session's other jobs that have yet to run once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_one_shots: Option<Vec<OneShot>>,
+}
+
+/// A job that has yet to run once.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct OneShot {
+    /// Its id.
+    pub id: String,
+    /// When it runs, in words.
+    pub human_schedule: String,
+    /// What it does.
+    pub prompt: String,
+}
+
+/// Input of `CronDelete`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CronDeleteInput {
+    /// The job's id.
+    pub id: String,
+}
+
+impl CronDeleteInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into() }
+    }
+}
+
+/// Output of `CronDelete`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CronDeleteOutput {
+    /// The job's id.
+    pub id: String,
+    /// Whether this ended a loop's wake-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_loop_wakeup: Option<bool>,
+}
+
+/// Input of `CronList`: nothing.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CronListInput {}
+
+/// Output of `CronList`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CronListOutput {
+    /// The jobs.
+    pub jobs: Vec<CronJob>,
+}
+
+/// A job.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct CronJob {
+    /// Its id.
+    pub id: String,
+    /// When it runs, as a cron expression.
+    pub cron: String,
+    /// When it runs, in words.
+    pub human_schedule: String,
+    /// What it does.
+    pub prompt: String,
+    /// Whether it runs each time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recurring: Option<bool>,
+    /// Whether it outlives the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// When it runs next, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_fire_at: Option<u64>,
+}
+
+/// Input of `ScheduleWakeup`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduleWakeupInput {
+    /// How long to wait, in seconds; the CLI keeps it within 60 and 3600.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<f64>,
+    /// Why so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What to do then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Whether to end the loop instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<bool>,
+    /// Whether there was nothing to report this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noop: Option<bool>,
+}
+
+/// Output of `ScheduleWakeup`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduleWakeupOutput {
+    /// When it wakes up, in milliseconds since 1970.
+    pub scheduled_for: f64,
+    /// How long it waits, in seconds.
+    pub clamped_delay_seconds: f64,
+    /// Whether that is not what was asked for.
+    pub was_clamped: bool,
+    /// Whether the loop was ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<bool>,
+    /// How many wake-ups were called off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled_wakeups: Option<u64>,
+}
+
+/// Input of `RemoteTrigger`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct RemoteTriggerInput {
+    /// What to do.
+    pub action: RemoteTriggerAction,
+    /// The trigger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger_id: Option<String>,
+    /// The session of a run whose log is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Where to go on in a list, from the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// What the trigger is to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<RawJson>,
+}
+
+impl RemoteTriggerInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(action: RemoteTriggerAction) -> Self {
+        Self {
+            action,
+            trigger_id: None,
+            session_id: None,
+            cursor: None,
+            body: None,
+        }
+    }
+}
+
+/// Output of `RemoteTrigger`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct RemoteTriggerOutput {
+    /// The HTTP status.
+    pub status: u64,
+    /// The answer, as JSON text.
+    pub json: String,
+    /// The answer in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+crate::open_enum! {
+    /// What to do with triggers in the cloud.
+    pub enum RemoteTriggerAction {
+        /// List them.
+        List = "list",
+        /// Show one.
+        Get = "get",
+        /// Make one.
+        Create = "create",
+        /// Change one.
+        Update = "update",
+        /// Run one now.
+        Run = "run",
+        /// Make one that a webhook sets off.
+        CreateWebhookTrigger = "create_webhook_trigger",
+        /// List the runs of one.
+        ListRuns = "list_runs",
+        /// Show the log of a run.
+        GetRunLog = "get_run_log",
+    }
+}

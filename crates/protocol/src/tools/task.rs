@@ -1,0 +1,238 @@
+//! `TaskCreate`, `TaskGet`, `TaskUpdate`, `TaskList`: the list of tasks that replaces `TodoWrite`; and `TaskStop`.
+
+use serde::{Deserialize, Serialize};
+
+use super::todo::TodoStatus;
+use crate::json::RawJson;
+
+/// Input of `TaskCreate`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TaskCreateInput {
+    /// A short title.
+    pub subject: String,
+    /// What is to be done.
+    pub description: String,
+    /// The title in words for while it is being done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_form: Option<String>,
+    /// An object of the model's choice, kept with the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<RawJson>,
+}
+
+impl TaskCreateInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(subject: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            description: description.into(),
+            active_form: None,
+            metadata: None,
+        }
+    }
+}
+
+/// Output of `TaskCreate`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskCreateOutput {
+    /// The new task.
+    pub task: CreatedTask,
+}
+
+/// A task that was just made.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CreatedTask {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub subject: String,
+    /// Its description as it was saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Input of `TaskGet`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TaskGetInput {
+    /// The task.
+    pub task_id: String,
+}
+
+impl TaskGetInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(task_id: impl Into<String>) -> Self {
+        Self {
+            task_id: task_id.into(),
+        }
+    }
+}
+
+/// Output of `TaskGet`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskGetOutput {
+    /// The task; null if there is none of that id.
+    pub task: Option<Task>,
+}
+
+/// One task of the list.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub subject: String,
+    /// What is to be done.
+    pub description: String,
+    /// How far it is.
+    pub status: TodoStatus,
+    /// Ids of the tasks that wait for it.
+    pub blocks: Vec<String>,
+    /// Ids of the tasks it waits for.
+    pub blocked_by: Vec<String>,
+}
+
+/// Input of `TaskUpdate`. What is absent stays as it is.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TaskUpdateInput {
+    /// The task.
+    pub task_id: String,
+    /// Its new title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Its new description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its new title for while it is being done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_form: Option<String>,
+    /// How far it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<TodoStatus>,
+    /// Ids of more tasks that wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub add_blocks: Option<Vec<String>>,
+    /// Ids of more tasks it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub add_blocked_by: Option<Vec<String>>,
+    /// Who does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Keys to merge into what is kept with the task; null takes one out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<RawJson>,
+}
+
+impl TaskUpdateInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(task_id: impl Into<String>) -> Self {
+        Self {
+            task_id: task_id.into(),
+            subject: None,
+            description: None,
+            active_form: None,
+            status: None,
+            add_blocks: None,
+            add_blocked_by: None,
+            owner: None,
+            metadata: None,
+        }
+    }
+}
+
+/// Output of `TaskUpdate`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TaskUpdateOutput {
+    /// Whether it was changed.
+    pub success: bool,
+    /// The task.
+    pub task_id: String,
+    /// What was changed.
+    pub updated_fields: Vec<String>,
+    /// Why it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How far it was and is, if that changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_change: Option<TaskStatusChange>,
+}
+
+/// How far a task was and is.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskStatusChange {
+    /// How far it was.
+    pub from: String,
+    /// How far it is.
+    pub to: String,
+}
+
+/// Input of `TaskList`: nothing.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskListInput {}
+
+/// Output of `TaskList`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskListOutput {
+    /// The tasks.
+    pub tasks: Vec<TaskListEntry>,
+}
+
+/// One line of the list of tasks.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct TaskListEntry {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub subject: String,
+    /// How far it is.
+    pub status: TodoStatus,
+    /// Who does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Ids of the tasks it waits for.
+    pub blocked_by: Vec<String>,
+}
+
+/// Input of `TaskStop`: ends a background task, which is no task of the list.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskStopInput {
+    /// The background task, or a background agent by id or name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// Older name of `task_id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_id: Option<String>,
+}
+
+/// Output of `TaskStop`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskStopOutput {
+    /// What happened.
+    pub message: String,
+    /// The background task.
+    pub task_id: String,
+    /// Its kind.
+    pub task_type: String,
+    /// Its command, or what it was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}

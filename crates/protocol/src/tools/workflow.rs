@@ -1,0 +1,91 @@
+//! `Workflow`: runs a script that drives many agents.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+
+/// Input of `Workflow`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowInput {
+    /// The script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// The name of a saved workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Ignored by the CLI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Ignored by the CLI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the script gets as its `args`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub args: Option<RawJson>,
+    /// The file with the script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script_path: Option<String>,
+    /// An earlier run to go on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume_from_run_id: Option<String>,
+}
+
+/// Output of `Workflow`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowOutput {
+    /// Where it runs.
+    pub status: WorkflowStatus,
+    /// The id of its task.
+    pub task_id: String,
+    /// The kind of its task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<WorkflowTaskType>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_name: Option<String>,
+    /// The id of this run, to go on from later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// What it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The directory with its agents' transcripts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcript_dir: Option<String>,
+    /// The file its script was saved to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script_path: Option<String>,
+    /// Where its session can be watched, in the cloud.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_url: Option<String>,
+    /// Something to know that did not stop it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// What is wrong with the script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+crate::open_enum! {
+    /// Where a workflow runs.
+    pub enum WorkflowStatus {
+        /// In the background on this machine.
+        AsyncLaunched = "async_launched",
+        /// In the cloud.
+        RemoteLaunched = "remote_launched",
+    }
+}
+
+crate::open_enum! {
+    /// The kind of task a workflow is.
+    pub enum WorkflowTaskType {
+        /// One on this machine.
+        LocalWorkflow = "local_workflow",
+        /// One in the cloud.
+        RemoteAgent = "remote_agent",
+    }
+}

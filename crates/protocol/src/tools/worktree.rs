@@ -1,0 +1,87 @@
+//! `EnterWorktree` and `ExitWorktree`.
+
+use serde::{Deserialize, Serialize};
+
+/// Input of `EnterWorktree`.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct EnterWorktreeInput {
+    /// A name for a new worktree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A worktree that is there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// Output of `EnterWorktree`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct EnterWorktreeOutput {
+    /// Where it is.
+    pub worktree_path: String,
+    /// Its branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree_branch: Option<String>,
+    /// What happened.
+    pub message: String,
+}
+
+/// Input of `ExitWorktree`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ExitWorktreeInput {
+    /// What becomes of it.
+    pub action: WorktreeExit,
+    /// Whether changes in it may be thrown away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discard_changes: Option<bool>,
+}
+
+impl ExitWorktreeInput {
+    /// Makes one of what is required, and leaves the rest out.
+    pub fn new(action: WorktreeExit) -> Self {
+        Self {
+            action,
+            discard_changes: None,
+        }
+    }
+}
+
+/// Output of `ExitWorktree`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ExitWorktreeOutput {
+    /// What became of it.
+    pub action: WorktreeExit,
+    /// Where the session is now.
+    pub original_cwd: String,
+    /// Where it is or was.
+    pub worktree_path: String,
+    /// Its branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree_branch: Option<String>,
+    /// The tmux session that belongs to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tmux_session_name: Option<String>,
+    /// How many changed files were thrown away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discarded_files: Option<u64>,
+    /// How many commits were thrown away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discarded_commits: Option<u64>,
+    /// What happened.
+    pub message: String,
+}
+
+crate::open_enum! {
+    /// What becomes of a worktree that the session leaves.
+    pub enum WorktreeExit {
+        /// It stays.
+        Keep = "keep",
+        /// It goes, and its branch with it.
+        Remove = "remove",
+    }
+}

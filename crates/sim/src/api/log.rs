@@ -1,0 +1,129 @@
+//! The bounded record of what was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::error::WaitError;
+use super::request::{ApiRequest, Outcome, Route};
+
+/// How many requests are kept unless the builder says otherwise. The CLI sends its whole system prompt each time, about
+/// 55 kB of JSON, so these are some 100 MB at worst.
+pub(super) const DEFAULT_LIMIT: usize = 512;
+
+#[derive(Debug)]
+pub(super) struct Log {
+    limit: usize,
+    inner: Mutex<Inner>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    kept: VecDeque<ApiRequest>,
+    total: u64,
+    messages: u64,
+}
+
+impl Log {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit: limit.max(1),
+            inner: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// Takes the request in and gives it its number.
+    pub(super) fn push(&self, mut request: ApiRequest) -> ApiRequest {
+        let mut inner = self.lock();
+        inner.total += 1;
+        request.number = inner.total;
+        if request.route() == Route::Messages {
+            inner.messages += 1;
+        }
+        if inner.kept.len() == self.limit {
+            inner.kept.pop_front();
+        }
+        inner.kept.push_back(request.clone());
+        drop(inner);
+        self.changed();
+        request
+    }
+
+    pub(super) fn settle(&self, number: u64, outcome: Outcome) {
+        let mut inner = self.lock();
+        let request = inner
+            .kept
+            .iter_mut()
+            .rev()
+            .find(|request| request.number == number);
+        if let Some(request) = request {
+            request.outcome = outcome;
+        }
+        drop(inner);
+        self.changed();
+    }
+
+    pub(super) fn requests(&self) -> Vec<ApiRequest> {
+        self.lock().kept.iter().cloned().collect()
+    }
+
+    /// How many requests came, and how many of them are no longer kept.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let inner = self.lock();
+        (inner.total, inner.total - inner.kept.len() as u64)
+    }
+
+    pub(super) async fn wait_until(
+        &self,
+        what: &str,
+        within: Duration,
+        mut reached: impl FnMut(&[ApiRequest], u64) -> bool,
+    ) -> Result<Vec<ApiRequest>, WaitError> {
+        let mut changes = self.changes.subscribe();
+        let wait = async {
+            loop {
+                changes.mark_unchanged();
+                let (requests, messages) = {
+                    let inner = self.lock();
+                    (inner.kept.iter().cloned().collect::<Vec<_>>(), inner.messages)
+                };
+                if reached(&requests, messages) {
+                    return requests;
+                }
+                // The sender lives as long as this borrow of the log.
+                let _ = changes.changed().await;
+            }
+        };
+        tokio::time::timeout(within, wait).await.map_err(|_| WaitError {
+            what: what.to_owned(),
+            within,
+            seen: self.describe(),
+        })
+    }
+
+    fn describe(&self) -> String {
+        let inner = self.lock();
+        let mut seen = format!("{} requests had come", inner.total);
+        for request in inner.kept.iter().rev().take(8).rev() {
+            let text = request.last_user_text().unwrap_or_default();
+            let text: String = text.chars().take(60).collect();
+            seen += &format!(
+                "\n  {} {} {} {text:?} {:?}",
+                request.number, request.method, request.path, request.outcome
+            );
+        }
+        seen
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

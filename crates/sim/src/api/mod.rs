@@ -1,0 +1,63 @@
+//! A scripted Messages API on loopback, for the real `claude` to talk to.
+//!
+//! [`MessagesApi`] listens on 127.0.0.1, answers any number of CLI processes at once, and keeps what it was asked.
+//! What it answers is decided per request, first match wins:
+//!
+//! 1. the [`Rule`]s, in the order in which they were added;
+//! 2. the replies given in order with [`MessagesApiBuilder::reply`] and [`MessagesApi::push`];
+//! 3. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
+//! 4. the default reply, the text `ok`.
+//!
+//! The script in force is that of the last user message that has directives, and the number of the model's answers since
+//! then says how far it is. A prompt without directives goes on with an unfinished script, which is how the CLI's own
+//! "please continue" is met. In text, `{{last}}` becomes the newest tool result (in the strings of a tool's input too)
+//! and `{{gate:NAME}}` holds the reply there. Directives that cannot be read are answered with a 400 that says why.
+//!
+//! ```
+//! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
+//! use outrigger_sim::api::{ApiFault, MessagesApi, Reply, When};
+//! use std::time::Duration;
+//!
+//! let api = MessagesApi::builder()
+//!     .rule(When::any().from_subagent().reply(Reply::say("report")))
+//!     .reply(ApiFault::new(529))
+//!     .reply(Reply::new().thinking("let me see").tool("Bash", serde_json::json!({"command": "ls"})))
+//!     .reply(Reply::new().text("half ").hold("middle").more_text("whole"))
+//!     .start()
+//!     .await?;
+//! println!("ANTHROPIC_BASE_URL={}", api.base_url());
+//! // … start the CLI and send a prompt …
+//! api.gate("middle").reached(1, Duration::from_secs(30)).await?;
+//! api.gate("middle").open();
+//! for request in api.requests() {
+//!     println!("{:?} {} {:?}", request.at, request.path, request.last_user_text());
+//! }
+//! api.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything that waits is released by events: a [`Gate`] holds a reply open until the test lets it go on, and the
+//! waiting helpers wake when a request arrives. Nothing here looks at the wall clock except pauses that a script asks for.
+
+mod connection;
+mod conversation;
+mod error;
+mod gate;
+mod log;
+mod obey;
+mod render;
+mod reply;
+mod request;
+mod rule;
+mod server;
+
+pub use error::{StartError, WaitError};
+pub use gate::Gate;
+pub use reply::{ApiFault, Pace, Reply, Usage};
+pub use request::{ApiRequest, Outcome, Route};
+pub use rule::{Rule, When};
+pub use server::{MessagesApi, MessagesApiBuilder};
+
+#[cfg(test)]
+mod tests;

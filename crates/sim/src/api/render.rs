@@ -1,0 +1,290 @@
+//! Turns a reply into what goes over the wire.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::reply::{ApiFault, Message, Part, Usage, Wait};
+
+/// One thing to do on the way through a streamed reply.
+#[derive(Debug)]
+pub(super) enum Step {
+    Send(String),
+    Wait(Wait),
+    Cut,
+}
+
+/// What a message needs to know about its request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// A number that no other reply of this server has; ids are made from it.
+    pub(super) number: u64,
+    pub(super) model: &'a str,
+}
+
+impl Message {
+    /// The events of a streamed message, with the waits between them.
+    pub(super) fn stream(&self, context: Context<'_>) -> Vec<Step> {
+        let mut writer = Writer {
+            steps: Vec::new(),
+            index: 0,
+            open: false,
+            message: self,
+        };
+        let started = Usage {
+            output_tokens: self.usage.output_tokens.min(1),
+            ..self.usage
+        };
+        let start = json!({"type": "message_start", "message": {
+            "id": self.id(context), "type": "message", "role": "assistant", "model": self.model(context),
+            "content": [], "stop_reason": null, "stop_sequence": null, "usage": started.to_json(),
+        }});
+        writer.event("message_start", &start.to_string());
+        for (place, part) in self.parts.iter().enumerate() {
+            if !self.stays_open(place) {
+                writer.close();
+            }
+            match part {
+                Part::Text(text) => writer.text(text),
+                Part::MoreText(text) if writer.open => writer.text_deltas(text),
+                Part::MoreText(text) => writer.text(text),
+                Part::Thinking { text, signature } => writer.thinking(text, signature),
+                Part::ToolUse { id, name, input } => {
+                    let id = id.clone().unwrap_or_else(|| tool_id(context, writer.index));
+                    writer.tool(&id, name, input);
+                }
+                Part::Block(json) => writer.block(json),
+                Part::Wait(wait) => writer.steps.push(Step::Wait(wait.clone())),
+                Part::Ping => writer.event("ping", r#"{"type":"ping"}"#),
+                Part::Cut => {
+                    writer.steps.push(Step::Cut);
+                    return writer.steps;
+                }
+                Part::StreamError { kind, message } => {
+                    writer.event("error", &error_body(kind, message).to_string());
+                    return writer.steps;
+                }
+            }
+        }
+        writer.close();
+        let delta = json!({
+            "type": "message_delta",
+            "delta": {"stop_reason": self.stop_reason(), "stop_sequence": self.stop_sequence},
+            "usage": self.usage.to_json(),
+        });
+        writer.event("message_delta", &delta.to_string());
+        writer.event("message_stop", r#"{"type":"message_stop"}"#);
+        writer.steps
+    }
+
+    /// The whole message as JSON text, the waits on the way to it, and what ends it early.
+    pub(super) fn whole(&self, context: Context<'_>) -> (Vec<Wait>, Result<String, Ending>) {
+        let mut waits = Vec::new();
+        let mut blocks: Vec<String> = Vec::new();
+        let mut text_open = false;
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => blocks.push(json!({"type": "text", "text": text}).to_string()),
+                Part::MoreText(text) => {
+                    let before = if text_open { blocks.pop() } else { None };
+                    let before: Value = before
+                        .and_then(|block| serde_json::from_str(&block).ok())
+                        .unwrap_or_default();
+                    let before = before.get("text").and_then(Value::as_str).unwrap_or_default();
+                    blocks.push(json!({"type": "text", "text": format!("{before}{text}")}).to_string());
+                }
+                Part::Thinking { text, signature } => {
+                    let block = json!({"type": "thinking", "thinking": text, "signature": signature});
+                    blocks.push(block.to_string());
+                }
+                Part::ToolUse { id, name, input } => {
+                    let id = id.clone().unwrap_or_else(|| tool_id(context, blocks.len()));
+                    let (id, name) = (json!(id), json!(name));
+                    blocks.push(format!(
+                        r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#
+                    ));
+                }
+                Part::Block(json) => blocks.push(json.clone()),
+                Part::Wait(wait) => waits.push(wait.clone()),
+                Part::Ping => {}
+                Part::Cut => return (waits, Err(Ending::Cut)),
+                Part::StreamError { kind, message } => {
+                    let status = if kind == "overloaded_error" { 529 } else { 500 };
+                    let fault = ApiFault::new(status).kind(kind).message(message);
+                    return (waits, Err(Ending::Fault(fault)));
+                }
+            }
+            text_open = match part {
+                Part::Text(_) | Part::MoreText(_) => true,
+                Part::Wait(_) | Part::Ping => text_open,
+                _ => false,
+            };
+        }
+        let (id, model) = (json!(self.id(context)), json!(self.model(context)));
+        let (reason, sequence) = (json!(self.stop_reason()), json!(self.stop_sequence));
+        let (content, usage) = (blocks.join(","), self.usage.to_json());
+        let text = format!(
+            r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":[{content}],"stop_reason":{reason},"stop_sequence":{sequence},"usage":{usage}}}"#
+        );
+        (waits, Ok(text))
+    }
+
+    fn id(&self, context: Context<'_>) -> String {
+        self.id
+            .clone()
+            .unwrap_or_else(|| format!("msg_sim_{:06}", context.number))
+    }
+
+    fn model<'a>(&'a self, context: Context<'a>) -> &'a str {
+        self.model.as_deref().unwrap_or(context.model)
+    }
+
+    fn stop_reason(&self) -> &str {
+        let calls = || self.parts.iter().any(|part| matches!(part, Part::ToolUse { .. }));
+        match &self.stop_reason {
+            Some(reason) => reason,
+            None if calls() => "tool_use",
+            None => "end_turn",
+        }
+    }
+
+    /// Whether the block that is open at this place stays so: what follows the waits goes on with it, or ends the stream in
+    /// its middle.
+    fn stays_open(&self, place: usize) -> bool {
+        let finite = |part: &&Part| matches!(part, Part::Wait(Wait::Gate(_) | Wait::Pause(_)) | Part::Ping);
+        let next = self.parts.iter().skip(place).find(|part| !finite(part));
+        matches!(
+            next,
+            Some(Part::MoreText(_) | Part::Cut | Part::StreamError { .. } | Part::Wait(Wait::Forever))
+        )
+    }
+}
+
+/// Why a message without streaming does not come.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Cut,
+    Fault(ApiFault),
+}
+
+impl Usage {
+    fn to_json(self) -> Value {
+        json!({
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cache_creation_input_tokens": self.cache_creation_input_tokens,
+            "cache_read_input_tokens": self.cache_read_input_tokens,
+        })
+    }
+}
+
+pub(super) fn error_body(kind: &str, message: &str) -> Value {
+    json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+fn tool_id(context: Context<'_>, index: usize) -> String {
+    format!("toolu_sim_{:06}_{index}", context.number)
+}
+
+struct Writer<'a> {
+    steps: Vec<Step>,
+    /// The index of the block that is open, or of the next one.
+    index: usize,
+    /// A block is open and takes more.
+    open: bool,
+    message: &'a Message,
+}
+
+impl Writer<'_> {
+    fn event(&mut self, name: &str, data: &str) {
+        self.steps
+            .push(Step::Send(format!("event: {name}\ndata: {data}\n\n")));
+    }
+
+    fn start(&mut self, block: &str) {
+        let index = self.index;
+        self.event(
+            "content_block_start",
+            &format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#),
+        );
+        self.open = true;
+    }
+
+    fn delta(&mut self, delta: &str) {
+        let index = self.index;
+        self.event(
+            "content_block_delta",
+            &format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#),
+        );
+    }
+
+    fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            let stop = json!({"type": "content_block_stop", "index": self.index});
+            self.event("content_block_stop", &stop.to_string());
+            self.index += 1;
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.start(r#"{"type":"text","text":""}"#);
+        self.text_deltas(text);
+    }
+
+    fn text_deltas(&mut self, text: &str) {
+        self.paced(text, |piece| json!({"type": "text_delta", "text": piece}));
+    }
+
+    fn thinking(&mut self, text: &str, signature: &str) {
+        self.start(r#"{"type":"thinking","thinking":"","signature":""}"#);
+        self.paced(text, |piece| json!({"type": "thinking_delta", "thinking": piece}));
+        self.delta(&json!({"type": "signature_delta", "signature": signature}).to_string());
+        self.close();
+    }
+
+    fn tool(&mut self, id: &str, name: &str, input: &str) {
+        self.start(&json!({"type": "tool_use", "id": id, "name": name, "input": {}}).to_string());
+        self.paced(
+            input,
+            |piece| json!({"type": "input_json_delta", "partial_json": piece}),
+        );
+        self.close();
+    }
+
+    /// A block given as JSON text. Clients take text only from deltas, so that of a text block goes there, letter by letter as it
+    /// was given.
+    fn block(&mut self, json: &str) {
+        #[derive(Deserialize)]
+        struct Text<'a> {
+            r#type: &'a str,
+            #[serde(borrow)]
+            text: &'a RawValue,
+        }
+        match serde_json::from_str::<Text<'_>>(json) {
+            Ok(block) if block.r#type == "text" => {
+                self.start(r#"{"type":"text","text":""}"#);
+                self.delta(&format!(r#"{{"type":"text_delta","text":{}}}"#, block.text));
+            }
+            _ => self.start(json),
+        }
+        self.close();
+    }
+
+    fn paced(&mut self, text: &str, delta: impl Fn(&str) -> Value) {
+        let pace = self.message.pace;
+        let size = pace
+            .chunk
+            .unwrap_or_else(|| text.chars().count().div_ceil(3))
+            .max(1);
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
+            let (piece, behind) = rest.split_at(end);
+            if !pace.pause.is_zero() {
+                self.steps.push(Step::Wait(Wait::Pause(pace.pause)));
+            }
+            self.delta(&delta(piece).to_string());
+            rest = behind;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What the scripted API was asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// One request, as it arrived.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ApiRequest {
+    /// Its place in the order of arrival at this server, from 1.
+    pub number: u64,
+    /// When it had arrived in full, since the server started.
+    pub at: Duration,
+    /// The HTTP method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// The headers by lower-case name; of a repeated one the last. Keys and tokens other than
+    /// [`DUMMY_KEY`](Self::DUMMY_KEY) are replaced by `<redacted>`.
+    pub headers: BTreeMap<String, String>,
+    /// The JSON body; null when there was none or it could not be read. Lone surrogates are replaced by U+FFFD.
+    pub body: Arc<Value>,
+    /// The how-manieth question for a message this is from its session and agent, from 1; 0 for other requests.
+    pub turn: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Route {
+    /// `POST /v1/messages`.
+    Messages,
+    /// `POST /v1/messages/count_tokens`.
+    CountTokens,
+    /// `HEAD` or `GET /api/hello`, by which the CLI warms up its connection.
+    Hello,
+    /// Anything else; it is answered with 404.
+    Other,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The answer is not complete yet.
+    Pending,
+    /// The whole answer was handed to the connection, with this status.
+    Answered(u16),
+    /// The script broke the connection.
+    Broken,
+    /// The client went away before the answer was complete.
+    ClientGone,
+}
+
+impl ApiRequest {
+    /// The key that tests use in place of a real one; the only one that is recorded as it is.
+    pub const DUMMY_KEY: &'static str = "dummy";
+
+    /// What the request is for.
+    pub fn route(&self) -> Route {
+        let path = self.path.split('?').next().unwrap_or_default();
+        match (self.method.as_str(), path) {
+            ("POST", "/v1/messages") => Route::Messages,
+            ("POST", "/v1/messages/count_tokens") => Route::CountTokens,
+            ("GET" | "HEAD", "/api/hello") => Route::Hello,
+            _ => Route::Other,
+        }
+    }
+
+    /// The model that was asked for.
+    pub fn model(&self) -> Option<&str> {
+        self.body.get("model")?.as_str()
+    }
+
+    /// Whether the answer is to be streamed.
+    pub fn stream(&self) -> bool {
+        self.body.get("stream").and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// The CLI's session: the header `x-claude-code-session-id`.
+    pub fn session_id(&self) -> Option<&str> {
+        self.headers.get("x-claude-code-session-id").map(String::as_str)
+    }
+
+    /// The subagent that asks: the header `x-claude-code-agent-id`; `None` for the main loop.
+    pub fn agent_id(&self) -> Option<&str> {
+        self.headers.get("x-claude-code-agent-id").map(String::as_str)
+    }
+
+    /// The conversation, oldest message first.
+    pub fn messages(&self) -> &[Value] {
+        self.body
+            .get("messages")
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The names of the tools that the model may call.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        let tools = self
+            .body
+            .get("tools")
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
+        tools.iter().filter_map(|tool| tool.get("name")?.as_str())
+    }
+
+    /// What the user said last: the text blocks of the last user message that has any, joined by newlines.
+    ///
+    /// Tool results do not count, nor do the reminders that the CLI wraps in `<system-reminder>`.
+    pub fn last_user_text(&self) -> Option<String> {
+        let texts = self.messages().iter().rev().map(user_texts);
+        texts
+            .filter(|texts| !texts.is_empty())
+            .map(|texts| texts.join("\n"))
+            .next()
+    }
+
+    /// The text of the newest tool result.
+    pub fn last_tool_result(&self) -> Option<String> {
+        let results = self
+            .messages()
+            .iter()
+            .rev()
+            .filter_map(|message| message.get("content")?.as_array());
+        let mut results = results.flat_map(|blocks| blocks.iter().rev());
+        let result =
+            results.find(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"))?;
+        Some(match result.get("content") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
+            _ => String::new(),
+        })
+    }
+}
+
+/// What the user wrote in one message of the conversation; nothing for other roles.
+pub(super) fn user_texts(message: &Value) -> Vec<&str> {
+    if message.get("role").and_then(Value::as_str) != Some("user") {
+        return Vec::new();
+    }
+    let texts = match message.get("content") {
+        Some(Value::String(text)) => vec![text.as_str()],
+        Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect(),
+        _ => Vec::new(),
+    };
+    texts
+        .into_iter()
+        .filter(|text| !text.trim_start().starts_with("<system-reminder>"))
+        .collect()
+}
+
+fn text_of(block: &Value) -> Option<&str> {
+    match block.get("type")?.as_str()? {
+        "text" => block.get("text")?.as_str(),
+        _ => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! Replies that are chosen by what the request looks like.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::reply::Reply;
+use super::request::ApiRequest;
+
+type Predicate = Arc<dyn Fn(&ApiRequest) -> bool + Send + Sync>;
+type Answer = Arc<dyn Fn(&ApiRequest) -> Reply + Send + Sync>;
+
+/// Which requests a [`Rule`] is for: those to which every condition applies.
+#[derive(Clone)]
+pub struct When {
+    conditions: Vec<Predicate>,
+}
+
+/// A reply for the requests that a [`When`] describes.
+#[derive(Clone)]
+pub struct Rule {
+    when: When,
+    answer: Answer,
+    left: Option<u32>,
+}
+
+impl When {
+    /// Every request for a message.
+    pub fn any() -> Self {
+        Self {
+            conditions: Vec::new(),
+        }
+    }
+
+    /// Any condition on the request.
+    #[must_use]
+    pub fn holds(mut self, condition: impl Fn(&ApiRequest) -> bool + Send + Sync + 'static) -> Self {
+        self.conditions.push(Arc::new(condition));
+        self
+    }
+
+    /// What the user said last contains this.
+    #[must_use]
+    pub fn prompt_contains(self, part: impl Into<String>) -> Self {
+        let part = part.into();
+        self.holds(move |request| request.last_user_text().is_some_and(|text| text.contains(&part)))
+    }
+
+    /// What the user said last is this.
+    #[must_use]
+    pub fn prompt_is(self, text: impl Into<String>) -> Self {
+        let expected = text.into();
+        self.holds(move |request| request.last_user_text().as_ref() == Some(&expected))
+    }
+
+    /// The newest message of the conversation brings a tool result that contains this.
+    #[must_use]
+    pub fn tool_result_contains(self, part: impl Into<String>) -> Self {
+        let part = part.into();
+        self.holds(move |request| {
+            request
+                .last_tool_result()
+                .is_some_and(|text| text.contains(&part))
+        })
+    }
+
+    /// This model is asked for.
+    #[must_use]
+    pub fn model(self, model: impl Into<String>) -> Self {
+        let model = model.into();
+        self.holds(move |request| request.model() == Some(&model))
+    }
+
+    /// The model may call this tool.
+    #[must_use]
+    pub fn has_tool(self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.holds(move |request| request.tools().any(|tool| tool == name))
+    }
+
+    /// The request comes from this session.
+    #[must_use]
+    pub fn session(self, id: impl Into<String>) -> Self {
+        let id = id.into();
+        self.holds(move |request| request.session_id() == Some(&id))
+    }
+
+    /// A subagent asks.
+    #[must_use]
+    pub fn from_subagent(self) -> Self {
+        self.holds(|request| request.agent_id().is_some())
+    }
+
+    /// The main loop asks, no subagent.
+    #[must_use]
+    pub fn from_main_loop(self) -> Self {
+        self.holds(|request| request.agent_id().is_none())
+    }
+
+    /// It is the how-manieth request for a message of its session and agent, from 1.
+    #[must_use]
+    pub fn turn(self, turn: u64) -> Self {
+        self.holds(move |request| request.turn == turn)
+    }
+
+    /// Answers them all with this.
+    pub fn reply(self, reply: impl Into<Reply>) -> Rule {
+        let reply = reply.into();
+        self.reply_with(move |_| reply.clone())
+    }
+
+    /// Answers them with what the function makes of the request.
+    pub fn reply_with(self, answer: impl Fn(&ApiRequest) -> Reply + Send + Sync + 'static) -> Rule {
+        Rule {
+            when: self,
+            answer: Arc::new(answer),
+            left: None,
+        }
+    }
+}
+
+impl Rule {
+    /// Applies only so many times; after that the request goes to the rules behind it.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.left = Some(times);
+        self
+    }
+
+    /// The answer to this request, if the rule is for it; that uses up one of its times.
+    pub(super) fn answer(&mut self, request: &ApiRequest) -> Option<Reply> {
+        if self.left == Some(0) || !self.when.conditions.iter().all(|holds| holds(request)) {
+            return None;
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        Some((self.answer)(request))
+    }
+}
+
+impl fmt::Debug for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("When")
+            .field("conditions", &self.conditions.len())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rule")
+            .field("when", &self.when)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
