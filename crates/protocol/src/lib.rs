@@ -38,6 +38,7 @@ pub mod settings;
 mod shape;
 pub mod shared;
 pub mod tools;
+mod whole;
 pub mod wire_enum;
 
 pub use frame::{Frame, Misfit, MisfitKind};

@@ -1,8 +1,32 @@
 //! What the CLI writes on its stdout.
 
+mod api;
+mod api_error;
+mod assistant;
+mod context_usage;
+mod control;
+mod control_request;
+mod lifecycle;
 mod notice;
+mod rate_limit;
+mod result;
+mod stream;
+pub mod system;
+mod user;
 
+pub use api::*;
+pub use api_error::*;
+pub use assistant::*;
+pub use context_usage::*;
+pub use control::*;
+pub use control_request::*;
+pub use lifecycle::*;
 pub use notice::*;
+pub use rate_limit::*;
+pub use result::*;
+pub use stream::*;
+pub use system::SystemMessage;
+pub use user::*;
 
 use crate::json::RawJson;
 
@@ -32,20 +56,59 @@ macro_rules! messages {
                 }
             }
 
-            /// Writes the typed part again, without the `type` tag. Tests compare it with what came.
+            /// Writes the typed part again with each of its fields, unset ones as null, and without the `type` tag.
+            ///
+            /// What the frame has and this has not is what the types do not know of.
+            ///
+            /// # Errors
+            /// When a map key is no string, which no type here has.
             pub fn to_body(&self) -> Result<RawJson, serde_json::Error> {
-                match self {
+                crate::whole::write(|| match self {
                     $( Self::$var(body) => RawJson::encode(&**body), )+
                     Self::Unknown(raw) => Ok(raw.clone()),
-                }
+                })
             }
         }
     };
 }
 
 messages! {
+    /// What the model said.
+    "assistant" => Assistant(AssistantMessage),
+    /// What goes to the model: tool results, replayed prompts, texts of the CLI.
+    "user" => User(UserMessage),
+    /// The end of a turn.
+    "result" => Result(ResultMessage),
+    /// Everything that is neither said nor asked, by subtype.
+    "system" => System(SystemMessage),
+    /// One event of the API's stream.
+    "stream_event" => StreamEvent(StreamEvent),
+    /// The CLI asks.
+    "control_request" => ControlRequest(ControlRequest),
+    /// The CLI answers.
+    "control_response" => ControlResponse(ControlResponse),
+    /// The CLI takes a request of its own back.
+    "control_cancel_request" => ControlCancelRequest(ControlCancelRequest),
     /// A sign of life while a long control request runs.
     "keep_alive" => KeepAlive(KeepAlive),
+    /// What becomes of a prompt.
+    "command_lifecycle" => CommandLifecycle(CommandLifecycle),
+    /// A tool is still running.
+    "tool_progress" => ToolProgress(ToolProgress),
+    /// What a row of tool calls did, in a line.
+    "tool_use_summary" => ToolUseSummary(ToolUseSummary),
+    /// How a login is going.
+    "auth_status" => AuthStatus(AuthStatus),
+    /// How much of a subscription is left.
+    "rate_limit_event" => RateLimitEvent(RateLimitEvent),
     /// What the user might ask next.
     "prompt_suggestion" => PromptSuggestion(PromptSuggestion),
+    /// The conversation starts from scratch.
+    "conversation_reset" => ConversationReset(ConversationReset),
+    /// The goal that the session works towards.
+    "active_goal" => ActiveGoal(ActiveGoal),
+    /// When the conversation will be compacted.
+    "autocompact_state" => AutocompactState(AutocompactState),
+    /// What was written to the session file.
+    "transcript_mirror" => TranscriptMirror(TranscriptMirror),
 }

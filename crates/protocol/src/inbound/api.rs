@@ -1,0 +1,162 @@
+//! The API's own message, as `assistant` lines and `message_start` events carry it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::open_enum;
+use crate::shared::{ContentBlock, RefusalCategory, Usage};
+
+/// A message of the Messages API.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ApiMessage {
+    /// The API's id. While streaming, each finished block comes in an `assistant` line of its own, all with the same
+    /// id.
+    pub id: Option<String>,
+    /// Always `message`.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Always `assistant`.
+    pub role: String,
+    /// The model that wrote it; `<synthetic>` when the CLI wrote it itself.
+    pub model: String,
+    /// The blocks.
+    pub content: Vec<ContentBlock>,
+    /// Why the model stopped; null until the message is complete.
+    pub stop_reason: Option<StopReason>,
+    /// The stop sequence that was met.
+    pub stop_sequence: Option<String>,
+    /// More on a refusal.
+    pub stop_details: Option<StopDetails>,
+    /// Tokens; provisional until the message is complete.
+    pub usage: Option<Usage>,
+    /// The container in which the API runs code.
+    pub container: Option<Container>,
+    /// What the API removed from the context.
+    pub context_management: Option<ContextManagement>,
+    /// Why the cache was missed.
+    pub diagnostics: Option<Diagnostics>,
+    /// What the API changed in the request.
+    pub input_transformations: Option<Vec<InputTransformation>>,
+}
+
+open_enum! {
+    /// Why the model stopped.
+    pub enum StopReason {
+        /// It had said everything.
+        EndTurn = "end_turn",
+        /// The limit of output tokens.
+        MaxTokens = "max_tokens",
+        /// A stop sequence.
+        StopSequence = "stop_sequence",
+        /// It wants tools to be run.
+        ToolUse = "tool_use",
+        /// The API paused a long turn.
+        PauseTurn = "pause_turn",
+        /// The API compacted the context.
+        Compaction = "compaction",
+        /// It was not allowed to answer.
+        Refusal = "refusal",
+        /// The context is full.
+        ModelContextWindowExceeded = "model_context_window_exceeded",
+    }
+}
+
+/// More on a refusal.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct StopDetails {
+    /// `refusal`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The policy area.
+    pub category: Option<RefusalCategory>,
+    /// Why, in words.
+    pub explanation: Option<String>,
+    /// A token that makes a retry on another model cheaper.
+    pub fallback_credit_token: Option<String>,
+    /// Whether the retry may continue the refused answer.
+    pub fallback_has_prefill_claim: Option<bool>,
+    /// The model to try instead.
+    pub recommended_model: Option<String>,
+}
+
+/// A container in which the API runs code.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct Container {
+    /// Its id.
+    pub id: String,
+    /// When it is deleted, as ISO 8601.
+    pub expires_at: String,
+    /// The skills loaded into it.
+    pub skills: Option<Vec<ContainerSkill>>,
+}
+
+/// A skill loaded into a container.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ContainerSkill {
+    /// `anthropic` or `custom`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its id.
+    pub skill_id: String,
+    /// Its version.
+    pub version: Option<String>,
+}
+
+/// What the API removed from the context.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ContextManagement {
+    /// The edits.
+    pub applied_edits: Vec<AppliedEdit>,
+}
+
+/// One edit of the context.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct AppliedEdit {
+    /// `clear_tool_uses_20250919`, `clear_thinking_20251015` or one that came later.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Input tokens removed.
+    pub cleared_input_tokens: Option<u64>,
+    /// Tool calls removed.
+    pub cleared_tool_uses: Option<u64>,
+    /// Turns whose thinking was removed.
+    pub cleared_thinking_turns: Option<u64>,
+}
+
+/// Remarks of the API on a request.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct Diagnostics {
+    /// Why the cache was missed.
+    pub cache_miss_reason: Option<CacheMissReason>,
+}
+
+/// Why the cache was missed.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CacheMissReason {
+    /// `model_changed`, `system_changed`, `tools_changed`, `messages_changed`, `previous_message_not_found` or
+    /// `unavailable`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Input tokens that could have come from the cache.
+    pub cache_missed_input_tokens: Option<u64>,
+}
+
+/// Something that the API changed in the request.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct InputTransformation {
+    /// `thinking_dropped` or `thinking_mismatch_allowed`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where in the request.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}

@@ -1,0 +1,139 @@
+//! Status and compaction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::open_enum;
+use crate::shared::ReportedPermissionMode;
+
+/// `status`: what the CLI is busy with. Also written, with a null status, when the permission mode changes.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// What it is doing; null for nothing in particular.
+    pub status: Option<StatusKind>,
+    /// The permission mode, if it changed.
+    #[serde(rename = "permissionMode")]
+    pub permission_mode: Option<ReportedPermissionMode>,
+    /// How the compaction ended.
+    pub compact_result: Option<CompactResult>,
+    /// Why it failed, such as `too_few_groups`.
+    pub compact_error: Option<String>,
+    /// How long the summary has become, in characters.
+    pub compact_output_chars: Option<u64>,
+    /// True if going on waits for a plan.
+    pub resume_held_for_plan: Option<bool>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+open_enum! {
+    /// What the CLI is busy with.
+    pub enum StatusKind {
+        /// It makes a summary.
+        Compacting = "compacting",
+        /// It waits for the API.
+        Requesting = "requesting",
+    }
+}
+
+open_enum! {
+    /// How a compaction ended.
+    pub enum CompactResult {
+        /// The summary is there.
+        Success = "success",
+        /// There is none.
+        Failed = "failed",
+    }
+}
+
+/// `compact_boundary`: earlier messages were replaced by a summary, which comes next as a synthetic `user` line.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CompactBoundary {
+    /// The facts.
+    pub compact_metadata: CompactMetadata,
+    /// The last message before it.
+    pub logical_parent_uuid: Option<String>,
+    /// True if it is history, replayed.
+    pub historical: Option<bool>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// The facts of a compaction.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CompactMetadata {
+    /// Who asked for it.
+    pub trigger: CompactTrigger,
+    /// Tokens before.
+    pub pre_tokens: u64,
+    /// Tokens after.
+    pub post_tokens: Option<u64>,
+    /// Tokens dropped by all compactions of the session.
+    pub cumulative_dropped_tokens: Option<u64>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: Option<f64>,
+    /// What the user asked to keep.
+    pub user_context: Option<String>,
+    /// How many messages were replaced.
+    pub messages_summarized: Option<u64>,
+    /// Whether the summary had been made in advance.
+    pub precomputed: Option<bool>,
+    /// Tools that had been found by search.
+    pub pre_compact_discovered_tools: Option<Vec<String>>,
+    /// Artifacts that had been read.
+    pub pre_compact_artifact_read_versions: Option<Vec<ArtifactVersion>>,
+    /// The messages that were kept, by their ends.
+    pub preserved_segment: Option<PreservedSegment>,
+    /// The messages that were kept, one by one.
+    pub preserved_messages: Option<PreservedMessages>,
+}
+
+open_enum! {
+    /// Who asked for a compaction.
+    pub enum CompactTrigger {
+        /// The user, by `/compact`.
+        Manual = "manual",
+        /// The CLI.
+        Auto = "auto",
+    }
+}
+
+/// A version of an artifact.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ArtifactVersion {
+    /// The artifact.
+    pub slug: String,
+    /// The version.
+    pub ver: String,
+}
+
+/// A row of messages that was kept.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct PreservedSegment {
+    /// The first.
+    pub head_uuid: String,
+    /// What they now follow.
+    pub anchor_uuid: String,
+    /// The last.
+    pub tail_uuid: String,
+}
+
+/// Messages that were kept.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct PreservedMessages {
+    /// What they now follow.
+    pub anchor_uuid: String,
+    /// The messages, in order.
+    pub uuids: Vec<String>,
+    /// The same with those that are not part of the conversation.
+    pub all_uuids: Option<Vec<String>>,
+}

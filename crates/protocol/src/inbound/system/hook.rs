@@ -1,0 +1,133 @@
+//! Hook commands from settings, as they run (`--include-hook-events`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::open_enum;
+
+/// `hook_started`: a hook command runs.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct HookStarted {
+    /// This run.
+    pub hook_id: String,
+    /// The event with what it matched, such as `PreToolUse:Bash`.
+    pub hook_name: String,
+    /// The event.
+    pub hook_event: String,
+    /// Where the hook is configured.
+    pub origin: Option<String>,
+    /// Its name for people.
+    pub label: Option<String>,
+    /// The plugin that brought it.
+    pub plugin_name: Option<String>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `hook_progress`: a hook command says something.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct HookProgress {
+    /// The run.
+    pub hook_id: String,
+    /// The event with what it matched.
+    pub hook_name: String,
+    /// The event.
+    pub hook_event: String,
+    /// Its standard output so far.
+    pub stdout: String,
+    /// Its standard error so far.
+    pub stderr: String,
+    /// Both.
+    pub output: String,
+    /// True if nothing waits for it any more.
+    pub backgrounded: Option<bool>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `hook_response`: a hook command has ended.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct HookResponse {
+    /// The run.
+    pub hook_id: String,
+    /// The event with what it matched.
+    pub hook_name: String,
+    /// The event.
+    pub hook_event: String,
+    /// Standard output and error.
+    pub output: String,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+    /// Its exit code.
+    pub exit_code: Option<i64>,
+    /// How it ended.
+    pub outcome: HookOutcome,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+open_enum! {
+    /// How a hook command ended.
+    pub enum HookOutcome {
+        /// Well.
+        Success = "success",
+        /// With an error.
+        Error = "error",
+        /// It was stopped.
+        Cancelled = "cancelled",
+    }
+}
+
+/// `stop_hook_summary`: what the Stop hooks did.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct StopHookSummary {
+    /// How many ran.
+    pub hook_count: u64,
+    /// Each of them.
+    pub hook_infos: Vec<HookInfo>,
+    /// What went wrong.
+    pub hook_errors: Vec<String>,
+    /// What they told the model.
+    pub hook_additional_context: Option<Vec<String>>,
+    /// Whether one ended the turn.
+    pub prevented_continuation: bool,
+    /// Why.
+    pub stop_reason: Option<String>,
+    /// Whether there is something to show.
+    pub has_output: bool,
+    /// How important it is.
+    pub level: super::Level,
+    /// The tool call concerned.
+    pub tool_use_id: Option<String>,
+    /// A name for people.
+    pub hook_label: Option<String>,
+    /// How long all took, in milliseconds.
+    pub total_duration_ms: Option<f64>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// One hook that ran.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct HookInfo {
+    /// Its command.
+    pub command: String,
+    /// Its prompt.
+    pub prompt_text: Option<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: Option<f64>,
+}

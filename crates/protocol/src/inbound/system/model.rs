@@ -1,0 +1,283 @@
+//! The API and its models: retries, refusals, models that stand in.
+
+use serde::{Deserialize, Serialize};
+
+use crate::inbound::AssistantError;
+use crate::open_enum;
+
+/// `api_retry`: an API request failed and is tried again.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ApiRetry {
+    /// Which attempt, from 1.
+    pub attempt: u64,
+    /// How many there will be.
+    pub max_retries: u64,
+    /// How long until the next one, in milliseconds.
+    pub retry_delay_ms: f64,
+    /// HTTP status; null without an answer.
+    pub error_status: Option<u64>,
+    /// What went wrong.
+    pub error: AssistantError,
+    /// Set if the API did not answer.
+    pub no_response: Option<NoResponse>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// The API did not answer.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct NoResponse {
+    /// How long it was waited for, in milliseconds.
+    pub waited_ms: f64,
+    /// How long until the next attempt, in milliseconds.
+    pub retry_wait_ms: f64,
+}
+
+/// `api_error`: a failed API request, as the terminal shows it.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ApiError {
+    /// What went wrong.
+    pub error: ApiErrorDetail,
+    /// How long until the next attempt, in milliseconds.
+    pub retry_in_ms: f64,
+    /// Which attempt, from 1.
+    pub retry_attempt: u64,
+    /// How many there will be.
+    pub max_retries: u64,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// What went wrong with an API request.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ApiErrorDetail {
+    /// What the API said.
+    pub message: String,
+    /// HTTP status.
+    pub status: Option<u64>,
+    /// The API's id of the request.
+    pub request_id: Option<String>,
+    /// Text to show.
+    pub formatted: String,
+    /// Why there was no connection.
+    pub connection: Option<ConnectionError>,
+    /// Whether the network is down.
+    pub is_network_down: bool,
+    /// The limit that was met.
+    pub rate_limits: Option<ApiErrorRateLimits>,
+}
+
+/// Why there was no connection.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ConnectionError {
+    /// The system's code, such as `ECONNREFUSED`.
+    pub code: String,
+    /// The same in words.
+    pub message: String,
+    /// Whether TLS is the cause.
+    pub is_ssl_error: bool,
+}
+
+/// The limit that was met.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ApiErrorRateLimits {
+    /// When it starts again, in seconds since 1970.
+    pub resets_at: Option<u64>,
+    /// Which limit.
+    pub rate_limit_type: Option<String>,
+}
+
+/// `control_request_progress`: a control request of ours takes its time. Only for side questions so far.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ControlRequestProgress {
+    /// The request.
+    pub request_id: String,
+    /// Where it is.
+    pub status: ControlProgress,
+    /// Which attempt, from 1.
+    pub attempt: Option<u64>,
+    /// How many there will be.
+    pub max_retries: Option<u64>,
+    /// How long until the next one, in milliseconds.
+    pub retry_delay_ms: Option<f64>,
+    /// HTTP status; null without an answer.
+    pub error_status: Option<u64>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+open_enum! {
+    /// Where a control request is.
+    pub enum ControlProgress {
+        /// It was begun.
+        Started = "started",
+        /// An API request failed and is tried again.
+        ApiRetry = "api_retry",
+    }
+}
+
+/// `model_fallback`: another model stands in.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ModelFallback {
+    /// Why.
+    pub trigger: FallbackReason,
+    /// The model asked for.
+    pub original_model: String,
+    /// The model that stands in.
+    pub fallback_model: String,
+    /// Text to show.
+    pub content: String,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+open_enum! {
+    /// Why another model stands in.
+    pub enum FallbackReason {
+        /// There is no such model.
+        ModelNotFound = "model_not_found",
+        /// It is not allowed.
+        PermissionDenied = "permission_denied",
+        /// It is overloaded.
+        Overloaded = "overloaded",
+        /// It failed.
+        ServerError = "server_error",
+        /// Nothing else worked.
+        LastResort = "last_resort",
+        /// It is blocked.
+        ModelBlocked = "model_blocked",
+    }
+}
+
+/// `model_consent_fallback`: the user was asked for another model.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ModelConsentFallback {
+    /// The answer.
+    pub choice: ConsentChoice,
+    /// The model asked for.
+    pub original_model: String,
+    /// Its name for people.
+    pub original_model_name: Option<String>,
+    /// The model offered.
+    pub fallback_model: String,
+    /// Whether it became the default.
+    pub persisted_as_default: bool,
+    /// Text to show.
+    pub content: String,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+open_enum! {
+    /// What the user said to another model.
+    pub enum ConsentChoice {
+        /// Yes.
+        Consent = "consent",
+        /// Yes, for ever.
+        SwitchDefault = "switch_default",
+        /// No.
+        Cancelled = "cancelled",
+    }
+}
+
+/// `model_refusal_fallback`: the model refused and another one stands in.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ModelRefusalFallback {
+    /// Always `refusal`.
+    pub trigger: String,
+    /// What happens.
+    pub direction: RefusalDirection,
+    /// `session` or `local`: how far it reaches.
+    pub scope: Option<String>,
+    /// The model that refused.
+    pub original_model: String,
+    /// The model that stands in.
+    pub fallback_model: String,
+    /// The API's id of the refused request.
+    pub request_id: Option<String>,
+    /// The policy area.
+    pub api_refusal_category: Option<String>,
+    /// True if a refusal was about attacks on computers.
+    pub saw_cyber_refusal: Option<bool>,
+    /// Why, in words.
+    pub api_refusal_explanation: Option<String>,
+    /// What verification would change it.
+    pub api_refusal_cyber_verification: Option<CyberVerification>,
+    /// Lines that are taken back.
+    pub retracted_message_uuids: Option<Vec<String>>,
+    /// The prompt that was refused.
+    pub refused_user_message_uuid: Option<String>,
+    /// Text to show.
+    pub content: String,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+open_enum! {
+    /// What happens after a refusal.
+    pub enum RefusalDirection {
+        /// The other model answers.
+        Retry = "retry",
+        /// The first model is back.
+        Revert = "revert",
+        /// The other model stays.
+        Sticky = "sticky",
+    }
+}
+
+/// A verification that would lift a refusal.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CyberVerification {
+    /// Which.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its level.
+    pub tier: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// `model_refusal_no_fallback`: the model refused and no other one stands in.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ModelRefusalNoFallback {
+    /// The model that refused.
+    pub original_model: String,
+    /// The API's id of the refused request.
+    pub request_id: Option<String>,
+    /// The policy area.
+    pub api_refusal_category: Option<String>,
+    /// Why, in words.
+    pub api_refusal_explanation: Option<String>,
+    /// The prompt that was refused.
+    pub refused_user_message_uuid: Option<String>,
+    /// Text to show.
+    pub content: String,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}

@@ -1,0 +1,293 @@
+//! Background work: subagents, shells, monitors, workflows.
+
+use serde::{Deserialize, Serialize};
+
+use super::notice::McpResourceLink;
+use crate::open_enum;
+
+/// `task_started`: background work, a subagent or a slow command began.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskStarted {
+    /// The task; equal to `agent_id` for subagents.
+    pub task_id: String,
+    /// This run of the task; run ids of a task sort by time.
+    pub run_id: Option<String>,
+    /// The call that started it.
+    pub tool_use_id: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// The kind of subagent.
+    pub subagent_type: Option<String>,
+    /// Whether the turn goes on without it.
+    pub is_backgrounded: Option<bool>,
+    /// True if a tool call waits for a resumed subagent.
+    pub awaited: Option<bool>,
+    /// How deep it nests, from 1.
+    pub spawn_depth: Option<u64>,
+    /// The subagent that started it.
+    pub parent_task_id: Option<String>,
+    /// Its kind, such as `local_agent` or `local_bash`.
+    pub task_type: Option<String>,
+    /// The workflow.
+    pub workflow_name: Option<String>,
+    /// What the subagent was asked.
+    pub prompt: Option<String>,
+    /// True if the transcript should leave it out.
+    pub skip_transcript: Option<bool>,
+    /// True if it is no activity to show.
+    pub ambient: Option<bool>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `task_updated`: the state of a task changed.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskUpdated {
+    /// The task.
+    pub task_id: String,
+    /// The run.
+    pub run_id: Option<String>,
+    /// What changed.
+    pub patch: TaskPatch,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// What changed about a task.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskPatch {
+    /// Its state.
+    pub status: Option<TaskStatus>,
+    /// What it does.
+    pub description: Option<String>,
+    /// When it ended, in milliseconds since 1970.
+    pub end_time: Option<f64>,
+    /// How long it was paused, in milliseconds.
+    pub total_paused_ms: Option<f64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Whether the turn goes on without it.
+    pub is_backgrounded: Option<bool>,
+}
+
+open_enum! {
+    /// The state of a task.
+    pub enum TaskStatus {
+        /// It has not begun.
+        Pending = "pending",
+        /// It runs.
+        Running = "running",
+        /// It is done.
+        Completed = "completed",
+        /// It failed.
+        Failed = "failed",
+        /// It was stopped.
+        Killed = "killed",
+        /// It is paused.
+        Paused = "paused",
+    }
+}
+
+/// `task_progress`: a subagent goes on.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskProgress {
+    /// The task.
+    pub task_id: String,
+    /// The run.
+    pub run_id: Option<String>,
+    /// The call that started it.
+    pub tool_use_id: Option<String>,
+    /// What it is doing.
+    pub description: String,
+    /// The kind of subagent.
+    pub subagent_type: Option<String>,
+    /// What it has used.
+    pub usage: TaskUsage,
+    /// The tool it called last.
+    pub last_tool_name: Option<String>,
+    /// What it has done, in a line.
+    pub summary: Option<String>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// What a task has used.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskUsage {
+    /// Tokens.
+    pub total_tokens: u64,
+    /// Tool calls.
+    pub tool_uses: u64,
+    /// Time, in milliseconds.
+    pub duration_ms: f64,
+}
+
+/// `task_notification`: a task has ended.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskNotification {
+    /// The task.
+    pub task_id: String,
+    /// The run.
+    pub run_id: Option<String>,
+    /// The call that started it.
+    pub tool_use_id: Option<String>,
+    /// How it ended.
+    pub status: TaskOutcome,
+    /// `worker_restart` if a restart ended it.
+    pub reason: Option<String>,
+    /// Where its output is; may be empty.
+    pub output_file: String,
+    /// What it did.
+    pub summary: String,
+    /// True if the summary is the subagent's own report.
+    pub summary_is_report: Option<bool>,
+    /// What it used.
+    pub usage: Option<TaskUsage>,
+    /// Resources that its result points to.
+    pub resource_links: Option<Vec<McpResourceLink>>,
+    /// What became of a subagent's report.
+    pub handback: Option<Handback>,
+    /// The report.
+    pub handback_report: Option<HandbackReport>,
+    /// True if the transcript should leave it out.
+    pub skip_transcript: Option<bool>,
+    /// True if it is no activity to show.
+    pub ambient: Option<bool>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+open_enum! {
+    /// How a task ended.
+    pub enum TaskOutcome {
+        /// Well.
+        Completed = "completed",
+        /// It failed.
+        Failed = "failed",
+        /// It was stopped.
+        Stopped = "stopped",
+    }
+}
+
+open_enum! {
+    /// What became of a subagent's report.
+    pub enum Handback {
+        /// It was handed over.
+        Send = "send",
+        /// It was handed over with a warning.
+        Flagged = "flagged",
+        /// It was held back.
+        Withheld = "withheld",
+    }
+}
+
+/// A subagent's report.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct HandbackReport {
+    /// The report.
+    pub text: String,
+    /// What to show above it.
+    pub warning: Option<String>,
+    /// The subagent's call that sent it.
+    pub tool_use_id: Option<String>,
+}
+
+/// `background_tasks_changed`: all background tasks there are. Replaces what was said before.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct BackgroundTasksChanged {
+    /// The tasks.
+    pub tasks: Vec<BackgroundTask>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// A background task.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct BackgroundTask {
+    /// The task.
+    pub task_id: String,
+    /// Its run.
+    pub run_id: Option<String>,
+    /// Its kind, such as `local_agent` or `local_bash`.
+    pub task_type: String,
+    /// The kind of subagent.
+    pub subagent_type: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// The subagent that started it.
+    pub parent_task_id: Option<String>,
+    /// True if it is no activity to show.
+    pub ambient: Option<bool>,
+    /// True if a tool call waits for it.
+    pub awaited: Option<bool>,
+    /// True if it runs elsewhere.
+    pub off_host: Option<bool>,
+    /// The call that started it.
+    pub tool_use_id: Option<String>,
+}
+
+/// `task_summary`: what the turn is doing, in a line.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskSummary {
+    /// The line; null when the turn is over.
+    pub detail: Option<String>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `task_list_statuses`: states of the to-do list.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskListStatuses {
+    /// The items.
+    pub statuses: Vec<TaskListStatus>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// One item of a to-do list.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskListStatus {
+    /// The item.
+    pub id: String,
+    /// Its state.
+    pub status: TodoStatus,
+}
+
+open_enum! {
+    /// The state of an item of a to-do list.
+    pub enum TodoStatus {
+        /// Not begun.
+        Pending = "pending",
+        /// Under way.
+        InProgress = "in_progress",
+        /// Done.
+        Completed = "completed",
+    }
+}

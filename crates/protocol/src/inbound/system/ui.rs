@@ -1,0 +1,229 @@
+//! What plugins draw, for programs that have a screen.
+
+use serde::{Deserialize, Serialize};
+
+/// `ui_invalidate`: what plugins draw has to be drawn again.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiInvalidate {
+    /// Always `ui.render`.
+    pub event: String,
+    /// True if prompts are looked at by plugins.
+    pub prompts_screened: Option<bool>,
+    /// What to draw; absent means everything.
+    pub instances: Option<Vec<UiInstance>>,
+    /// Components that no plugin draws any more.
+    pub unhooked: Option<Vec<String>>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// Something that is drawn.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiInstance {
+    /// Where.
+    pub surface: String,
+    /// What.
+    pub component: String,
+    /// Which one.
+    pub instance_id: String,
+}
+
+/// `ui_log`: a plugin logs.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiLog {
+    /// The plugin.
+    pub plugin: String,
+    /// The text.
+    pub text: String,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `ui_notify`: a plugin notifies the user.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiNotify {
+    /// The plugin.
+    pub plugin: String,
+    /// Its file.
+    pub source: String,
+    /// The title.
+    pub title: String,
+    /// The text.
+    pub text: String,
+    /// Tells notifications apart.
+    pub key: Option<String>,
+    /// How long to wait first, in milliseconds.
+    pub delay_ms: Option<f64>,
+    /// When to show it, in milliseconds since 1970.
+    pub at: Option<f64>,
+    /// Whether to keep it until the user is back.
+    pub until_back: Option<bool>,
+    /// Whether another plugin changed it.
+    pub rewritten: bool,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `ui_notify_cancel`: a plugin takes a notification back.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiNotifyCancel {
+    /// The plugin.
+    pub plugin: String,
+    /// Its file.
+    pub source: String,
+    /// The notification; absent means all.
+    pub key: Option<String>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `ui_toast`: a plugin shows a short notice.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiToast {
+    /// The plugin.
+    pub plugin: String,
+    /// The text.
+    pub text: String,
+    /// How long to show it, in milliseconds.
+    pub timeout_ms: f64,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `ui_status`: a plugin's line of status.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiStatus {
+    /// The plugin.
+    pub plugin: String,
+    /// The line; null for none.
+    pub text: Option<String>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `ui_placed`: where rows of plugins belong.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiPlaced {
+    /// The rows.
+    pub rows: Vec<UiRow>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// A row that a plugin placed.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiRow {
+    /// The plugin.
+    pub plugin: String,
+    /// The row.
+    pub id: String,
+    /// The request that placed it.
+    pub request_id: String,
+    /// The line it follows.
+    pub after_uuid: Option<String>,
+}
+
+/// `ui_panes`: the panes of plugins.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiPanes {
+    /// The panes.
+    pub panes: Vec<UiPane>,
+    /// The one that is shown.
+    pub shown_id: Option<String>,
+    /// The one that has the focus.
+    pub focused_id: Option<String>,
+    /// The one that asks for the focus.
+    pub focus_requested_id: Option<String>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// A pane of a plugin.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiPane {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The plugin.
+    pub plugin: String,
+    /// True if Escape closes it.
+    pub close_on_escape: Option<bool>,
+    /// True if notices wait until it is closed.
+    pub hold_toasts: Option<bool>,
+    /// Its background.
+    pub background_color: Option<String>,
+    /// Its height.
+    pub rows: Option<u64>,
+    /// Its width.
+    pub columns: Option<u64>,
+    /// `widget` if it is one.
+    pub placement: Option<String>,
+}
+
+/// `ui_scroll`: a pane scrolls.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiScroll {
+    /// The client concerned.
+    pub client_id: String,
+    /// `Pane` or `AbovePrompt`.
+    pub component: String,
+    /// Which one.
+    pub instance_id: String,
+    /// To which row.
+    pub offset: i64,
+    /// Whether it stays at its end.
+    pub follow_end: Option<bool>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}
+
+/// `ui_focus`: the focus moves.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UiFocus {
+    /// The client concerned.
+    pub client_id: String,
+    /// `Pane` or `AbovePrompt`.
+    pub component: String,
+    /// Which one.
+    pub instance_id: String,
+    /// The plugin.
+    pub plugin: String,
+    /// The element that gets it.
+    pub key: String,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to.
+    pub session_id: String,
+}

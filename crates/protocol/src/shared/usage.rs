@@ -1,0 +1,200 @@
+//! Tokens and money: the API's own accounting and the CLI's sums per model.
+
+use serde::{Deserialize, Serialize};
+
+use crate::open_enum;
+
+/// Tokens of one API request, or of a turn. The API's own structure.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Input tokens that came from no cache.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Output tokens, thinking included. Provisional in `assistant` lines.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Input tokens written to the cache.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub cache_creation_input_tokens: Option<u64>,
+    /// Input tokens read from the cache.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub cache_read_input_tokens: Option<u64>,
+    /// The tokens written to the cache by their lifetime.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub cache_creation: Option<CacheCreation>,
+    /// How often tools ran on the API's side.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub server_tool_use: Option<ServerToolUsage>,
+    /// `standard`, `priority` or `batch`.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub service_tier: Option<String>,
+    /// Where the request was computed; may be empty.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub inference_geo: Option<String>,
+    /// `standard` or `fast`.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub speed: Option<String>,
+    /// The parts of a request that ran the model more than once.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub iterations: Option<Vec<UsageIteration>>,
+    /// What the output consists of.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub output_tokens_details: Option<OutputTokensDetails>,
+    /// What became of a credit for a refused request.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub fallback_credit: Option<FallbackCredit>,
+}
+
+/// Tokens written to the cache, by lifetime.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CacheCreation {
+    /// Kept for an hour.
+    #[serde(default)]
+    pub ephemeral_1h_input_tokens: u64,
+    /// Kept for five minutes.
+    #[serde(default)]
+    pub ephemeral_5m_input_tokens: u64,
+}
+
+/// How often tools ran on the API's side.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ServerToolUsage {
+    /// Web searches.
+    #[serde(default)]
+    pub web_search_requests: u64,
+    /// Web fetches.
+    #[serde(default)]
+    pub web_fetch_requests: u64,
+}
+
+/// What the output tokens consist of.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct OutputTokensDetails {
+    /// Those spent on thinking.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub thinking_tokens: Option<u64>,
+}
+
+/// One run of a model within a request.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct UsageIteration {
+    /// `message`, `compaction`, `advisor_message` or `fallback_message`.
+    #[serde(rename = "type", default, skip_serializing_if = "crate::whole::unset")]
+    pub kind: Option<String>,
+    /// The model, if not the request's own.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub model: Option<String>,
+    /// Input tokens that came from no cache.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Output tokens.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Input tokens written to the cache.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub cache_creation_input_tokens: Option<u64>,
+    /// Input tokens read from the cache.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub cache_read_input_tokens: Option<u64>,
+    /// The tokens written to the cache by their lifetime.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub cache_creation: Option<CacheCreation>,
+}
+
+/// What became of the credit token that a request presented.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct FallbackCredit {
+    /// The outcome.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub status: Option<FallbackCreditStatus>,
+}
+
+/// The outcome of presenting a credit token.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct FallbackCreditStatus {
+    /// `redeemed` or `not_applied`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Why it was not applied.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub reason: Option<String>,
+    /// Request fields that stand in the way.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub remove_to_redeem: Option<Vec<String>>,
+}
+
+/// What one model used; in `modelUsage` since the session began, restored on resume. An estimate, no bill.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ModelUsage {
+    /// Input tokens that came from no cache.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Output tokens.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Those of the output tokens that were spent on thinking.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub thinking_tokens: Option<u64>,
+    /// Input tokens read from the cache.
+    #[serde(default)]
+    pub cache_read_input_tokens: u64,
+    /// Input tokens written to the cache.
+    #[serde(default)]
+    pub cache_creation_input_tokens: u64,
+    /// Those written for five minutes.
+    #[serde(
+        rename = "cacheCreationEphemeral5mInputTokens",
+        default,
+        skip_serializing_if = "crate::whole::unset"
+    )]
+    pub cache_creation_ephemeral_5m_input_tokens: Option<u64>,
+    /// Those written for an hour.
+    #[serde(
+        rename = "cacheCreationEphemeral1hInputTokens",
+        default,
+        skip_serializing_if = "crate::whole::unset"
+    )]
+    pub cache_creation_ephemeral_1h_input_tokens: Option<u64>,
+    /// Web searches.
+    #[serde(default)]
+    pub web_search_requests: u64,
+    /// Money in US dollars.
+    #[serde(rename = "costUSD")]
+    pub cost_usd: f64,
+    /// How many tokens fit into the model's context.
+    #[serde(default)]
+    pub context_window: u64,
+    /// How many tokens one answer may have.
+    #[serde(default)]
+    pub max_output_tokens: u64,
+    /// The model's own name, without alias or date.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub canonical_model: Option<String>,
+    /// Who served it, such as `firstParty` or `bedrock`.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub provider: Option<String>,
+    /// What the cost is computed from.
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    pub cost_basis: Option<CostBasis>,
+}
+
+open_enum! {
+    /// What a cost is computed from.
+    pub enum CostBasis {
+        /// List prices.
+        List = "list",
+        /// Prices set by the organisation.
+        Managed = "managed",
+        /// The model's price is not known.
+        Unknown = "unknown",
+    }
+}
