@@ -1,0 +1,209 @@
+//! The connection: four tasks that never wait for each other's work.
+//!
+//! * The **reader** cuts bytes into frames and routes them. It waits for nothing but the pipe.
+//! * The **writer** owns stdin and writes whole lines, answers to the CLI before prompts.
+//! * The **stderr drain** keeps the tail for errors.
+//! * The **supervisor** owns the process: it waits for its end, carries out the closing, and tells everybody.
+
+mod ask;
+pub(crate) mod lane;
+pub(crate) mod router;
+mod tasks;
+pub(crate) mod turns;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::encode_line;
+use tokio::sync::{Notify, mpsc, watch};
+
+pub(crate) use self::ask::Host;
+use self::router::{Reply, Router};
+use crate::error::{Error, Kind};
+use crate::transport;
+
+/// How many lines may wait for the writer, of each kind; a sender waits when they are full.
+const WRITER_QUEUE: usize = 64;
+
+/// How long to wait for the cause once the pipe broke.
+const END_IS_NEAR: Duration = Duration::from_secs(10);
+
+/// What the connection is to do at its bounds.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    pub(crate) max_line: usize,
+    pub(crate) lane_bytes: usize,
+    pub(crate) stderr_tail: usize,
+}
+
+/// How a session is ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Closing {
+    /// How long the CLI may take to end by itself after its stdin closed.
+    pub(crate) grace: Duration,
+    /// How long it may take after SIGTERM.
+    pub(crate) term_grace: Duration,
+}
+
+/// A whole line for the writer, with its line ending.
+pub(crate) type Line = Vec<u8>;
+
+/// What the handles of a session share.
+pub(crate) struct Conn {
+    router: Mutex<Router>,
+    /// Answers, requests and cancellations; written before prompts.
+    control: mpsc::Sender<Line>,
+    prompts: mpsc::Sender<Line>,
+    supervisor: mpsc::Sender<tasks::Order>,
+    pub(crate) ended: watch::Receiver<Option<Error>>,
+    /// Woken whenever a turn ended or the state of the run may have changed.
+    pub(crate) changed: Arc<Notify>,
+    dispatch: Arc<Notify>,
+    pub(crate) limits: Limits,
+    pub(crate) pid: Option<u32>,
+}
+
+impl std::fmt::Debug for Conn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conn").field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+impl Conn {
+    /// Takes the pipes over and begins to read at once. `guard` lives as long as the process.
+    pub(crate) fn start(
+        connection: transport::Connection,
+        host: Host,
+        limits: Limits,
+        closing: Closing,
+        redact: Vec<String>,
+        guard: Box<dyn std::any::Any + Send>,
+    ) -> Arc<Self> {
+        let (control, control_lines) = mpsc::channel(WRITER_QUEUE);
+        let (prompts, prompt_lines) = mpsc::channel(WRITER_QUEUE);
+        let (supervisor, orders) = mpsc::channel(16);
+        let (end, ended) = watch::channel(None);
+        let conn = Arc::new(Self {
+            router: Mutex::new(Router::new()),
+            control,
+            prompts,
+            supervisor,
+            ended,
+            changed: Arc::default(),
+            dispatch: Arc::default(),
+            limits,
+            pid: connection.process.id(),
+        });
+        tasks::spawn(&conn, connection, host, tasks::Inputs { control_lines, prompt_lines, orders, end, closing, redact, guard });
+        conn
+    }
+
+    pub(crate) fn router(&self) -> MutexGuard<'_, Router> {
+        // The router is valid after every line, and nothing of ours panics while it is held.
+        self.router.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error for whoever comes after the end.
+    pub(crate) fn end_error(&self) -> Error {
+        self.ended.borrow().clone().unwrap_or_else(|| Error::new(Kind::Closed))
+    }
+
+    /// Writes a control line; waits for room, and no longer than the session lives.
+    pub(crate) async fn write_control(&self, bytes: Vec<u8>) -> Result<(), Error> {
+        match self.control.send(bytes).await {
+            Ok(()) => Ok(()),
+            // The writer is gone, so the end is near: wait for it, since it tells why.
+            Err(_) => Err(tokio::time::timeout(END_IS_NEAR, self.wait_ended()).await.unwrap_or_else(|_| self.end_error())),
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// Dropping the future gives the request up: if it was written and not answered, the CLI is told so.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        subtype: &str,
+        request: RawJson,
+        deadline: Option<Duration>,
+    ) -> Result<Reply, Error> {
+        let id = uuid::Uuid::new_v4().to_string();
+        let line = encode_line(&ControlRequestLine { kind: "control_request", request_id: &id, request: &request })
+            .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))?;
+        let answer = self.router().expect(&id, subtype)?;
+        let mut open = OpenRequest { conn: self, id: &id, written: false };
+        let exchange = async {
+            self.write_control(line).await?;
+            open.written = true;
+            answer.await.unwrap_or_else(|_| Err(self.end_error()))
+        };
+        match deadline {
+            None => exchange.await,
+            Some(after) => tokio::time::timeout(after, exchange)
+                .await
+                .unwrap_or_else(|_| Err(Error::timeout(format!("the answer to `{subtype}`"), after))),
+        }
+    }
+
+    /// Says that a prompt may be ready to be sent.
+    pub(crate) fn dispatch(&self) {
+        self.dispatch.notify_one();
+    }
+
+    /// Begins to close in an orderly way; see [`Self::wait_ended`].
+    pub(crate) async fn close(&self) {
+        // A supervisor that is gone has ended the session already.
+        let _ = self.supervisor.send(tasks::Order::Close).await;
+    }
+
+    pub(crate) async fn kill(&self, reason: &str) {
+        let _ = self.supervisor.send(tasks::Order::Kill(reason.to_owned())).await;
+    }
+
+    /// Ends the process without waiting: for `Drop`.
+    pub(crate) fn abandon(&self) {
+        // With the queue full an order to end is among what waits; with the supervisor gone there is nothing to end.
+        let _ = self.supervisor.try_send(tasks::Order::Abandon);
+    }
+
+    pub(crate) async fn wait_ended(&self) -> Error {
+        let mut ended = self.ended.clone();
+        match ended.wait_for(Option::is_some).await {
+            Ok(error) => error.clone().unwrap_or_else(|| Error::new(Kind::Closed)),
+            Err(_) => self.end_error(),
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct ControlRequestLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    request_id: &'a str,
+    request: &'a RawJson,
+}
+
+/// Gives a request up when its future is dropped, or its deadline passes, before the answer came.
+struct OpenRequest<'a> {
+    conn: &'a Arc<Conn>,
+    id: &'a str,
+    written: bool,
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        if !self.conn.router().forget(self.id) || !self.written {
+            return;
+        }
+        #[derive(serde::Serialize)]
+        struct Cancel<'a> {
+            #[serde(rename = "type")]
+            kind: &'static str,
+            request_id: &'a str,
+        }
+        if let Ok(bytes) = encode_line(&Cancel { kind: "control_cancel_request", request_id: self.id }) {
+            // With a full queue the cancellation is not sent; the answer, when it comes, goes nowhere.
+            let _ = self.conn.control.try_send(bytes);
+        }
+    }
+}

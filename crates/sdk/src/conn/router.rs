@@ -1,0 +1,352 @@
+//! Where each frame goes. No I/O and no waiting: the reader calls it for every frame, holding one lock.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use outrigger_protocol::inbound::{Message, SystemMessage};
+use outrigger_protocol::{Frame, RawJson};
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
+
+use super::lane::LaneIn;
+use super::turns::{Route, Turns};
+use crate::error::{Error, Kind, Refusal};
+use crate::ledger::Ledger;
+use crate::outcome::{Fields, Outcome};
+use crate::stats::Stats;
+use crate::usage::Meter;
+
+/// How many control requests of ours may be unanswered at once.
+pub(crate) const MAX_REQUESTS: usize = 1024;
+
+/// How many requests of the CLI may be unanswered at once; one more is refused.
+pub(crate) const MAX_ASKED: usize = 4096;
+
+/// How many kinds of drift are counted apart; the rest is counted together.
+const MAX_DRIFT_KINDS: usize = 256;
+
+/// How many session ids are remembered.
+const MAX_SESSION_IDS: usize = 64;
+
+/// What a response brought.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// The `response` payload; `null` when there is none.
+    pub(crate) payload: RawJson,
+    /// The whole frame, for what stands beside the payload.
+    pub(crate) frame: Frame,
+}
+
+/// What the caller of [`Router::on_frame`] has to do.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// A request of the CLI: have it answered. The id is as the CLI wrote it.
+    Ask { id: String, raw_id: RawJson, frame: Frame },
+    /// A prompt may be sent now.
+    Dispatch,
+}
+
+/// What the CLI says it is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionState {
+    /// Nothing runs, except perhaps shells in the background.
+    Idle,
+    /// A turn runs, or background agents do.
+    Running,
+    /// A question to the host is open.
+    RequiresAction,
+}
+
+#[derive(Debug)]
+pub(crate) struct Router {
+    pub(crate) turns: Turns,
+    pub(crate) ledger: Ledger,
+    pub(crate) meter: Meter,
+    pub(crate) stats: Stats,
+    pending: HashMap<String, (String, oneshot::Sender<Result<Reply, Error>>)>,
+    /// Requests of the CLI that are being answered, with what ends the answering.
+    asked: HashMap<String, Option<AbortHandle>>,
+    taps: Vec<LaneIn>,
+    ambient: Vec<LaneIn>,
+    pub(crate) state: watch::Sender<Option<SessionState>>,
+    pub(crate) init: watch::Sender<Option<Frame>>,
+    pub(crate) commands: watch::Sender<Option<Frame>>,
+    session_ids: VecDeque<String>,
+    pub(crate) last_result: Option<Outcome>,
+    /// Set at the end: whoever comes later gets it.
+    pub(crate) ended: Option<Error>,
+}
+
+impl Router {
+    pub(crate) fn new() -> Self {
+        Self {
+            turns: Turns::default(),
+            ledger: Ledger::default(),
+            meter: Meter::default(),
+            stats: Stats::default(),
+            pending: HashMap::new(),
+            asked: HashMap::new(),
+            taps: Vec::new(),
+            ambient: Vec::new(),
+            state: watch::channel(None).0,
+            init: watch::channel(None).0,
+            commands: watch::channel(None).0,
+            session_ids: VecDeque::new(),
+            last_result: None,
+            ended: None,
+        }
+    }
+
+    pub(crate) fn on_frame(&mut self, frame: &Frame) -> Option<Action> {
+        self.stats.frames += 1;
+        self.stats.bytes += frame.bytes().len() as u64;
+        self.note_drift(frame);
+        self.taps.retain(|tap| tap.push(frame));
+        match frame.kind() {
+            "control_response" => {
+                self.on_response(frame);
+                None
+            }
+            "control_request" => self.on_request(frame),
+            "control_cancel_request" => {
+                self.on_cancel(frame);
+                None
+            }
+            "keep_alive" | "transcript_mirror" => None,
+            _ => self.on_message(frame),
+        }
+    }
+
+    /// Registers a request of ours.
+    pub(crate) fn expect(
+        &mut self,
+        id: &str,
+        subtype: &str,
+    ) -> Result<oneshot::Receiver<Result<Reply, Error>>, Error> {
+        if let Some(ended) = &self.ended {
+            return Err(ended.clone());
+        }
+        if self.pending.len() >= MAX_REQUESTS {
+            return Err(Error::new(Kind::Busy { what: "unanswered control requests", limit: MAX_REQUESTS }));
+        }
+        let (tx, rx) = oneshot::channel();
+        self.pending.insert(id.to_owned(), (subtype.to_owned(), tx));
+        Ok(rx)
+    }
+
+    /// Forgets a request of ours; whether it was still open.
+    pub(crate) fn forget(&mut self, id: &str) -> bool {
+        self.pending.remove(id).is_some()
+    }
+
+    /// Says what ends the answering of a request, once it has begun; `false` when it was withdrawn meanwhile.
+    pub(crate) fn answering(&mut self, id: &str, abort: AbortHandle) -> bool {
+        match self.asked.get_mut(id) {
+            Some(slot) => {
+                *slot = Some(abort);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Claims the right to answer a request: true once, and never after it was withdrawn.
+    pub(crate) fn claim_answer(&mut self, id: &str) -> bool {
+        self.asked.remove(id).is_some()
+    }
+
+    pub(crate) fn tap(&mut self, lane: LaneIn) {
+        if self.ended.is_some() { lane.close() } else { self.taps.push(lane) }
+    }
+
+    pub(crate) fn listen(&mut self, lane: LaneIn) {
+        if self.ended.is_some() { lane.close() } else { self.ambient.push(lane) }
+    }
+
+    /// The ids that the conversation had, the current one last.
+    pub(crate) fn session_ids(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.session_ids.iter().map(String::as_str)
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let lanes = self.taps.iter().chain(&self.ambient);
+        Stats {
+            held_bytes: self.turns.held_bytes() + lanes.map(LaneIn::held).sum::<usize>(),
+            unanswered_by_cli: self.pending.len(),
+            unanswered_by_us: self.asked.len(),
+            ..self.stats.clone()
+        }
+    }
+
+    /// Whether the run is over: nothing of ours waits, no turn runs, no agent that would begin another is left.
+    pub(crate) fn is_run_over(&self) -> bool {
+        if self.turns.any_open() || self.turns.is_running() || !self.asked.is_empty() {
+            return false;
+        }
+        match *self.state.borrow() {
+            // The CLI says so itself.
+            Some(state) => state == SessionState::Idle && !self.ledger.has_background_agents(),
+            // One that never reports its state: by the tasks that it reported.
+            None => !self.ledger.has_background_agents(),
+        }
+    }
+
+    /// The end: whoever waits for anything gets `error`.
+    pub(crate) fn end(&mut self, error: &Error) {
+        self.ended.get_or_insert_with(|| error.clone());
+        for (_, (_, waiting)) in self.pending.drain() {
+            // The caller may have gone; then nobody waits.
+            let _ = waiting.send(Err(error.clone()));
+        }
+        for (_, abort) in self.asked.drain() {
+            if let Some(abort) = abort {
+                abort.abort();
+            }
+        }
+        self.turns.fail_all(error);
+        self.ledger.end();
+        for lane in self.taps.drain(..).chain(self.ambient.drain(..)) {
+            lane.close();
+        }
+    }
+
+    fn on_response(&mut self, frame: &Frame) {
+        let waiting = frame.request_id().and_then(|id| self.pending.remove(id));
+        let Some((request, waiting)) = waiting else {
+            // Ours to nobody: an answer to what was given up, or an echo of our own answer.
+            self.stats.unmatched_responses += 1;
+            return;
+        };
+        let body = Fields::of(frame).get::<RawJson>("response").unwrap_or_default();
+        let body: HashMap<String, RawJson> = body.decode().unwrap_or_default();
+        let text = |key: &str| body.get(key).and_then(|value| value.decode::<String>().ok());
+        let outcome = if frame.subtype() == Some("success") {
+            Ok(Reply { payload: body.get("response").cloned().unwrap_or_default(), frame: frame.clone() })
+        } else {
+            let message = text("error").unwrap_or_else(|| "the CLI gave no reason".to_owned());
+            Err(Error::new(Kind::Refusal(Refusal { request, message, code: text("error_code") })))
+        };
+        // The caller may have gone meanwhile; then nobody waits.
+        let _ = waiting.send(outcome);
+    }
+
+    fn on_request(&mut self, frame: &Frame) -> Option<Action> {
+        let Some(raw_id) = Fields::of(frame).get::<RawJson>("request_id").or_else(|| {
+            // An oversized line is no JSON, but its beginning may have shown the id.
+            frame.request_id().and_then(|id| RawJson::encode(id).ok())
+        }) else {
+            self.stats.misfits += 1;
+            return None;
+        };
+        let id = frame.request_id().map_or_else(|| raw_id.to_string(), str::to_owned);
+        if self.asked.contains_key(&id) {
+            self.stats.duplicate_requests += 1;
+            return None;
+        }
+        self.asked.insert(id.clone(), None);
+        Some(Action::Ask { id, raw_id, frame: frame.clone() })
+    }
+
+    /// Whether there are more open requests than we are ready to work on.
+    pub(crate) fn is_overasked(&self) -> bool {
+        self.asked.len() > MAX_ASKED
+    }
+
+    fn on_cancel(&mut self, frame: &Frame) {
+        if let Some(abort) = frame.request_id().and_then(|id| self.asked.remove(id)).flatten() {
+            abort.abort();
+        }
+    }
+
+    fn on_message(&mut self, frame: &Frame) -> Option<Action> {
+        if frame.kind() == "system" {
+            self.on_system(frame);
+        } else if frame.kind() == "conversation_reset" {
+            if let Some(id) = Fields::of(frame).get::<String>("new_conversation_id") {
+                self.note_session_id(&id);
+            }
+        } else if frame.kind() == "result" && frame.session_id().is_some() {
+            self.note_session_id(frame.session_id().unwrap_or_default());
+        }
+        let child_of = frame.parent_tool_use_id().and_then(|tool| self.ledger.turn_of(tool));
+        let meter = &mut self.meter;
+        let (route, outcome) = self.turns.on_frame(frame, child_of, |result| meter.on_result(result));
+        if route == Route::Ambient {
+            self.ambient.retain(|lane| lane.push(frame));
+            if let Some(outcome) = &outcome {
+                self.ambient.iter().for_each(|lane| lane.push_outcome(outcome));
+            }
+        }
+        let ended = outcome.is_some();
+        if let Some(outcome) = outcome {
+            self.last_result = Some(outcome);
+        }
+        (ended || frame.kind() == "command_lifecycle").then_some(Action::Dispatch)
+    }
+
+    fn on_system(&mut self, frame: &Frame) {
+        match frame.subtype() {
+            Some("init") => {
+                if let Some(id) = frame.session_id() {
+                    self.note_session_id(id);
+                }
+                self.init.send_replace(Some(frame.clone()));
+            }
+            Some("commands_changed") => {
+                self.commands.send_replace(Some(frame.clone()));
+            }
+            Some("session_state_changed") => {
+                let state = match frame.state() {
+                    Some("idle") => Some(SessionState::Idle),
+                    Some("running") => Some(SessionState::Running),
+                    Some("requires_action") => Some(SessionState::RequiresAction),
+                    _ => None,
+                };
+                if state.is_some() {
+                    self.state.send_replace(state);
+                }
+            }
+            _ => self.ledger.on_frame(frame, self.turns.current()),
+        }
+    }
+
+    fn note_session_id(&mut self, id: &str) {
+        if self.session_ids.back().is_some_and(|current| current == id) {
+            return;
+        }
+        if self.session_ids.len() == MAX_SESSION_IDS {
+            self.session_ids.pop_front();
+        }
+        self.session_ids.push_back(id.to_owned());
+    }
+
+    fn note_drift(&mut self, frame: &Frame) {
+        let unknown = if frame.flaw().is_some() {
+            self.stats.misfits += 1;
+            return;
+        } else if !Message::KNOWN.contains(&frame.kind()) {
+            frame.kind().to_owned()
+        } else if frame.kind() == "system" && !frame.subtype().is_some_and(|tag| SystemMessage::KNOWN.contains(&tag)) {
+            format!("system/{}", frame.subtype().unwrap_or_default())
+        } else {
+            return;
+        };
+        note(&mut self.stats.unknown, unknown);
+    }
+
+    /// Counts what decoding had no type for.
+    pub(crate) fn note_decoded(&mut self, drift: &[outrigger_protocol::drift::Drift], misfit: bool) {
+        self.stats.misfits += u64::from(misfit);
+        for drift in drift {
+            note(&mut self.stats.unknown, drift.to_string());
+        }
+    }
+}
+
+fn note(unknown: &mut BTreeMap<String, u64>, what: String) {
+    if unknown.len() >= MAX_DRIFT_KINDS && !unknown.contains_key(&what) {
+        *unknown.entry("others".to_owned()).or_default() += 1;
+    } else {
+        *unknown.entry(what).or_default() += 1;
+    }
+}

@@ -1,0 +1,372 @@
+//! The tasks of a connection.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outrigger_protocol::Frame;
+use outrigger_protocol::framer::LineFramer;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::ask::{self, Host};
+use super::router::Action;
+use super::{Closing, Conn, Line};
+use crate::error::{End, Error, Kind};
+use crate::transport::{Connection, Exit, Process, Signal};
+
+/// How long frames may still arrive once the process has ended.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long a process may live on after it closed its stdout, before it is closed.
+const AFTER_STDOUT: Duration = Duration::from_secs(2);
+
+/// How long a killed process may take to be reaped.
+const REAP: Duration = Duration::from_secs(5);
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Close stdin and let it end; escalate when it does not.
+    Close,
+    /// End it now.
+    Kill(String),
+    /// Nobody holds the session any more.
+    Abandon,
+    /// Its stdin can't be written.
+    BrokenPipe(String),
+}
+
+pub(super) struct Inputs {
+    pub(super) control_lines: mpsc::Receiver<Line>,
+    pub(super) prompt_lines: mpsc::Receiver<Line>,
+    pub(super) orders: mpsc::Receiver<Order>,
+    pub(super) end: watch::Sender<Option<Error>>,
+    pub(super) closing: Closing,
+    pub(super) redact: Vec<String>,
+    pub(super) guard: Box<dyn std::any::Any + Send>,
+}
+
+pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs: Inputs) {
+    let Connection { stdin, stdout, stderr, process } = connection;
+    let tail = Arc::new(Tail::new(conn.limits.stderr_tail));
+    let close_stdin = Arc::new(Notify::new());
+
+    let reader = tokio::spawn(read(Arc::clone(conn), stdout, Arc::new(host)));
+    let drain = stderr.map(|stderr| tokio::spawn(drain_stderr(stderr, Arc::clone(&tail))));
+    tokio::spawn(write(
+        Arc::clone(conn),
+        stdin,
+        inputs.control_lines,
+        inputs.prompt_lines,
+        Arc::clone(&close_stdin),
+    ));
+    tokio::spawn(dispatch(Arc::clone(conn)));
+    let supervisor = Supervisor {
+        conn: Arc::clone(conn),
+        process,
+        close_stdin,
+        closing: inputs.closing,
+        tail,
+        redact: inputs.redact,
+    };
+    tokio::spawn(async move {
+        let end = supervisor.run(inputs.orders, reader, drain).await;
+        inputs.end.send_replace(Some(end));
+        // What the process used (temporary files) goes once it is gone.
+        drop(inputs.guard);
+    });
+}
+
+async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, host: Arc<Host>) {
+    let mut framer = LineFramer::new(conn.limits.max_line);
+    let mut chunk = vec![0; CHUNK];
+    let mut frames = Vec::new();
+    loop {
+        // An error of the pipe is its end; the supervisor tells why.
+        let read = stdout.read(&mut chunk).await.unwrap_or(0);
+        let mut emit = |framed| frames.extend(Frame::read(framed));
+        match read {
+            0 => framer.finish(&mut emit),
+            read => framer.feed(&chunk[..read], &mut emit),
+        }
+        for frame in frames.drain(..) {
+            route(&conn, &host, frame);
+        }
+        if read == 0 {
+            return;
+        }
+    }
+}
+
+fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame) {
+    tracing::trace!(kind = frame.kind(), subtype = frame.subtype(), bytes = frame.bytes().len(), "frame");
+    let notable = matches!(frame.kind(), "result" | "system" | "command_lifecycle" | "control_response");
+    let action = conn.router().on_frame(&frame);
+    match action {
+        Some(Action::Ask { id, raw_id, frame }) => ask::spawn(conn, host, id, raw_id, frame),
+        Some(Action::Dispatch) => conn.dispatch(),
+        None => {}
+    }
+    if notable {
+        conn.changed.notify_waiters();
+    }
+}
+
+async fn write(
+    conn: Arc<Conn>,
+    mut stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    mut control: mpsc::Receiver<Line>,
+    mut prompts: mpsc::Receiver<Line>,
+    close: Arc<Notify>,
+) {
+    let closing = close.notified();
+    tokio::pin!(closing);
+    loop {
+        let line = tokio::select! {
+            // Answers unblock the CLI; prompts only give it more to do. What was accepted is written before the end.
+            biased;
+            Some(line) = control.recv() => line,
+            Some(line) = prompts.recv() => line,
+            () = &mut closing => break,
+            else => break,
+        };
+        let written = async {
+            stdin.write_all(&line).await?;
+            stdin.flush().await
+        };
+        if let Err(error) = written.await {
+            // A supervisor that is gone knows already.
+            let _ = conn.supervisor.send(Order::BrokenPipe(error.to_string())).await;
+            return;
+        }
+    }
+    // An error can't matter here: the peer sees the end of its stdin, or is gone.
+    let _ = stdin.shutdown().await;
+}
+
+/// Sends the prompts that may be sent.
+async fn dispatch(conn: Arc<Conn>) {
+    let mut ended = conn.ended.clone();
+    loop {
+        tokio::select! {
+            () = conn.dispatch.notified() => {}
+            _ = ended.wait_for(Option::is_some) => return,
+        }
+        loop {
+            let next = conn.router().turns.next_to_send();
+            let Some((_, bytes)) = next else { break };
+            if conn.prompts.send(bytes).await.is_err() {
+                // The writer is gone; the supervisor tells the prompt's turn why.
+                return;
+            }
+        }
+    }
+}
+
+/// The last bytes of stderr.
+struct Tail {
+    bytes: Mutex<VecDeque<u8>>,
+    cap: usize,
+}
+
+impl Tail {
+    fn new(cap: usize) -> Self {
+        Self { bytes: Mutex::default(), cap }
+    }
+
+    fn push(&self, chunk: &[u8]) {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes.extend(chunk);
+        let over = bytes.len().saturating_sub(self.cap);
+        bytes.drain(..over);
+    }
+
+    fn text(&self) -> String {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(bytes.make_contiguous()).into_owned()
+    }
+}
+
+async fn drain_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tail: Arc<Tail>) {
+    let mut chunk = vec![0; 8 * 1024];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        tail.push(&chunk[..read]);
+        tracing::debug!(bytes = read, "stderr");
+    }
+}
+
+struct Supervisor {
+    conn: Arc<Conn>,
+    process: Box<dyn Process>,
+    close_stdin: Arc<Notify>,
+    closing: Closing,
+    tail: Arc<Tail>,
+    redact: Vec<String>,
+}
+
+/// How far the ending has gone.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+enum Stage {
+    Running,
+    /// It closed its stdout and should end by itself.
+    Silent,
+    Closed,
+    Terminated,
+    Killed,
+}
+
+impl Supervisor {
+    async fn run(
+        mut self,
+        mut orders: mpsc::Receiver<Order>,
+        mut reader: tokio::task::JoinHandle<()>,
+        drain: Option<tokio::task::JoinHandle<()>>,
+    ) -> Error {
+        let mut stage = Stage::Running;
+        let mut deadline: Option<Instant> = None;
+        let mut reason: Option<String> = None;
+        let mut reader_ended = false;
+        let exit = loop {
+            let timer = async {
+                match deadline {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                exit = self.process.wait() => break exit.ok(),
+                Some(order) = orders.recv() => {
+                    let (next, because) = match order {
+                        Order::Close => (Stage::Closed, Some("it was closed".to_owned())),
+                        Order::Kill(because) => (Stage::Killed, Some(because)),
+                        Order::Abandon => (Stage::Closed, Some("its handles were dropped".to_owned())),
+                        Order::BrokenPipe(error) => (Stage::Closed, Some(format!("its stdin can't be written: {error}"))),
+                    };
+                    if next > stage {
+                        reason = reason.or(because);
+                        deadline = self.enter(next);
+                        stage = next;
+                    }
+                }
+                _ = &mut reader, if !reader_ended => {
+                    reader_ended = true;
+                    if stage < Stage::Silent {
+                        stage = Stage::Silent;
+                        deadline = self.enter(stage);
+                    }
+                }
+                () = timer => {
+                    stage = match stage {
+                        Stage::Running | Stage::Silent => Stage::Closed,
+                        Stage::Closed => Stage::Terminated,
+                        Stage::Terminated => Stage::Killed,
+                        Stage::Killed => {
+                            reason = Some("it did not end when killed".to_owned());
+                            break None;
+                        }
+                    };
+                    if stage == Stage::Closed {
+                        reason.get_or_insert_with(|| "it closed its stdout".to_owned());
+                    }
+                    deadline = self.enter(stage);
+                }
+            }
+        };
+        // The last frames and words are in the pipes. A grandchild may keep them open, so there is an end to waiting.
+        let rest = async {
+            if !reader_ended {
+                // A reader that panicked has nothing more to say.
+                let _ = (&mut reader).await;
+            }
+            if let Some(drain) = drain {
+                let _ = drain.await;
+            }
+        };
+        if tokio::time::timeout(DRAIN, rest).await.is_err() {
+            reader.abort();
+        }
+        self.finish(exit, reason)
+    }
+
+    /// Does what a stage begins with, and says when the next is due.
+    fn enter(&mut self, stage: Stage) -> Option<Instant> {
+        tracing::debug!(?stage, pid = self.process.id(), "ending");
+        let now = Instant::now();
+        match stage {
+            Stage::Running => None,
+            Stage::Silent => Some(now + AFTER_STDOUT),
+            Stage::Closed => {
+                self.close_stdin.notify_one();
+                Some(now + self.closing.grace)
+            }
+            Stage::Terminated => {
+                self.signal(Signal::Terminate);
+                Some(now + self.closing.term_grace)
+            }
+            Stage::Killed => {
+                self.signal(Signal::Kill);
+                Some(now + REAP)
+            }
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        if let Err(error) = self.process.signal(signal) {
+            tracing::warn!(%error, ?signal, "could not signal the process");
+        }
+    }
+
+    fn finish(self, exit: Option<Exit>, reason: Option<String>) -> Error {
+        let mut router = self.conn.router();
+        let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
+        let stderr_tail = redacted(self.tail.text(), &self.redact);
+        let error = Error::new(Kind::Ended(End { exit, stderr_tail, last_error, reason }));
+        tracing::debug!(%error, "ended");
+        router.end(&error);
+        drop(router);
+        self.conn.changed.notify_waiters();
+        error
+    }
+}
+
+/// `text` without the secrets of the launch, and without what looks like a key.
+fn redacted(mut text: String, secrets: &[String]) -> String {
+    const MARK: &str = "[redacted]";
+    for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
+        text = text.replace(secret.as_str(), MARK);
+    }
+    let mut from = 0;
+    while let Some(at) = text[from..].find("sk-ant-").map(|at| from + at) {
+        let length = text[at..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+        text.replace_range(at..length.map_or(text.len(), |length| at + length), MARK);
+        from = at + MARK.len();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_reach_the_evidence() {
+        let said = "key hunter22 and sk-ant-api03-AbC_1, again sk-ant-x";
+        assert_eq!(
+            redacted(said.into(), &["hunter22".into(), String::new()]),
+            "key [redacted] and [redacted], again [redacted]"
+        );
+    }
+
+    #[test]
+    fn the_tail_is_bounded() {
+        let tail = Tail::new(4);
+        tail.push(b"abc");
+        tail.push(b"defg");
+        assert_eq!(tail.text(), "defg");
+    }
+}

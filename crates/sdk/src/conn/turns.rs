@@ -1,0 +1,344 @@
+//! Which frame belongs to which prompt. A state machine without I/O.
+//!
+//! The CLI's turns and the caller's prompts are not one to one: prompts that wait together are merged into one turn,
+//! a prompt that comes during a turn may be folded into it, background work begins turns that nobody asked for, and a
+//! prompt may be taken back. So results are never counted. A prompt is matched by its uuid, in `command_lifecycle` frames,
+//! in `user_message_uuids`, and a result of foreign origin matches none.
+
+use std::collections::VecDeque;
+
+use outrigger_protocol::Frame;
+use tokio::sync::watch;
+
+use super::lane::LaneIn;
+use crate::error::Error;
+use crate::outcome::{Outcome, Verdict};
+use crate::usage::TurnUsage;
+
+/// What a turn handle waits for.
+pub(crate) type Settled = Option<Result<Outcome, Error>>;
+
+/// How many prompts may wait or run at once.
+pub(crate) const MAX_PROMPTS: usize = 1024;
+
+/// How a prompt is handed to the CLI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dispatch {
+    /// Once no other prompt of ours waits or runs at the CLI, so that its turn is its own.
+    Alone,
+    /// At once.
+    AtOnce,
+}
+
+/// One prompt from when it is accepted until its end is known.
+#[derive(Debug)]
+struct Slot {
+    id: String,
+    lane: LaneIn,
+    done: watch::Sender<Settled>,
+    stage: Stage,
+    wanted_output: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Waits here to be sent.
+    Held { line: Vec<u8>, dispatch: Dispatch },
+    /// Was written, or is about to be.
+    Sent,
+    /// The CLI said that its turn began.
+    Started,
+}
+
+/// The turn that the CLI is running.
+#[derive(Debug)]
+struct Running {
+    number: u64,
+    /// Our prompts that it answers; none for an ambient turn.
+    prompts: Vec<String>,
+}
+
+/// Where a frame went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// To the turn of at least one of our prompts.
+    Turn,
+    /// To nobody's turn.
+    Ambient,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    slots: VecDeque<Slot>,
+    running: Option<Running>,
+    numbers: u64,
+    /// How many interrupts are being carried out; while there are any, no prompt is sent.
+    pub(crate) interrupting: usize,
+    /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
+    pub(crate) has_lifecycle: bool,
+}
+
+/// What can be done about a prompt that is to be taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum TakeBack {
+    /// It had not been sent; it is gone.
+    Done,
+    /// The CLI has it, and must be asked.
+    AskCli,
+    /// Its turn is running: only an interrupt helps.
+    Running,
+    /// It has ended already.
+    Ended,
+}
+
+impl Turns {
+    /// Accepts a prompt.
+    pub(crate) fn accept(
+        &mut self,
+        id: &str,
+        line: Vec<u8>,
+        dispatch: Dispatch,
+        lane: LaneIn,
+        wanted_output: bool,
+    ) -> Result<watch::Receiver<Settled>, Error> {
+        if self.slots.len() >= MAX_PROMPTS {
+            return Err(Error::new(crate::error::Kind::Busy { what: "prompts at once", limit: MAX_PROMPTS }));
+        }
+        let (done, settled) = watch::channel(None);
+        let stage = Stage::Held { line, dispatch };
+        self.slots.push_back(Slot { id: id.to_owned(), lane, done, stage, wanted_output });
+        Ok(settled)
+    }
+
+    /// The next line that may be written now; prompts of one kind go in the order in which they were accepted.
+    pub(crate) fn next_to_send(&mut self) -> Option<(String, Vec<u8>)> {
+        if self.interrupting > 0 {
+            return None;
+        }
+        let in_flight = self.slots.iter().any(|slot| !matches!(slot.stage, Stage::Held { .. }));
+        for slot in &mut self.slots {
+            // A prompt that steers the running turn must not wait behind one that waits for its end.
+            if let Stage::Held { line, dispatch } = &mut slot.stage
+                && (*dispatch == Dispatch::AtOnce || !in_flight)
+            {
+                let line = std::mem::take(line);
+                slot.stage = Stage::Sent;
+                return Some((slot.id.clone(), line));
+            }
+        }
+        None
+    }
+
+    /// Takes a frame that is no control traffic and hands it to the turns that it belongs to.
+    ///
+    /// `child_of` is the number of the turn during which the subagent of this frame was started, if it is a subagent's.
+    /// `settle` is called for a result, and computes what was used.
+    pub(crate) fn on_frame(
+        &mut self,
+        frame: &Frame,
+        child_of: Option<u64>,
+        settle: impl FnOnce(&Frame) -> TurnUsage,
+    ) -> (Route, Option<Outcome>) {
+        match (frame.kind(), frame.subtype()) {
+            ("command_lifecycle", _) => (self.on_lifecycle(frame), None),
+            ("result", _) => {
+                let (route, outcome) = self.on_result(frame, settle);
+                (route, Some(outcome))
+            }
+            ("system", Some("init")) => {
+                self.begin();
+                self.join_all(frame);
+                self.adopt_without_lifecycle();
+                (self.deliver(frame), None)
+            }
+            ("assistant" | "stream_event", _) if frame.parent_tool_use_id().is_none() => {
+                self.join_all(frame);
+                if self.running.is_none() {
+                    self.begin();
+                    self.adopt_without_lifecycle();
+                }
+                (self.deliver(frame), None)
+            }
+            // A subagent that an earlier turn left in the background does not speak in this one.
+            _ if child_of.is_some_and(|turn| Some(turn) != self.current()) => (Route::Ambient, None),
+            _ => (self.deliver(frame), None),
+        }
+    }
+
+    /// The number of the turn that is running.
+    pub(crate) fn current(&self) -> Option<u64> {
+        self.running.as_ref().map(|running| running.number)
+    }
+
+    /// Whether any prompt of ours waits or runs.
+    pub(crate) fn any_open(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// Whether the CLI is in a turn, ours or an ambient one.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// The prompts that an interrupt now would end: those of the running turn, else the first that was sent.
+    pub(crate) fn interruptible(&self) -> Vec<watch::Receiver<Settled>> {
+        let of = |slot: &Slot| slot.done.subscribe();
+        let running: Vec<_> = self.slots.iter().filter(|slot| self.is_in_running(&slot.id)).map(of).collect();
+        if !running.is_empty() || self.running.is_some() {
+            return running;
+        }
+        self.slots.iter().find(|slot| !matches!(slot.stage, Stage::Held { .. })).map(of).into_iter().collect()
+    }
+
+    /// Takes a prompt back as far as that can be done here.
+    pub(crate) fn take_back(&mut self, id: &str) -> TakeBack {
+        let Some(slot) = self.slots.iter().find(|slot| slot.id == id) else { return TakeBack::Ended };
+        match slot.stage {
+            Stage::Held { .. } => {
+                self.end(id, Outcome::without_result(Verdict::Cancelled, id));
+                TakeBack::Done
+            }
+            _ if self.is_in_running(id) => TakeBack::Running,
+            _ => TakeBack::AskCli,
+        }
+    }
+
+    /// The CLI confirmed that a prompt was taken back.
+    pub(crate) fn cancelled(&mut self, id: &str) {
+        if !self.is_in_running(id) {
+            self.end(id, Outcome::without_result(Verdict::Cancelled, id));
+        }
+    }
+
+    /// Everything is over: whoever waits gets `error`.
+    pub(crate) fn fail_all(&mut self, error: &Error) {
+        self.running = None;
+        for slot in self.slots.drain(..) {
+            slot.done.send_replace(Some(Err(error.clone())));
+            slot.lane.close();
+        }
+    }
+
+    /// Bytes that wait for consumers.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.slots.iter().map(|slot| slot.lane.held()).sum()
+    }
+
+    fn is_in_running(&self, id: &str) -> bool {
+        self.running.as_ref().is_some_and(|running| running.prompts.iter().any(|prompt| prompt == id))
+    }
+
+    fn begin(&mut self) -> &mut Running {
+        let numbers = &mut self.numbers;
+        self.running.get_or_insert_with(|| {
+            *numbers += 1;
+            Running { number: *numbers, prompts: Vec::new() }
+        })
+    }
+
+    fn join(&mut self, id: &str) {
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) else { return };
+        if matches!(slot.stage, Stage::Held { .. }) {
+            return;
+        }
+        slot.stage = Stage::Started;
+        let running = self.begin();
+        if !running.prompts.iter().any(|prompt| prompt == id) {
+            running.prompts.push(id.to_owned());
+        }
+    }
+
+    fn join_all(&mut self, frame: &Frame) {
+        for id in frame.user_message_uuids() {
+            self.join(id);
+        }
+    }
+
+    /// A CLI that does not report the life of prompts runs them in the order in which they came.
+    fn adopt_without_lifecycle(&mut self) {
+        if self.has_lifecycle || self.running.as_ref().is_none_or(|running| !running.prompts.is_empty()) {
+            return;
+        }
+        let oldest = self.slots.iter().find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+        if let Some(id) = oldest.map(|slot| slot.id.clone()) {
+            self.join(&id);
+        }
+    }
+
+    fn on_lifecycle(&mut self, frame: &Frame) -> Route {
+        self.has_lifecycle = true;
+        let Some(id) = frame.command_uuid().map(str::to_owned) else { return Route::Ambient };
+        if !self.slots.iter().any(|slot| slot.id == id) {
+            return Route::Ambient;
+        }
+        match frame.state().unwrap_or_default() {
+            "queued" => {}
+            "started" => self.join(&id),
+            // Its result is still to come if its turn runs: folded prompts are completed before the result.
+            "completed" if self.is_in_running(&id) => {}
+            "completed" => self.end(&id, Outcome::without_result(Verdict::NoResult, &id)),
+            // Likewise: the result of an aborted turn says more.
+            "cancelled" if self.is_in_running(&id) => {}
+            "cancelled" => self.end(&id, Outcome::without_result(Verdict::Cancelled, &id)),
+            other => {
+                let verdict = Verdict::Dropped(other.to_owned());
+                if let Some(running) = &mut self.running {
+                    running.prompts.retain(|prompt| *prompt != id);
+                }
+                self.end(&id, Outcome::without_result(verdict, &id));
+            }
+        }
+        if let Some(slot) = self.slots.iter().find(|slot| slot.id == id) {
+            slot.lane.push(frame);
+        }
+        Route::Turn
+    }
+
+    fn on_result(&mut self, frame: &Frame, settle: impl FnOnce(&Frame) -> TurnUsage) -> (Route, Outcome) {
+        let is_ours = |id: &str| self.slots.iter().any(|slot| slot.id == id);
+        let mut prompts: Vec<String> = frame.user_message_uuids().filter(|id| is_ours(id)).map(str::to_owned).collect();
+        let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
+        for id in self.running.take().map(|running| running.prompts).unwrap_or_default() {
+            if !prompts.contains(&id) {
+                prompts.push(id);
+            }
+        }
+        if prompts.is_empty() && !foreign && !self.has_lifecycle {
+            let oldest = self.slots.iter().find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+            prompts.extend(oldest.map(|slot| slot.id.clone()));
+        }
+        let usage = settle(frame);
+        let wanted_output =
+            self.slots.iter().filter(|slot| prompts.contains(&slot.id)).any(|slot| slot.wanted_output);
+        let outcome = Outcome::of_result(frame, usage, prompts.clone(), wanted_output);
+        for id in &prompts {
+            if let Some(slot) = self.slots.iter().find(|slot| slot.id == *id) {
+                slot.lane.push(frame);
+            }
+            self.end(id, outcome.clone());
+        }
+        (if prompts.is_empty() { Route::Ambient } else { Route::Turn }, outcome)
+    }
+
+    fn deliver(&self, frame: &Frame) -> Route {
+        let Some(running) = &self.running else { return Route::Ambient };
+        let mut route = Route::Ambient;
+        for slot in self.slots.iter().filter(|slot| running.prompts.contains(&slot.id)) {
+            slot.lane.push(frame);
+            route = Route::Turn;
+        }
+        route
+    }
+
+    fn end(&mut self, id: &str, outcome: Outcome) {
+        if let Some(at) = self.slots.iter().position(|slot| slot.id == id)
+            && let Some(slot) = self.slots.remove(at)
+        {
+            slot.done.send_replace(Some(Ok(outcome)));
+            slot.lane.close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

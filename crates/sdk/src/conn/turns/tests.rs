@@ -1,0 +1,191 @@
+use super::*;
+use crate::conn::lane::{LaneOut, Overflow, lane};
+
+struct Prompt {
+    settled: watch::Receiver<Settled>,
+    lane: LaneOut,
+}
+
+impl Prompt {
+    fn verdict(&self) -> Option<Verdict> {
+        self.settled.borrow().as_ref().map(|settled| settled.as_ref().unwrap().verdict().clone())
+    }
+
+    fn kinds(&mut self) -> Vec<String> {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut kinds = Vec::new();
+        while let std::task::Poll::Ready(Some(crate::conn::lane::Item::Frame(frame))) = self.lane.poll_next(&mut cx) {
+            kinds.push(frame.kind().to_owned());
+        }
+        kinds
+    }
+}
+
+/// Accepts a prompt and sends it if it may be sent.
+fn prompt(turns: &mut Turns, id: &str, dispatch: Dispatch) -> Prompt {
+    let (tx, rx) = lane(1 << 20, Overflow::LeaveOutPartials);
+    let settled = turns.accept(id, id.into(), dispatch, tx, false).unwrap();
+    send(turns);
+    Prompt { settled, lane: rx }
+}
+
+fn send(turns: &mut Turns) -> Vec<String> {
+    std::iter::from_fn(|| turns.next_to_send().map(|(id, _)| id)).collect()
+}
+
+fn feed(turns: &mut Turns, fields: &str) -> Route {
+    let frame = Frame::from_line(format!("{{{fields}}}").into_bytes()).remove(0);
+    assert!(frame.flaw().is_none(), "{fields}");
+    turns.on_frame(&frame, None, |_| TurnUsage::default()).0
+}
+
+fn life(turns: &mut Turns, id: &str, state: &str) {
+    feed(turns, &format!(r#""type":"command_lifecycle","command_uuid":"{id}","state":"{state}""#));
+}
+
+const INIT: &str = r#""type":"system","subtype":"init""#;
+const ASSISTANT: &str = r#""type":"assistant","parent_tool_use_id":null"#;
+
+fn result(ids: &str) -> String {
+    let done = r#""type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1"#;
+    if ids.is_empty() { done.to_owned() } else { format!(r#"{done},"user_message_uuids":[{ids}]"#) }
+}
+
+fn aborted(id: &str) -> String {
+    format!(r#""type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","num_turns":2,"user_message_uuids":["{id}"]"#)
+}
+
+#[test]
+fn a_prompt_gets_its_own_turn_and_the_next_waits_for_it() {
+    let mut turns = Turns::default();
+    let mut a = prompt(&mut turns, "a", Dispatch::Alone);
+    let mut b = prompt(&mut turns, "b", Dispatch::Alone);
+    assert!(send(&mut turns).is_empty(), "b must wait");
+    life(&mut turns, "a", "queued");
+    life(&mut turns, "a", "started");
+    feed(&mut turns, INIT);
+    feed(&mut turns, ASSISTANT);
+    feed(&mut turns, &result(r#""a""#));
+    assert_eq!(a.verdict(), Some(Verdict::Completed));
+    assert_eq!(a.kinds(), ["command_lifecycle", "command_lifecycle", "system", "assistant", "result"]);
+    assert_eq!(send(&mut turns), ["b"]);
+    life(&mut turns, "a", "completed");
+    life(&mut turns, "b", "started");
+    feed(&mut turns, &result(r#""b""#));
+    assert_eq!((b.verdict(), b.kinds().len()), (Some(Verdict::Completed), 2));
+    assert!(!turns.any_open());
+}
+
+#[test]
+fn merged_prompts_share_the_result() {
+    let mut turns = Turns::default();
+    let [a, b, c] = ["a", "b", "c"].map(|id| prompt(&mut turns, id, Dispatch::AtOnce));
+    life(&mut turns, "a", "started");
+    feed(&mut turns, &result(r#""a""#));
+    assert_eq!((a.verdict(), b.verdict()), (Some(Verdict::Completed), None));
+    life(&mut turns, "b", "started");
+    life(&mut turns, "c", "started");
+    feed(&mut turns, &result(r#""b","c""#));
+    assert_eq!((b.verdict(), c.verdict()), (Some(Verdict::Completed), Some(Verdict::Completed)));
+    assert_eq!(c.settled.borrow().as_ref().unwrap().as_ref().unwrap().prompts(), ["b", "c"]);
+}
+
+#[test]
+fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
+    let mut turns = Turns::default();
+    let a = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "started");
+    feed(&mut turns, INIT);
+    let mut steer = prompt(&mut turns, "s", Dispatch::AtOnce);
+    life(&mut turns, "s", "queued");
+    feed(&mut turns, ASSISTANT);
+    life(&mut turns, "s", "started");
+    feed(&mut turns, ASSISTANT);
+    life(&mut turns, "s", "completed");
+    assert_eq!((a.verdict(), steer.verdict()), (None, None));
+    // The CLI lists only the folded prompt in such results at times.
+    feed(&mut turns, &result(r#""s""#));
+    assert_eq!((a.verdict(), steer.verdict()), (Some(Verdict::Completed), Some(Verdict::Completed)));
+    assert_eq!(steer.kinds(), ["command_lifecycle", "command_lifecycle", "assistant", "command_lifecycle", "result"]);
+}
+
+#[test]
+fn a_result_of_foreign_origin_resolves_nobody() {
+    let mut turns = Turns::default();
+    feed(&mut turns, INIT);
+    let mut mine = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "queued");
+    assert_eq!(feed(&mut turns, ASSISTANT), Route::Ambient);
+    let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
+    assert_eq!(feed(&mut turns, &foreign), Route::Ambient);
+    assert_eq!((mine.verdict(), mine.kinds()), (None, vec!["command_lifecycle".to_owned()]));
+    life(&mut turns, "a", "started");
+    feed(&mut turns, &result(r#""a""#));
+    assert_eq!(mine.verdict(), Some(Verdict::Completed));
+}
+
+#[test]
+fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() {
+    let mut turns = Turns::default();
+    let a = prompt(&mut turns, "a", Dispatch::AtOnce);
+    let b = prompt(&mut turns, "b", Dispatch::AtOnce);
+    life(&mut turns, "a", "started");
+    life(&mut turns, "b", "cancelled");
+    assert_eq!(b.verdict(), Some(Verdict::Cancelled));
+    feed(&mut turns, &aborted("a"));
+    life(&mut turns, "a", "cancelled");
+    assert_eq!(a.verdict(), Some(Verdict::Interrupted));
+}
+
+#[test]
+fn nothing_is_sent_while_an_interrupt_is_carried_out() {
+    let mut turns = Turns::default();
+    let _a = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "started");
+    turns.interrupting = 1;
+    let _b = prompt(&mut turns, "b", Dispatch::AtOnce);
+    assert!(send(&mut turns).is_empty());
+    feed(&mut turns, &aborted("a"));
+    turns.interrupting = 0;
+    assert_eq!(send(&mut turns), ["b"]);
+}
+
+#[test]
+fn prompts_can_be_taken_back_until_their_turn_begins() {
+    let mut turns = Turns::default();
+    let _a = prompt(&mut turns, "a", Dispatch::Alone);
+    let held = prompt(&mut turns, "b", Dispatch::Alone);
+    let _sent = prompt(&mut turns, "c", Dispatch::AtOnce);
+    life(&mut turns, "a", "started");
+    assert_eq!(turns.take_back("a"), TakeBack::Running);
+    assert_eq!((turns.take_back("b"), held.verdict()), (TakeBack::Done, Some(Verdict::Cancelled)));
+    assert_eq!(turns.take_back("b"), TakeBack::Ended);
+    send(&mut turns);
+    assert_eq!(turns.take_back("c"), TakeBack::AskCli);
+}
+
+#[test]
+fn a_cli_that_reports_no_lifecycle_is_taken_in_order() {
+    let mut turns = Turns::default();
+    let mut a = prompt(&mut turns, "a", Dispatch::AtOnce);
+    let mut b = prompt(&mut turns, "b", Dispatch::AtOnce);
+    for (mine, other) in [(&mut a, &b), (&mut b, &Prompt { settled: watch::channel(None).1, lane: lane(1, Overflow::LeaveOutNewest).1 })] {
+        feed(&mut turns, INIT);
+        feed(&mut turns, ASSISTANT);
+        feed(&mut turns, &result(""));
+        assert_eq!((mine.verdict(), other.verdict()), (Some(Verdict::Completed), None));
+        assert_eq!(mine.kinds(), ["system", "assistant", "result"]);
+    }
+}
+
+#[test]
+fn frames_of_an_earlier_turns_background_agent_are_ambient() {
+    let mut turns = Turns::default();
+    let mut a = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "started");
+    let frame = Frame::from_line(br#"{"type":"assistant","parent_tool_use_id":"t"}"#.as_slice()).remove(0);
+    let now = turns.current();
+    assert_eq!(turns.on_frame(&frame, now, |_| TurnUsage::default()).0, Route::Turn);
+    assert_eq!(turns.on_frame(&frame, Some(99), |_| TurnUsage::default()).0, Route::Ambient);
+    assert_eq!(a.kinds(), ["command_lifecycle", "assistant"]);
+}

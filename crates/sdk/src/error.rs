@@ -1,0 +1,268 @@
+//! What can go wrong, with the evidence.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::outcome::Outcome;
+use crate::transport::Exit;
+
+/// The result of most calls of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong. Cheap to clone: when a session dies, everybody who waits gets the same error.
+///
+/// `Display` says what failed and shows the evidence that helps at a glance; ask the methods for the rest, and
+/// [`hint`](Self::hint) for what to do next.
+#[derive(Clone)]
+pub struct Error(Arc<Kind>);
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Invalid { what: String, source: Option<Box<dyn StdError + Send + Sync>> },
+    Spawn { program: PathBuf, cwd: PathBuf, source: io::Error },
+    Timeout { what: String, after: Duration },
+    Refusal(Refusal),
+    Unconfirmed(String),
+    Unsupported { feature: &'static str, capability: &'static str },
+    Misfit { what: String, source: Box<dyn StdError + Send + Sync> },
+    Ended(End),
+    Closed,
+    Busy { what: &'static str, limit: usize },
+    TurnFailed(Outcome),
+    Output { text: String, reason: String },
+}
+
+/// The CLI's answer "no" to a control request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The subtype of the request.
+    pub request: String,
+    /// The CLI's words.
+    pub message: String,
+    /// The CLI's machine-readable code, such as `unsupported_request` or `invalid_mode`.
+    pub code: Option<String>,
+}
+
+/// How the session's process ended.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct End {
+    /// How it ended, if that could be seen.
+    pub exit: Option<Exit>,
+    /// The last lines of its stderr, secrets of the launch redacted.
+    pub stderr_tail: String,
+    /// What the last `result` said if it was an error: an exit with code 1 then only repeats it.
+    pub last_error: Option<Outcome>,
+    /// Why the session ended it, if it did.
+    pub reason: Option<String>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self(Arc::new(kind))
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid { what: what.into(), source: None })
+    }
+
+    pub(crate) fn invalid_because(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self::new(Kind::Invalid { what: what.into(), source: Some(source.into()) })
+    }
+
+    pub(crate) fn misfit(what: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::new(Kind::Misfit { what: what.into(), source: source.into() })
+    }
+
+    pub(crate) fn timeout(what: impl Into<String>, after: Duration) -> Self {
+        Self::new(Kind::Timeout { what: what.into(), after })
+    }
+
+    pub(crate) fn turn_failed(outcome: Outcome) -> Self {
+        Self::new(Kind::TurnFailed(outcome))
+    }
+
+    /// Whether something that the program passed is wrong; nothing was sent.
+    pub fn is_invalid(&self) -> bool {
+        matches!(*self.0, Kind::Invalid { .. })
+    }
+
+    /// Whether the CLI could not be found or started.
+    pub fn is_spawn(&self) -> bool {
+        matches!(*self.0, Kind::Spawn { .. })
+    }
+
+    /// Whether a deadline passed.
+    pub fn is_timeout(&self) -> bool {
+        matches!(*self.0, Kind::Timeout { .. })
+    }
+
+    /// Whether the session is over: closed by the program, or its process ended.
+    pub fn is_closed(&self) -> bool {
+        matches!(*self.0, Kind::Closed | Kind::Ended(_))
+    }
+
+    /// Whether a bound was reached and nothing was sent; trying again later may succeed.
+    pub fn is_busy(&self) -> bool {
+        matches!(*self.0, Kind::Busy { .. })
+    }
+
+    /// Whether the CLI lacks a feature.
+    pub fn is_unsupported(&self) -> bool {
+        match &*self.0 {
+            Kind::Unsupported { .. } => true,
+            Kind::Refusal(refusal) => refusal.code.as_deref() == Some("unsupported_request"),
+            _ => false,
+        }
+    }
+
+    /// The CLI's refusal, if it refused a request.
+    pub fn as_refusal(&self) -> Option<&Refusal> {
+        match &*self.0 {
+            Kind::Refusal(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// How the process ended, if that is what went wrong.
+    pub fn end(&self) -> Option<&End> {
+        match &*self.0 {
+            Kind::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// The exit of the process, if that is what went wrong.
+    pub fn exit(&self) -> Option<Exit> {
+        self.end()?.exit
+    }
+
+    /// The last lines of the process's stderr, if its end is what went wrong.
+    pub fn stderr_tail(&self) -> Option<&str> {
+        self.end().map(|end| end.stderr_tail.as_str())
+    }
+
+    /// The outcome of the turn that failed, or of the last failed turn before the process ended.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match &*self.0 {
+            Kind::TurnFailed(outcome) => Some(outcome),
+            Kind::Ended(end) => end.last_error.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The model's text, if it was not of the shape that was asked for.
+    pub fn raw_output(&self) -> Option<&str> {
+        match &*self.0 {
+            Kind::Output { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match &*self.0 {
+            Kind::Spawn { cwd, .. } if !cwd.is_dir() => Some("the working directory does not exist; create it or pass another `cwd`"),
+            Kind::Spawn { .. } => Some("run `outrigger doctor` to see which CLI is found and why it does not start"),
+            Kind::Unsupported { .. } => Some("update the CLI"),
+            Kind::Busy { .. } => Some("wait for what is open to be answered, then try again"),
+            Kind::Ended(end) => {
+                let last = end.last_error.as_ref();
+                let said = last.map(|outcome| format!("{} {}", outcome.text(), outcome.errors().join(" ")));
+                hint_for(&format!("{} {}", end.stderr_tail, said.unwrap_or_default()))
+            }
+            Kind::TurnFailed(outcome) => hint_for(&format!("{} {}", outcome.text(), outcome.errors().join(" "))),
+            _ => None,
+        }
+    }
+}
+
+/// Known words of the CLI and what to do about them.
+fn hint_for(said: &str) -> Option<&'static str> {
+    const KNOWN: &[(&str, &str)] = &[
+        ("Not logged in", "no credentials reached the CLI; choose an `Auth`, or log in with `claude` once"),
+        ("Invalid API key", "the API key is wrong or revoked"),
+        ("No conversation found", "the session id is unknown here; sessions belong to a config directory and are looked up from the working directory"),
+        ("root/sudo privileges", "bypassing permissions is refused for root; run as another user, or opt in to `sandboxed_root` inside a container"),
+        ("unknown option", "the CLI does not know a flag; update it, or drop the extra argument"),
+        ("already in use", "another process has this session open; resume it with a fork"),
+        ("cannot be launched inside another", "this is a nested session; the environment must not carry CLAUDECODE"),
+        ("Invalid MCP configuration", "the MCP configuration is not readable by the CLI"),
+        ("JavaScript heap out of memory", "the CLI ran out of memory; start a new session or raise the limit"),
+    ];
+    KNOWN.iter().find(|(words, _)| said.contains(words)).map(|(_, hint)| *hint)
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Invalid { what, .. } => write!(f, "invalid {what}"),
+            Kind::Spawn { program, cwd, .. } => {
+                write!(f, "could not start {} in {}", program.display(), cwd.display())
+            }
+            Kind::Timeout { what, after } => write!(f, "{what} took longer than {after:?}"),
+            Kind::Refusal(refusal) => {
+                write!(f, "the CLI refused `{}`: {}", refusal.request, refusal.message)?;
+                match &refusal.code {
+                    Some(code) => write!(f, " [{code}]"),
+                    None => Ok(()),
+                }
+            }
+            Kind::Unconfirmed(what) => write!(f, "the CLI did not confirm {what}"),
+            Kind::Unsupported { feature, capability } => {
+                write!(f, "the CLI does not support {feature}: it lacks the capability `{capability}`")
+            }
+            Kind::Misfit { what, .. } => write!(f, "unexpected shape of {what}"),
+            Kind::Ended(end) => {
+                match (end.exit, &end.reason) {
+                    (Some(exit), Some(reason)) => write!(f, "the CLI ended with {exit}: {reason}")?,
+                    (Some(exit), None) => write!(f, "the CLI ended with {exit}")?,
+                    (None, Some(reason)) => write!(f, "the session ended: {reason}")?,
+                    (None, None) => f.write_str("the session ended")?,
+                }
+                if let Some(outcome) = &end.last_error {
+                    let errors = outcome.errors().join("; ");
+                    let said = if errors.is_empty() { outcome.text() } else { &errors };
+                    write!(f, "; its last result: {}: {said}", outcome.verdict())?;
+                }
+                if !end.stderr_tail.is_empty() {
+                    write!(f, "; stderr: {}", end.stderr_tail.trim_end())?;
+                }
+                Ok(())
+            }
+            Kind::Closed => f.write_str("the session is closed"),
+            Kind::Busy { what, limit } => write!(f, "too many {what}: the limit is {limit}"),
+            Kind::TurnFailed(outcome) => {
+                write!(f, "the turn failed: {}", outcome.verdict())?;
+                let errors = outcome.errors().join("; ");
+                let said = if errors.is_empty() { outcome.text() } else { &errors };
+                if said.is_empty() { Ok(()) } else { write!(f, ": {said}") }
+            }
+            Kind::Output { reason, .. } => write!(f, "the output is not of the requested shape: {reason}"),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &*self.0 {
+            Kind::Spawn { source, .. } => Some(source),
+            Kind::Invalid { source: Some(source), .. } | Kind::Misfit { source, .. } => Some(&**source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What runs besides the conversation: background work, subagents, tasks.
+
+use std::collections::{BTreeMap, HashMap};
+
+use outrigger_protocol::Frame;
+use serde::Deserialize;
+
+use crate::outcome::Fields;
+
+/// How many ended tasks are remembered; the oldest are forgotten first.
+pub(crate) const ENDED_KEPT: usize = 1024;
+
+/// One piece of work that the CLI runs beside the main conversation.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Task {
+    /// The CLI's id of the task; for a subagent also its `agent_id`.
+    pub id: String,
+    /// What it is to do, in a few words.
+    pub description: String,
+    /// The CLI's name of its kind: `local_agent`, `local_bash`, `local_workflow`, …
+    pub task_type: Option<String>,
+    /// The kind of subagent.
+    pub subagent_type: Option<String>,
+    /// The tool call that started it.
+    pub tool_use_id: Option<String>,
+    /// The task that started it; `None` for one that the main conversation started.
+    pub parent_task_id: Option<String>,
+    /// The prompt that a subagent was given.
+    pub prompt: Option<String>,
+    /// Whether it runs in the background, apart from the turn that started it.
+    pub is_backgrounded: bool,
+    /// Whether the CLI runs it on its own account rather than for the conversation.
+    pub ambient: bool,
+    /// Where it has got to.
+    pub state: TaskState,
+    /// The tool that it used last.
+    pub last_tool_name: Option<String>,
+    /// What it is doing, or what became of it: a subagent's final answer.
+    pub summary: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// The file that holds its output.
+    pub output_file: Option<String>,
+    /// Tokens, tool calls and time so far.
+    pub usage: Option<TaskUsage>,
+}
+
+impl Task {
+    /// Whether it is an agent or a workflow, whose end wakes the conversation again.
+    pub fn is_agent(&self) -> bool {
+        self.subagent_type.is_some()
+            || self.task_type.as_deref().is_some_and(|kind| kind.contains("agent") || kind.contains("workflow"))
+    }
+}
+
+/// Where a task has got to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum TaskState {
+    /// It waits to be run.
+    Pending,
+    /// It runs.
+    #[default]
+    Running,
+    /// It is paused.
+    Paused,
+    /// It did what it was to do.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was stopped.
+    Stopped,
+    /// It is no longer among the running ones, but its end was never reported.
+    Gone,
+    /// A state that this build does not know.
+    Other(String),
+}
+
+impl TaskState {
+    fn read(state: &str) -> Self {
+        match state {
+            "pending" => Self::Pending,
+            "running" => Self::Running,
+            "paused" => Self::Paused,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            "killed" | "stopped" => Self::Stopped,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn is_ended(&self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Stopped | Self::Gone)
+    }
+}
+
+/// What a task used so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TaskUsage {
+    /// Tokens in all.
+    pub total_tokens: u64,
+    /// Tool calls.
+    pub tool_uses: u64,
+    /// Milliseconds.
+    pub duration_ms: u64,
+}
+
+/// All tasks of a session at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    tasks: Vec<Task>,
+}
+
+impl Tasks {
+    /// All of them, in the order in which they were started; ended ones are kept up to a bound of 1024.
+    pub fn iter(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.iter()
+    }
+
+    /// Those that have not ended.
+    pub fn running(&self) -> impl Iterator<Item = &Task> {
+        self.iter().filter(|task| !task.state.is_ended())
+    }
+
+    /// The one with this id.
+    pub fn get(&self, id: &str) -> Option<&Task> {
+        self.iter().find(|task| task.id == id)
+    }
+
+    /// Those that the main conversation started.
+    pub fn roots(&self) -> impl Iterator<Item = &Task> {
+        self.iter().filter(|task| self.parent_of(task).is_none())
+    }
+
+    /// Those that `task` started.
+    pub fn children<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a Task> {
+        self.iter().filter(move |child| child.parent_task_id.as_deref() == Some(&task.id))
+    }
+
+    fn parent_of(&self, task: &Task) -> Option<&Task> {
+        self.get(task.parent_task_id.as_deref()?)
+    }
+}
+
+/// Keeps the tasks from the frames that go by.
+///
+/// The list of running tasks is a level, not an edge: each `background_tasks_changed` is the whole set, so that a lost
+/// notification can't leave a task running for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    tasks: BTreeMap<u64, Task>,
+    by_id: HashMap<String, u64>,
+    /// The turn during which a tool call started a task.
+    started_in: HashMap<String, u64>,
+    next: u64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Snapshot {
+    task_id: String,
+    task_type: Option<String>,
+    subagent_type: Option<String>,
+    description: Option<String>,
+    parent_task_id: Option<String>,
+    ambient: Option<bool>,
+}
+
+impl Ledger {
+    /// Takes a frame; `turn` is the number of the turn that is running.
+    pub(crate) fn on_frame(&mut self, frame: &Frame, turn: Option<u64>) {
+        match frame.subtype() {
+            Some("task_started") => self.started(&Fields::of(frame), turn),
+            Some("task_progress") => self.progress(&Fields::of(frame)),
+            Some("task_updated") => self.updated(&Fields::of(frame)),
+            Some("task_notification") => self.notified(&Fields::of(frame)),
+            Some("background_tasks_changed") => self.snapshot(&Fields::of(frame)),
+            _ => {}
+        }
+    }
+
+    /// The number of the turn during which the tool call `tool_use_id` started a task.
+    pub(crate) fn turn_of(&self, tool_use_id: &str) -> Option<u64> {
+        self.started_in.get(tool_use_id).copied()
+    }
+
+    pub(crate) fn tasks(&self) -> Tasks {
+        Tasks { tasks: self.tasks.values().cloned().collect() }
+    }
+
+    /// Whether an agent or workflow still runs in the background: its end will begin another turn.
+    pub(crate) fn has_background_agents(&self) -> bool {
+        self.tasks.values().any(|task| task.is_backgrounded && task.is_agent() && !task.state.is_ended() && !task.ambient)
+    }
+
+    /// The process ended: nothing runs any more.
+    pub(crate) fn end(&mut self) {
+        for task in self.tasks.values_mut().filter(|task| !task.state.is_ended()) {
+            task.state = TaskState::Gone;
+        }
+    }
+
+    fn task(&mut self, id: &str) -> &mut Task {
+        let next = &mut self.next;
+        let number = *self.by_id.entry(id.to_owned()).or_insert_with(|| {
+            *next += 1;
+            *next
+        });
+        self.tasks.entry(number).or_insert_with(|| Task { id: id.to_owned(), ..Task::default() })
+    }
+
+    fn started(&mut self, fields: &Fields, turn: Option<u64>) {
+        let Some(id) = fields.get::<String>("task_id") else { return };
+        self.forget_old();
+        let tool_use_id: Option<String> = fields.get("tool_use_id");
+        if let (Some(tool), Some(turn)) = (&tool_use_id, turn) {
+            self.started_in.entry(tool.clone()).or_insert(turn);
+        }
+        let task = self.task(&id);
+        task.tool_use_id = tool_use_id.or(task.tool_use_id.take());
+        task.description = fields.get("description").unwrap_or_else(|| std::mem::take(&mut task.description));
+        task.task_type = fields.get("task_type").or(task.task_type.take());
+        task.subagent_type = fields.get("subagent_type").or(task.subagent_type.take());
+        task.parent_task_id = fields.get("parent_task_id").or(task.parent_task_id.take());
+        task.prompt = fields.get("prompt").or(task.prompt.take());
+        task.is_backgrounded = fields.get("is_backgrounded").unwrap_or(task.is_backgrounded);
+        task.ambient = fields.get("ambient").unwrap_or(task.ambient);
+        task.state = TaskState::Running;
+    }
+
+    fn progress(&mut self, fields: &Fields) {
+        let Some(id) = fields.get::<String>("task_id") else { return };
+        let task = self.task(&id);
+        task.last_tool_name = fields.get("last_tool_name").or(task.last_tool_name.take());
+        task.summary = fields.get("summary").or(task.summary.take());
+        task.usage = fields.get("usage").or(task.usage);
+        task.tool_use_id = fields.get("tool_use_id").or(task.tool_use_id.take());
+        if task.description.is_empty() {
+            task.description = fields.get("description").unwrap_or_default();
+        }
+    }
+
+    fn updated(&mut self, fields: &Fields) {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Patch {
+            status: Option<String>,
+            description: Option<String>,
+            error: Option<String>,
+            is_backgrounded: Option<bool>,
+        }
+        let (Some(id), Some(patch)) = (fields.get::<String>("task_id"), fields.get::<Patch>("patch")) else { return };
+        let task = self.task(&id);
+        if let Some(status) = patch.status {
+            task.state = TaskState::read(&status);
+        }
+        task.description = patch.description.unwrap_or_else(|| std::mem::take(&mut task.description));
+        task.error = patch.error.or(task.error.take());
+        task.is_backgrounded = patch.is_backgrounded.unwrap_or(task.is_backgrounded);
+    }
+
+    fn notified(&mut self, fields: &Fields) {
+        let Some(id) = fields.get::<String>("task_id") else { return };
+        let task = self.task(&id);
+        if let Some(status) = fields.get::<String>("status") {
+            task.state = TaskState::read(&status);
+        }
+        task.output_file = fields.get("output_file").filter(|file: &String| !file.is_empty()).or(task.output_file.take());
+        task.summary = fields.get("summary").or(task.summary.take());
+        task.usage = fields.get("usage").or(task.usage);
+        task.tool_use_id = fields.get("tool_use_id").or(task.tool_use_id.take());
+    }
+
+    fn snapshot(&mut self, fields: &Fields) {
+        let Some(running) = fields.get::<Vec<Snapshot>>("tasks") else { return };
+        for task in self.tasks.values_mut() {
+            let listed = running.iter().any(|listed| listed.task_id == task.id);
+            if task.is_backgrounded && !listed && !task.state.is_ended() {
+                task.state = TaskState::Gone;
+            }
+        }
+        for listed in running {
+            let task = self.task(&listed.task_id);
+            task.is_backgrounded = true;
+            // A snapshot names what runs, so an end that was reported before does not hold.
+            if task.state.is_ended() {
+                task.state = TaskState::Running;
+            }
+            task.task_type = listed.task_type.or(task.task_type.take());
+            task.subagent_type = listed.subagent_type.or(task.subagent_type.take());
+            task.description = listed.description.unwrap_or_else(|| std::mem::take(&mut task.description));
+            task.parent_task_id = listed.parent_task_id.or(task.parent_task_id.take());
+            task.ambient = listed.ambient.unwrap_or(task.ambient);
+        }
+    }
+
+    /// Makes room: forgets the oldest ended tasks beyond the bound.
+    fn forget_old(&mut self) {
+        let ended: Vec<u64> =
+            self.tasks.iter().filter(|(_, task)| task.state.is_ended()).map(|(number, _)| *number).collect();
+        for number in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT - 1)) {
+            if let Some(task) = self.tasks.remove(number) {
+                self.by_id.remove(&task.id);
+                if let Some(tool) = &task.tool_use_id {
+                    self.started_in.remove(tool);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(ledger: &mut Ledger, lines: &[&str]) {
+        for line in lines {
+            ledger.on_frame(&Frame::from_line(format!(r#"{{"type":"system",{line}}}"#).into_bytes()).remove(0), Some(7));
+        }
+    }
+
+    #[test]
+    fn a_task_is_followed_from_start_to_end() {
+        let mut ledger = Ledger::default();
+        feed(&mut ledger, &[
+            r#""subtype":"task_started","task_id":"a","tool_use_id":"t","description":"look","subagent_type":"Explore","is_backgrounded":true"#,
+            r#""subtype":"task_started","task_id":"b","parent_task_id":"a","description":"deeper","subagent_type":"Explore""#,
+            r#""subtype":"task_progress","task_id":"a","last_tool_name":"Bash","usage":{"total_tokens":5,"tool_uses":1,"duration_ms":9}"#,
+        ]);
+        assert!(ledger.has_background_agents());
+        assert_eq!(ledger.turn_of("t"), Some(7));
+        let tasks = ledger.tasks();
+        let root = tasks.roots().next().unwrap();
+        assert_eq!((root.id.as_str(), root.last_tool_name.as_deref(), root.usage.unwrap().total_tokens), ("a", Some("Bash"), 5));
+        assert_eq!(tasks.children(root).map(|task| task.id.as_str()).collect::<Vec<_>>(), ["b"]);
+        feed(&mut ledger, &[r#""subtype":"task_notification","task_id":"a","status":"completed","output_file":"/o","summary":"found""#]);
+        let tasks = ledger.tasks();
+        assert_eq!((&tasks.get("a").unwrap().state, tasks.get("a").unwrap().summary.as_deref()), (&TaskState::Completed, Some("found")));
+        assert!(!ledger.has_background_agents());
+    }
+
+    #[test]
+    fn a_lost_notification_is_mended_by_the_next_snapshot() {
+        let mut ledger = Ledger::default();
+        feed(&mut ledger, &[
+            r#""subtype":"background_tasks_changed","tasks":[{"task_id":"a","task_type":"local_agent","description":"x"},{"task_id":"b","task_type":"local_bash"}]"#,
+            r#""subtype":"background_tasks_changed","tasks":[{"task_id":"b","task_type":"local_bash"}]"#,
+        ]);
+        assert_eq!(ledger.tasks().get("a").unwrap().state, TaskState::Gone);
+        assert_eq!(ledger.tasks().running().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert!(!ledger.has_background_agents());
+    }
+
+    #[test]
+    fn ended_tasks_are_forgotten_beyond_the_bound() {
+        let mut ledger = Ledger::default();
+        for number in 0..ENDED_KEPT + 50 {
+            feed(&mut ledger, &[
+                &format!(r#""subtype":"task_started","task_id":"{number}","tool_use_id":"t{number}""#),
+                &format!(r#""subtype":"task_notification","task_id":"{number}","status":"completed""#),
+            ]);
+        }
+        assert_eq!(ledger.tasks().iter().count(), ENDED_KEPT);
+        assert_eq!(ledger.started_in.len(), ENDED_KEPT);
+    }
+}

@@ -1,0 +1,235 @@
+//! What is said to the agent.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outrigger_protocol::outbound::encode_line;
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+
+/// The largest file that [`Prompt::file`] takes, in bytes: 32 MiB.
+const MAX_FILE: u64 = 32 * 1024 * 1024;
+
+/// A prompt: text, images and documents, and how it is to be handed over.
+///
+/// Text is text: one that begins with `/` is not run as a command (such a prompt is sent [`verbatim`](Self::verbatim)), and
+/// commands are made by [`command`](Self::command). In other texts the CLI expands `@file` as usual.
+///
+/// ```
+/// use outrigger::Prompt;
+///
+/// let prompt = Prompt::text("What is wrong in this picture?").image_url("https://example.com/a.png");
+/// let from_str: Prompt = "Why does the build fail?".into();
+/// # let _ = (prompt, from_str);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    blocks: Vec<Value>,
+    command: Option<String>,
+    verbatim: bool,
+    query: bool,
+    uuid: Option<Uuid>,
+}
+
+impl Prompt {
+    /// A prompt of one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::empty().and_text(text)
+    }
+
+    /// A slash command, such as `/compact keep the decisions`: the name with or without its `/`, and its arguments.
+    ///
+    /// Sending it fails, before anything is written, when the CLI did not report a command of this name.
+    pub fn command(name: impl Into<String>, arguments: impl AsRef<str>) -> Self {
+        let name: String = name.into();
+        let name = name.trim_start_matches('/').to_owned();
+        let text = format!("/{name} {}", arguments.as_ref());
+        Self { command: Some(name), ..Self::text(text.trim_end()) }
+    }
+
+    fn empty() -> Self {
+        Self { blocks: Vec::new(), command: None, verbatim: false, query: true, uuid: None }
+    }
+
+    /// Adds a text.
+    pub fn and_text(mut self, text: impl Into<String>) -> Self {
+        self.blocks.push(json!({"type": "text", "text": text.into()}));
+        self
+    }
+
+    /// Adds an image by its bytes. `media_type`: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub fn image(self, media_type: &str, bytes: &[u8]) -> Self {
+        self.source("image", json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}))
+    }
+
+    /// Adds an image by its address, which the API fetches.
+    pub fn image_url(self, url: impl Into<String>) -> Self {
+        self.source("image", json!({"type": "url", "url": url.into()}))
+    }
+
+    /// Adds a document by its bytes. `media_type`: `application/pdf`.
+    pub fn document(self, media_type: &str, bytes: &[u8]) -> Self {
+        self.source("document", json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}))
+    }
+
+    /// Adds a document of plain text.
+    pub fn document_text(self, text: impl Into<String>) -> Self {
+        self.source("document", json!({"type": "text", "media_type": "text/plain", "data": text.into()}))
+    }
+
+    /// Adds a document by its address, which the API fetches.
+    pub fn document_url(self, url: impl Into<String>) -> Self {
+        self.source("document", json!({"type": "url", "url": url.into()}))
+    }
+
+    /// Adds a file: an image or a PDF by its extension, anything else as a document of text.
+    ///
+    /// # Errors
+    /// When the file can't be read, is larger than 32 MiB, or is neither image nor PDF nor UTF-8 text.
+    pub async fn file(self, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let failed = |error| Error::invalid_because(format!("prompt file {}", path.display()), error);
+        let (path_buf, max) = (path.to_owned(), MAX_FILE);
+        let read = move || {
+            let size = std::fs::metadata(&path_buf)?.len();
+            if size > max {
+                let message = format!("it has {size} bytes, and the limit is {max}");
+                return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, message));
+            }
+            std::fs::read(&path_buf)
+        };
+        let bytes = tokio::task::spawn_blocking(read).await.map_err(|error| failed(error.into()))?.map_err(failed)?;
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+        Ok(match extension.as_deref() {
+            Some("png") => self.image("image/png", &bytes),
+            Some("jpg" | "jpeg") => self.image("image/jpeg", &bytes),
+            Some("gif") => self.image("image/gif", &bytes),
+            Some("webp") => self.image("image/webp", &bytes),
+            Some("pdf") => self.document("application/pdf", &bytes),
+            _ => {
+                let text = String::from_utf8(bytes)
+                    .map_err(|error| failed(std::io::Error::new(std::io::ErrorKind::InvalidData, error)))?;
+                let mut prompt = self.document_text(text);
+                if let (Some(block), Some(name)) = (prompt.blocks.last_mut(), path.file_name()) {
+                    block["title"] = json!(name.to_string_lossy());
+                }
+                prompt
+            }
+        })
+    }
+
+    /// Adds a content block as it is, for kinds that have no method here.
+    pub fn block(mut self, block: Value) -> Self {
+        self.blocks.push(block);
+        self
+    }
+
+    /// Has the CLI take the text word for word: no `@file` expansion, no command.
+    pub fn verbatim(mut self) -> Self {
+        self.verbatim = true;
+        self
+    }
+
+    /// Adds it to the conversation without asking the model for an answer; the turn ends at once as
+    /// [`Appended`](crate::Verdict::Appended).
+    pub fn without_query(mut self) -> Self {
+        self.query = false;
+        self
+    }
+
+    /// Uses this id instead of a fresh one. The CLI drops a prompt whose id it has seen before.
+    pub fn uuid(mut self, uuid: Uuid) -> Self {
+        self.uuid = Some(uuid);
+        self
+    }
+
+    fn source(mut self, kind: &str, source: Value) -> Self {
+        self.blocks.push(json!({"type": kind, "source": source}));
+        self
+    }
+
+    /// The command that this prompt is, without its `/`.
+    pub(crate) fn command_name(&self) -> Option<&str> {
+        self.command.as_deref()
+    }
+
+    pub(crate) fn id(&self) -> Uuid {
+        self.uuid.unwrap_or_else(Uuid::new_v4)
+    }
+
+    /// The line on the CLI's stdin.
+    pub(crate) fn line(&self, id: Uuid, priority: Option<Priority>, verbatim: bool) -> Result<Vec<u8>> {
+        if self.blocks.is_empty() {
+            return Err(Error::invalid("prompt: it is empty"));
+        }
+        // The CLI would run a text that begins with a slash as a command; told that it is composed, it takes it as it is.
+        let looks_like_command = self.blocks.iter().any(|block| {
+            block.get("text").and_then(Value::as_str).is_some_and(|text| text.trim_start().starts_with('/'))
+        });
+        let verbatim = verbatim || self.verbatim || (self.command.is_none() && looks_like_command);
+        let line = Line {
+            kind: "user",
+            message: Message { role: "user", content: &self.blocks },
+            parent_tool_use_id: None,
+            session_id: "",
+            uuid: id,
+            priority,
+            should_query: (!self.query).then_some(false),
+            client_composed: verbatim.then_some(true),
+        };
+        encode_line(&line).map_err(|error| Error::invalid_because("prompt", error))
+    }
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&String> for Prompt {
+    fn from(text: &String) -> Self {
+        Self::text(text.as_str())
+    }
+}
+
+/// When the CLI takes up a prompt that comes while a turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Priority {
+    Now,
+    Next,
+    Later,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    message: Message<'a>,
+    parent_tool_use_id: Option<&'a str>,
+    session_id: &'static str,
+    uuid: Uuid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<Priority>,
+    #[serde(rename = "shouldQuery", skip_serializing_if = "Option::is_none")]
+    should_query: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_composed: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: &'a [Value],
+}

@@ -1,0 +1,560 @@
+//! The handle of a running agent.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use outrigger_protocol::drift::Drift;
+use outrigger_protocol::inbound::{Init, Message, SystemMessage};
+use outrigger_protocol::outbound::{CancelAsyncMessage, ControlRequest, InitializeReply, Interrupt, InterruptReply};
+use outrigger_protocol::{Frame, RawJson};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::conn::Conn;
+use crate::conn::lane::{Item, LaneOut, Overflow, lane};
+use crate::conn::turns::{Dispatch, TakeBack};
+use crate::error::{Error, Kind, Result};
+use crate::event::{Event, Lag, Reducer};
+use crate::ledger::Tasks;
+use crate::outcome::Outcome;
+use crate::prompt::{Priority, Prompt};
+use crate::stats::Stats;
+use crate::transport::Exit;
+use crate::turn::Turn;
+use crate::usage::SessionUsage;
+
+pub use crate::conn::router::SessionState;
+
+/// A running agent: one CLI process, many turns.
+///
+/// A cheap handle; clones share the agent. All methods work at any time and from any task, whether or not anybody reads
+/// events. When the last handle (a [`Turn`] holds one) is dropped, the process is ended in the background in the order of
+/// [`close`](Self::close), and killed at once if no runtime is left to do that.
+#[derive(Debug, Clone)]
+pub struct Session(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    conn: Arc<Conn>,
+    initialized: Arc<InitializeReply>,
+    settings: Settings,
+}
+
+/// What of the options the running session needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) control_deadline: Duration,
+    pub(crate) interrupt_deadline: Duration,
+    pub(crate) verbatim_prompts: bool,
+    pub(crate) wants_output: bool,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.conn.abandon();
+    }
+}
+
+/// What an interrupt did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Interrupted {
+    /// The CLI's receipt.
+    pub receipt: InterruptReply,
+    /// The outcomes of our prompts whose turn was running. Empty when nothing of ours ran.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Session {
+    pub(crate) fn new(conn: Arc<Conn>, initialized: InitializeReply, settings: Settings) -> Self {
+        Self(Arc::new(Handle { conn, initialized: Arc::new(initialized), settings }))
+    }
+
+    fn conn(&self) -> &Arc<Conn> {
+        &self.0.conn
+    }
+
+    // ---- Prompts ------------------------------------------------------------------------------------------------
+
+    /// Sends a prompt that gets a turn of its own.
+    ///
+    /// While other prompts of this session wait or run, it waits here for its turn, so that the CLI neither merges it with
+    /// them nor folds it into theirs; prompts go in the order of the calls. Returns at once; the [`Turn`] tells what becomes
+    /// of it.
+    ///
+    /// # Errors
+    /// When the prompt is empty, or is a command that the CLI does not know; when more than 1024 prompts are open; when the
+    /// session has ended.
+    pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
+        // `later`, so that it is not folded into a turn that background work began.
+        self.send(prompt.into(), Dispatch::Alone, Some(Priority::Later)).await
+    }
+
+    /// Hands a prompt to the CLI's own queue at once: it runs after the turn that is running, perhaps merged with other
+    /// prompts that wait there.
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt).
+    pub async fn queue(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
+        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Later)).await
+    }
+
+    /// Steers the turn that is running: the prompt is folded into it at the next tool boundary, and ends with it. With no
+    /// such boundary ahead, or nothing running, it gets a turn.
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt).
+    pub async fn steer(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
+        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Next)).await
+    }
+
+    /// Ends the turn that is running and begins this one. The other ends as
+    /// [`Interrupted`](crate::Verdict::Interrupted).
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt).
+    pub async fn prompt_now(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
+        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Now)).await
+    }
+
+    async fn send(&self, prompt: Prompt, dispatch: Dispatch, priority: Option<Priority>) -> Result<Turn> {
+        if let Some(name) = prompt.command_name() {
+            self.check_command(name)?;
+        }
+        let id = prompt.id();
+        let line = prompt.line(id, priority, self.0.settings.verbatim_prompts)?;
+        let (tx, rx) = lane(self.conn().limits.lane_bytes, Overflow::LeaveOutPartials);
+        let settled = {
+            let mut router = self.conn().router();
+            if let Some(ended) = &router.ended {
+                return Err(ended.clone());
+            }
+            router.turns.accept(&id.to_string(), line, dispatch, tx, self.0.settings.wants_output)?
+        };
+        self.conn().dispatch();
+        Ok(Turn::new(self.clone(), id, rx, settled))
+    }
+
+    fn check_command(&self, name: &str) -> Result<()> {
+        let known = self.command_names();
+        if known.iter().any(|known| known == name) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("command `/{name}`: the CLI reported no such command, but {}", known.join(", "))))
+    }
+
+    /// The names and aliases of all slash commands that the CLI has reported so far, sorted.
+    pub fn command_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        let changed = self.conn().router().commands.borrow().clone();
+        let commands = match changed.as_ref().map(Frame::decode) {
+            Some(Ok(Message::System(system))) => match *system {
+                SystemMessage::CommandsChanged(changed) => Some(changed.commands),
+                _ => None,
+            },
+            _ => None,
+        };
+        for command in commands.as_ref().unwrap_or(&self.0.initialized.commands) {
+            names.push(command.name.clone());
+            names.extend(command.aliases.iter().flatten().cloned());
+        }
+        if let Some(init) = self.init() {
+            names.extend(init.slash_commands.iter().cloned());
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    // ---- Ending turns -------------------------------------------------------------------------------------------
+
+    /// Interrupts the turn that is running, and returns when it has ended.
+    ///
+    /// Until then no further prompt is sent, so that the next turn begins only after this one has drained. Foreground and
+    /// background agents end with it, background shells do not. Prompts that wait in the CLI's queue survive and run next.
+    /// With nothing running it does nothing.
+    ///
+    /// The CLI has a deadline of 10 seconds (set by `interrupt_deadline`) to confirm, and as long again to end the turn.
+    ///
+    /// # Errors
+    /// When a deadline passes, or the session has ended.
+    pub async fn interrupt(&self) -> Result<Interrupted> {
+        self.interrupt_with(Interrupt::default()).await
+    }
+
+    /// Like [`interrupt`](Self::interrupt), and takes the prompts back that wait in the CLI's queue.
+    ///
+    /// # Errors
+    /// As [`interrupt`](Self::interrupt), and when the CLI lacks the capability `interrupt_cancel_queued_v1`.
+    pub async fn interrupt_and_cancel_queued(&self) -> Result<Interrupted> {
+        self.require("cancelling queued prompts", "interrupt_cancel_queued_v1")?;
+        self.interrupt_with(Interrupt::default().cancel_queued(true)).await
+    }
+
+    async fn interrupt_with(&self, request: Interrupt) -> Result<Interrupted> {
+        let gate = Gate::shut(self.conn());
+        let (running, number) = {
+            let router = self.conn().router();
+            (router.turns.interruptible(), router.turns.current())
+        };
+        let deadline = self.0.settings.interrupt_deadline;
+        let receipt = self.request_within(&request, deadline).await?;
+        let drained = async {
+            loop {
+                let changed = self.conn().changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                let over = running.iter().all(|settled| settled.borrow().is_some())
+                    && (number.is_none() || self.conn().router().turns.current() != number);
+                if over {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(deadline, drained)
+            .await
+            .map_err(|_| Error::timeout("the end of the interrupted turn", deadline))?;
+        drop(gate);
+        let outcomes = running.iter().filter_map(|settled| settled.borrow().clone()).collect::<Result<Vec<_>>>()?;
+        Ok(Interrupted { receipt, outcomes })
+    }
+
+    pub(crate) async fn cancel_prompt(&self, id: Uuid) -> Result<Option<Interrupted>> {
+        let name = id.to_string();
+        loop {
+            let found = self.conn().router().turns.take_back(&name);
+            match found {
+                TakeBack::Done | TakeBack::Ended => {
+                    self.conn().dispatch();
+                    return Ok(None);
+                }
+                TakeBack::Running => return self.interrupt().await.map(Some),
+                TakeBack::AskCli => {
+                    let reply = self.request(&CancelAsyncMessage::new(name.clone())).await?;
+                    if reply.cancelled {
+                        self.conn().router().turns.cancelled(&name);
+                        self.conn().dispatch();
+                        return Ok(None);
+                    }
+                    // Its turn began meanwhile, and the CLI is about to say so, or has ended it already.
+                    let changed = self.conn().changed.notified();
+                    if self.conn().router().turns.take_back(&name) == TakeBack::AskCli {
+                        let within = self.0.settings.interrupt_deadline;
+                        tokio::time::timeout(within, changed)
+                            .await
+                            .map_err(|_| Error::timeout("the beginning of the cancelled prompt's turn", within))?;
+                    }
+                }
+            }
+        }
+    }
+
+    // ---- The run ------------------------------------------------------------------------------------------------
+
+    /// Waits for the end of the run: no prompt of ours is open, no turn runs, and no agent is left in the background whose
+    /// end would begin another turn. Background shells do not count; they may run for ever.
+    ///
+    /// A turn's outcome is often not the end of the run: agents may go on in the background, and what they find comes in
+    /// ambient turns. The CLI's own word (`session_state_changed`) is followed; for a CLI that does not give it, the tasks
+    /// that it reported.
+    ///
+    /// Cancel safe.
+    ///
+    /// # Errors
+    /// When the run does not end within `ceiling`, or the session ends first.
+    pub async fn wait_run_end(&self, ceiling: Duration) -> Result<()> {
+        let over = async {
+            loop {
+                let changed = self.conn().changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                {
+                    let router = self.conn().router();
+                    if let Some(ended) = &router.ended {
+                        return Err(ended.clone());
+                    }
+                    if router.is_run_over() {
+                        return Ok(());
+                    }
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(ceiling, over).await.unwrap_or_else(|_| Err(Error::timeout("the run", ceiling)))
+    }
+
+    /// What the CLI says it is doing; `None` before it said anything, and for CLIs that never do.
+    pub fn state(&self) -> Option<SessionState> {
+        *self.conn().router().state.borrow()
+    }
+
+    /// Waits for the process to end, and tells how it did. Cancel safe. Has no deadline: a session may live for days.
+    pub async fn wait_ended(&self) -> Error {
+        self.conn().wait_ended().await
+    }
+
+    /// Ends the session: closes the CLI's stdin, gives it time to finish (5 s unless set), then SIGTERM, then (after another
+    /// 5 s) SIGKILL, to the whole process group, and reaps it. Whatever of ours waits gets an error.
+    ///
+    /// A turn that is running is let finish within the grace; interrupt it first if it should not. Dropping the future does
+    /// not stop the closing.
+    ///
+    /// Returns how the process ended. The CLI exits with code 1 when the last result was an error; that is no crash.
+    ///
+    /// # Errors
+    /// When the process could not be seen ending.
+    pub async fn close(self) -> Result<Exit> {
+        self.conn().close().await;
+        exit_of(self.conn().wait_ended().await)
+    }
+
+    /// Ends the session at once by SIGKILL to the whole process group.
+    ///
+    /// # Errors
+    /// When the process could not be seen ending.
+    pub async fn kill(self) -> Result<Exit> {
+        self.conn().kill("it was killed").await;
+        exit_of(self.conn().wait_ended().await)
+    }
+
+    // ---- Streams ------------------------------------------------------------------------------------------------
+
+    /// Every frame from now on, as it came: of all turns, ambient ones, and control traffic.
+    ///
+    /// A reader that falls behind by more than the session's buffer (64 MiB unless set) is told how much it missed.
+    pub fn frames(&self) -> Frames {
+        let (tx, rx) = lane(self.conn().limits.lane_bytes, Overflow::LeaveOutNewest);
+        self.conn().router().tap(tx);
+        Frames { lane: rx }
+    }
+
+    /// What belongs to no prompt of this session, from now on: turns that background work or schedules begin, and notices
+    /// between turns.
+    ///
+    /// A reader that falls behind is told how much it missed, as with [`frames`](Self::frames).
+    pub fn ambient(&self) -> Ambient {
+        let (tx, rx) = lane(self.conn().limits.lane_bytes, Overflow::LeaveOutNewest);
+        self.conn().router().listen(tx);
+        Ambient { lane: rx, reducer: Reducer::default() }
+    }
+
+    // ---- What is known ------------------------------------------------------------------------------------------
+
+    /// The CLI's id of the conversation; `None` until the first turn began. It may change (`/clear`): see
+    /// [`ids`](Self::ids).
+    pub fn id(&self) -> Option<String> {
+        self.conn().router().session_ids().next_back().map(str::to_owned)
+    }
+
+    /// The ids that the conversation had, oldest first; the last 64 are remembered.
+    pub fn ids(&self) -> Vec<String> {
+        self.conn().router().session_ids().map(str::to_owned).collect()
+    }
+
+    /// The CLI's answer to `initialize`: commands, models, agents, account, …
+    pub fn initialized(&self) -> &InitializeReply {
+        &self.0.initialized
+    }
+
+    /// The latest `system/init`; the CLI sends one at the start of every turn, so `None` before the first.
+    pub fn init(&self) -> Option<Init> {
+        let frame = self.conn().router().init.borrow().clone()?;
+        match frame.decode() {
+            Ok(Message::System(system)) => match *system {
+                SystemMessage::Init(init) => Some(init),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether the CLI announced a capability, such as `interrupt_receipt_v1`.
+    pub fn has_capability(&self, capability: &str) -> bool {
+        let listed = |list: &Option<Vec<String>>| list.iter().flatten().any(|listed| listed == capability);
+        listed(&self.0.initialized.capabilities) || self.init().is_some_and(|init| listed(&init.capabilities))
+    }
+
+    fn require(&self, feature: &'static str, capability: &'static str) -> Result<()> {
+        if self.has_capability(capability) {
+            Ok(())
+        } else {
+            Err(Error::new(Kind::Unsupported { feature, capability }))
+        }
+    }
+
+    /// The process id of the CLI, where there is one on this machine.
+    pub fn pid(&self) -> Option<u32> {
+        self.conn().pid
+    }
+
+    /// Background work, subagents and tasks as they stand.
+    pub fn tasks(&self) -> Tasks {
+        self.conn().router().ledger.tasks()
+    }
+
+    /// What the session used since it was started or resumed here.
+    pub fn usage(&self) -> SessionUsage {
+        self.conn().router().meter.session()
+    }
+
+    /// Counts: frames, bytes held, unanswered requests, unknown kinds, misfits.
+    pub fn stats(&self) -> Stats {
+        self.conn().router().stats()
+    }
+
+    pub(crate) fn note_decoded(&self, drift: &[Drift], misfit: bool) {
+        self.conn().router().note_decoded(drift, misfit);
+    }
+
+    // ---- Control ------------------------------------------------------------------------------------------------
+
+    /// Sends a control request and waits for its typed answer, at most for the control deadline (60 s unless set).
+    ///
+    /// Every request that an SDK may send is a type in [`outrigger_protocol::outbound`]; the common ones have methods here.
+    /// Dropping the future cancels the request: the CLI is told by `control_cancel_request`.
+    ///
+    /// # Errors
+    /// When the CLI refuses ([`Error::as_refusal`]), the deadline passes, the answer has an unexpected shape, or the session
+    /// has ended.
+    pub async fn request<R: ControlRequest>(&self, request: &R) -> Result<R::Reply> {
+        self.request_within(request, self.0.settings.control_deadline).await
+    }
+
+    /// Like [`request`](Self::request) with a deadline of its own, for requests that take long (`mcp_call`, a sign-in).
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn request_within<R: ControlRequest>(&self, request: &R, deadline: Duration) -> Result<R::Reply> {
+        let body = encode_request(R::SUBTYPE, request)?;
+        let reply = self.conn().request(R::SUBTYPE, body, Some(deadline)).await?;
+        reply.payload.decode().map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
+    }
+
+    /// Sends a control request that has no type, and returns its payload as it came (`null` when there is none).
+    ///
+    /// `fields` must be a JSON object, without the `subtype`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), and when `fields` is no object.
+    pub async fn raw_request(&self, subtype: &str, fields: impl Serialize) -> Result<RawJson> {
+        let body = encode_request(subtype, &fields)?;
+        Ok(self.conn().request(subtype, body, Some(self.0.settings.control_deadline)).await?.payload)
+    }
+}
+
+/// The `request` object of a control request.
+pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -> Result<RawJson> {
+    #[derive(Serialize)]
+    struct Tagged<'a, T: ?Sized> {
+        subtype: &'a str,
+        #[serde(flatten)]
+        fields: &'a T,
+    }
+    RawJson::encode(&Tagged { subtype, fields })
+        .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))
+}
+
+fn exit_of(ended: Error) -> Result<Exit> {
+    ended.exit().ok_or(ended)
+}
+
+/// Keeps prompts from being sent while an interrupt is carried out.
+struct Gate<'a>(&'a Arc<Conn>);
+
+impl<'a> Gate<'a> {
+    fn shut(conn: &'a Arc<Conn>) -> Self {
+        conn.router().turns.interrupting += 1;
+        Self(conn)
+    }
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        self.0.router().turns.interrupting -= 1;
+        self.0.dispatch();
+    }
+}
+
+/// Every frame of a session, from [`Session::frames`]. Ends with the session.
+#[derive(Debug)]
+pub struct Frames {
+    lane: LaneOut,
+}
+
+impl Frames {
+    /// The next frame, or how many were missed at this point. Cancel safe.
+    pub async fn next(&mut self) -> Option<std::result::Result<Frame, Lag>> {
+        std::future::poll_fn(|cx| self.poll_frame(cx)).await
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::result::Result<Frame, Lag>>> {
+        loop {
+            return Poll::Ready(match std::task::ready!(self.lane.poll_next(cx)) {
+                None => None,
+                Some(Item::Frame(frame)) => Some(Ok(frame)),
+                Some(Item::Lag(lag)) => Some(Err(lag)),
+                Some(Item::Outcome(_)) => continue,
+            });
+        }
+    }
+}
+
+impl Stream for Frames {
+    type Item = std::result::Result<Frame, Lag>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_frame(cx)
+    }
+}
+
+/// What belongs to no prompt, from [`Session::ambient`]. Ends with the session.
+#[derive(Debug)]
+pub struct Ambient {
+    lane: LaneOut,
+    reducer: Reducer,
+}
+
+/// Something that belongs to no prompt.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AmbientEvent {
+    /// Something happened, in an ambient turn or between turns.
+    Event(Event),
+    /// An ambient turn ended. [`Outcome::origin`] tells what began it.
+    TurnEnded(Outcome),
+}
+
+impl Ambient {
+    /// The next one. Cancel safe.
+    pub async fn next(&mut self) -> Option<AmbientEvent> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AmbientEvent>> {
+        loop {
+            if let Some(event) = self.reducer.pop() {
+                return Poll::Ready(Some(AmbientEvent::Event(event)));
+            }
+            match std::task::ready!(self.lane.poll_next(cx)) {
+                None => return Poll::Ready(None),
+                Some(Item::Frame(frame)) => {
+                    self.reducer.push(&frame);
+                }
+                Some(Item::Lag(lag)) => self.reducer.lagged(lag),
+                Some(Item::Outcome(outcome)) => return Poll::Ready(Some(AmbientEvent::TurnEnded(outcome))),
+            }
+        }
+    }
+}
+
+impl Stream for Ambient {
+    type Item = AmbientEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_event(cx)
+    }
+}

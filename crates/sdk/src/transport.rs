@@ -1,0 +1,122 @@
+//! The seam between a session and the process that it talks to.
+//!
+//! A [`Transport`] turns a [`Launch`](crate::options::Launch) into byte streams and an exit. [`Local`](crate::child::Local)
+//! starts a process on this machine; your own may reach into a container, over ssh, or to a scripted peer in memory. The
+//! session code is the same for all of them.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::options::Launch;
+
+/// A boxed future, as the object-safe traits of this crate return it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Starts the peer of a session.
+pub trait Transport: Send + Sync + 'static {
+    /// Starts what `launch` describes and returns its streams.
+    ///
+    /// The session drops this future when starting takes longer than its deadline; an implementation must not leave a
+    /// process behind then.
+    ///
+    /// # Errors
+    /// When it cannot be started. The session reports the error with the command and the working directory.
+    fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>>;
+}
+
+/// What a [`Transport`] gives a session.
+pub struct Connection {
+    /// Where the session writes lines. Dropping it must close the peer's stdin.
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Where the session reads lines.
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    /// Diagnostics, if the transport keeps them apart. Always drained; the tail is kept for errors.
+    pub stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    /// The peer's life.
+    pub process: Box<dyn Process>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("pid", &self.process.id()).finish_non_exhaustive()
+    }
+}
+
+/// The life of the peer. Dropping it must end the peer at once, without a runtime.
+pub trait Process: Send + 'static {
+    /// The process id, where there is one on this machine.
+    fn id(&self) -> Option<u32>;
+
+    /// Waits for the end and reaps. Must be cancel safe, and answer again after the end.
+    ///
+    /// # Errors
+    /// When the peer's end can't be observed; the session then counts it as ended.
+    fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>>;
+
+    /// Asks the peer and all that it started to end, in an orderly way or at once.
+    ///
+    /// # Errors
+    /// When the signal can't be delivered. A peer that is gone already is no error.
+    fn signal(&mut self, signal: Signal) -> io::Result<()>;
+}
+
+/// How firmly a process is told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Signal {
+    /// SIGTERM where there are signals.
+    Terminate,
+    /// SIGKILL, or what comes closest.
+    Kill,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Exit {
+    /// The exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    /// The end with an exit code.
+    pub const fn with_code(code: i32) -> Self {
+        Self { code: Some(code), signal: None }
+    }
+
+    /// The end by a signal.
+    pub const fn with_signal(signal: i32) -> Self {
+        Self { code: None, signal: Some(signal) }
+    }
+
+    /// Whether it ended with code 0.
+    pub fn success(self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "exit code {code}"),
+            (None, Some(signal)) => write!(f, "signal {signal}"),
+            (None, None) => f.write_str("an unknown end"),
+        }
+    }
+}
+
+impl From<std::process::ExitStatus> for Exit {
+    fn from(status: std::process::ExitStatus) -> Self {
+        #[cfg(unix)]
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        #[cfg(not(unix))]
+        let signal = None;
+        Self { code: status.code(), signal }
+    }
+}

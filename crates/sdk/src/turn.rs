@@ -1,0 +1,171 @@
+//! One prompt's turn.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use outrigger_protocol::Frame;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::conn::lane::{Item, LaneOut};
+use crate::conn::turns::Settled;
+use crate::error::{Error, Kind, Result};
+use crate::event::{Event, Reducer};
+use crate::outcome::Outcome;
+use crate::session::{Interrupted, Session};
+
+/// The turn of one prompt: its events, and its own outcome.
+///
+/// The events and the outcome are this prompt's, matched by its id: results of background work, of other prompts, or left
+/// over from an interrupted turn never get here. A prompt that the CLI merged with others, or folded into a running turn,
+/// shares their events and their outcome ([`Outcome::prompts`]).
+///
+/// Dropping it lets the turn run on unwatched; [`cancel`](Self::cancel) ends it. It keeps the session alive.
+#[derive(Debug)]
+#[must_use = "the turn runs on unwatched when this is dropped"]
+pub struct Turn {
+    session: Session,
+    id: Uuid,
+    lane: LaneOut,
+    reducer: Reducer,
+    settled: watch::Receiver<Settled>,
+    /// Set once the error that ended the stream was handed out.
+    failed: bool,
+}
+
+impl Turn {
+    pub(crate) fn new(session: Session, id: Uuid, lane: LaneOut, settled: watch::Receiver<Settled>) -> Self {
+        Self { session, id, lane, reducer: Reducer::default(), settled, failed: false }
+    }
+
+    /// The id that the prompt was stamped with: the `uuid` of its line, and `command_uuid` and `user_message_uuid` in what
+    /// the CLI says about it. Also what [`rewind_files`](Session::rewind_files) takes.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The next event; `None` when the turn has ended, for [`outcome`](Self::outcome) to tell how.
+    ///
+    /// Cancel safe. An error is the session's end and comes at most once, as the last element.
+    pub async fn next(&mut self) -> Option<Result<Event>> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// The next frame of the turn as it came, for those who want no reduction. Takes frames from the same queue as
+    /// [`next`](Self::next); use one or the other.
+    ///
+    /// Cancel safe. Frames left out because the program read too slowly are skipped here (partial messages only).
+    pub async fn next_frame(&mut self) -> Option<Frame> {
+        loop {
+            match std::future::poll_fn(|cx| self.lane.poll_next(cx)).await? {
+                Item::Frame(frame) => return Some(frame),
+                Item::Lag(_) | Item::Outcome(_) => {}
+            }
+        }
+    }
+
+    /// Waits for the end of the turn and tells how it ended. Events that were not taken are let go.
+    ///
+    /// The end of a turn is not always the end of the run: agents that it left in the background report later, in ambient
+    /// turns. See [`Session::wait_run_end`].
+    ///
+    /// Cancel safe; may be called again. Has no deadline of its own, since a turn may take hours.
+    ///
+    /// # Errors
+    /// When the session ended before the turn did.
+    pub async fn outcome(&mut self) -> Result<Outcome> {
+        self.lane.abandon();
+        self.watch().outcome().await
+    }
+
+    /// The rest of the turn as text: what [`Event::Text`] would have brought, in one piece, and the outcome.
+    ///
+    /// # Errors
+    /// When the session ended before the turn did.
+    pub async fn text(&mut self) -> Result<(String, Outcome)> {
+        let mut text = String::new();
+        while let Some(event) = self.next().await {
+            if let Event::Text(part) = event? {
+                text.push_str(&part);
+            }
+        }
+        Ok((text, self.outcome().await?))
+    }
+
+    /// A handle that waits for the outcome apart from the events, and may be cloned.
+    pub fn watch(&self) -> OutcomeWatch {
+        OutcomeWatch { settled: self.settled.clone() }
+    }
+
+    /// Ends the turn wherever it is: takes the prompt back while it waits, interrupts it once it runs.
+    ///
+    /// Returns when the turn has ended. [`outcome`](Self::outcome) then says
+    /// [`Cancelled`](crate::Verdict::Cancelled), [`Interrupted`](crate::Verdict::Interrupted), or that it was faster.
+    ///
+    /// # Errors
+    /// When the session ended, or the CLI did not end the turn in time; see [`Session::interrupt`].
+    pub async fn cancel(&self) -> Result<Option<Interrupted>> {
+        self.session.cancel_prompt(self.id).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event>>> {
+        loop {
+            if let Some(event) = self.reducer.pop() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            match self.lane.poll_next(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Item::Lag(lag))) => self.reducer.lagged(lag),
+                // Only ambient lanes carry outcomes.
+                Poll::Ready(Some(Item::Outcome(_))) => {}
+                Poll::Ready(Some(Item::Frame(frame))) => {
+                    let (misfit, drift) = outrigger_protocol::drift::watch(|| self.reducer.push(&frame));
+                    if misfit || !drift.is_empty() {
+                        self.session.note_decoded(&drift, misfit);
+                    }
+                }
+                Poll::Ready(None) => {
+                    let error = match &*self.settled.borrow() {
+                        Some(Err(error)) if !self.failed => Some(error.clone()),
+                        _ => None,
+                    };
+                    self.failed |= error.is_some();
+                    return Poll::Ready(error.map(Err));
+                }
+            }
+        }
+    }
+}
+
+impl Stream for Turn {
+    type Item = Result<Event>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_event(cx)
+    }
+}
+
+/// Waits for the outcome of a turn, apart from its events.
+#[derive(Debug, Clone)]
+pub struct OutcomeWatch {
+    settled: watch::Receiver<Settled>,
+}
+
+impl OutcomeWatch {
+    /// The outcome if the turn has ended.
+    pub fn now(&self) -> Option<Result<Outcome>> {
+        self.settled.borrow().clone()
+    }
+
+    /// Waits for the end of the turn. Cancel safe.
+    ///
+    /// # Errors
+    /// When the session ended before the turn did.
+    pub async fn outcome(&self) -> Result<Outcome> {
+        let mut settled = self.settled.clone();
+        let settled = settled.wait_for(Option::is_some).await.map(|settled| settled.clone());
+        // The sender goes only after it said how the turn ended.
+        settled.ok().flatten().unwrap_or_else(|| Err(Error::new(Kind::Closed)))
+    }
+}

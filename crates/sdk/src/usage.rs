@@ -1,0 +1,227 @@
+//! Tokens and money, per turn and per session.
+//!
+//! The CLI's `total_cost_usd` and `modelUsage` are sums over the whole session, and its `usage` is the main loop's alone.
+//! What a turn used is therefore the difference between two results; it is computed here.
+
+use std::collections::BTreeMap;
+
+use outrigger_protocol::Frame;
+use serde::Deserialize;
+
+use crate::outcome::Fields;
+
+/// What one model used.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Tokens {
+    /// Input tokens that were neither read from nor written to the cache.
+    pub input: u64,
+    /// Output tokens, thinking included.
+    pub output: u64,
+    /// Input tokens read from the cache.
+    pub cache_read: u64,
+    /// Input tokens written to the cache.
+    pub cache_creation: u64,
+    /// Web searches.
+    pub web_searches: u64,
+    /// Cost in US dollars, by the CLI's price table.
+    pub cost_usd: f64,
+}
+
+impl Tokens {
+    fn since(self, before: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(before.input),
+            output: self.output.saturating_sub(before.output),
+            cache_read: self.cache_read.saturating_sub(before.cache_read),
+            cache_creation: self.cache_creation.saturating_sub(before.cache_creation),
+            web_searches: self.web_searches.saturating_sub(before.web_searches),
+            cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// What one turn used: its main loop, its subagents, and whatever else the CLI did since the result before.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct TurnUsage {
+    /// Cost in US dollars, by the CLI's price table.
+    ///
+    /// For the first result of a resumed session the CLI's sums include what was spent before; the difference is then
+    /// taken from the CLI's own `model_usage_since_last_result`, and on a CLI without it this is the whole session's.
+    pub cost_usd: f64,
+    /// By model, as the CLI names it. Models that the turn did not use are left out.
+    pub by_model: BTreeMap<String, Tokens>,
+}
+
+impl TurnUsage {
+    /// All models together.
+    pub fn total(&self) -> Tokens {
+        sum(&self.by_model)
+    }
+}
+
+/// What the session used since this program started or resumed it.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct SessionUsage {
+    /// Cost in US dollars: the sum of the turns' costs, ambient turns included.
+    pub cost_usd: f64,
+    /// By model, as the CLI names it.
+    pub by_model: BTreeMap<String, Tokens>,
+    /// How many results there were, ambient ones included.
+    pub results: u64,
+}
+
+impl SessionUsage {
+    /// All models together.
+    pub fn total(&self) -> Tokens {
+        sum(&self.by_model)
+    }
+}
+
+fn sum(by_model: &BTreeMap<String, Tokens>) -> Tokens {
+    by_model.values().fold(Tokens::default(), |mut total, tokens| {
+        total.input += tokens.input;
+        total.output += tokens.output;
+        total.cache_read += tokens.cache_read;
+        total.cache_creation += tokens.cache_creation;
+        total.web_searches += tokens.web_searches;
+        total.cost_usd += tokens.cost_usd;
+        total
+    })
+}
+
+/// Turns the CLI's sums into differences.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    last_cost: f64,
+    last: BTreeMap<String, Tokens>,
+    seen_any: bool,
+    session: SessionUsage,
+}
+
+impl Meter {
+    /// Takes a `result` and returns what was used since the one before.
+    pub(crate) fn on_result(&mut self, result: &Frame) -> TurnUsage {
+        let fields = Fields::of(result);
+        let models = |key| -> Option<BTreeMap<String, Tokens>> {
+            let models: BTreeMap<String, ModelUsage> = fields.get(key)?;
+            Some(models.into_iter().map(|(model, usage)| (model, usage.into())).collect())
+        };
+        let total_cost: Option<f64> = fields.get("total_cost_usd");
+        let totals = models("modelUsage");
+        let since = models("model_usage_since_last_result");
+
+        // `/clear` begins to count anew.
+        let restarted = total_cost.is_some_and(|total| total < self.last_cost);
+        if restarted {
+            self.last_cost = 0.0;
+            self.last.clear();
+        }
+        let mut by_model = match (&since, &totals) {
+            (Some(since), _) => since.clone(),
+            (None, Some(totals)) => totals
+                .iter()
+                .map(|(model, now)| (model.clone(), now.since(self.last.get(model).copied().unwrap_or_default())))
+                .collect(),
+            (None, None) => BTreeMap::new(),
+        };
+        by_model.retain(|_, tokens| !tokens.is_zero());
+        let cost_usd = match (total_cost, &since) {
+            (_, Some(_)) if !self.seen_any => sum(&by_model).cost_usd,
+            (Some(total), _) => total - self.last_cost,
+            (None, _) => sum(&by_model).cost_usd,
+        };
+        self.seen_any = true;
+        self.last_cost = total_cost.unwrap_or(self.last_cost);
+        self.last = totals.unwrap_or_else(|| std::mem::take(&mut self.last));
+        let turn = TurnUsage { cost_usd, by_model };
+        self.add(&turn);
+        turn
+    }
+
+    fn add(&mut self, turn: &TurnUsage) {
+        self.session.results += 1;
+        self.session.cost_usd += turn.cost_usd;
+        for (model, tokens) in &turn.by_model {
+            let total = self.session.by_model.entry(model.clone()).or_default();
+            let both = [("", *total), ("+", *tokens)].map(|(key, tokens)| (key.to_owned(), tokens));
+            *total = sum(&both.into());
+        }
+    }
+
+    pub(crate) fn session(&self) -> SessionUsage {
+        self.session.clone()
+    }
+}
+
+/// The CLI's numbers for one model, each optional so that one odd field does not take the others with it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ModelUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    web_search_requests: u64,
+    #[serde(rename = "costUSD")]
+    cost_usd: f64,
+}
+
+impl From<ModelUsage> for Tokens {
+    fn from(usage: ModelUsage) -> Self {
+        Self {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            cache_read: usage.cache_read_input_tokens,
+            cache_creation: usage.cache_creation_input_tokens,
+            web_searches: usage.web_search_requests,
+            cost_usd: usage.cost_usd,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(total: f64, output: u64, since: Option<u64>) -> Frame {
+        let usage = |output: u64| format!(r#"{{"m":{{"inputTokens":1,"outputTokens":{output},"costUSD":{}}}}}"#, output as f64 / 10.0);
+        let since = since.map(|output| format!(r#","model_usage_since_last_result":{}"#, usage(output))).unwrap_or_default();
+        let text = format!(r#"{{"type":"result","total_cost_usd":{total},"modelUsage":{}{since}}}"#, usage(output));
+        Frame::from_line(text.into_bytes()).remove(0)
+    }
+
+    #[test]
+    fn a_turn_is_the_difference_between_two_results() {
+        let mut meter = Meter::default();
+        assert_eq!(meter.on_result(&result(1.0, 10, None)).cost_usd, 1.0);
+        let second = meter.on_result(&result(1.5, 15, None));
+        assert_eq!((second.cost_usd, second.total().output, second.total().input), (0.5, 5, 0));
+        // `/clear`: the sums begin anew.
+        assert_eq!(meter.on_result(&result(0.25, 2, None)).cost_usd, 0.25);
+        assert_eq!((meter.session().cost_usd, meter.session().total().output, meter.session().results), (1.75, 17, 3));
+    }
+
+    #[test]
+    fn the_first_turn_of_a_resumed_session_does_not_pay_for_the_past() {
+        let mut meter = Meter::default();
+        let first = meter.on_result(&result(42.0, 420, Some(5)));
+        assert_eq!((first.cost_usd, first.total().output), (0.5, 5));
+        assert_eq!(meter.on_result(&result(42.5, 425, Some(5))).cost_usd, 0.5);
+    }
+
+    #[test]
+    fn a_result_without_numbers_costs_nothing() {
+        let mut meter = Meter::default();
+        meter.on_result(&result(1.0, 10, None));
+        let bare = Frame::from_line(br#"{"type":"result","modelUsage":"?"}"#.as_slice()).remove(0);
+        assert_eq!(meter.on_result(&bare), TurnUsage::default());
+        assert_eq!(meter.on_result(&result(1.5, 15, None)).cost_usd, 0.5);
+    }
+}
