@@ -1,1 +1,0 @@
-//! Settings files and the sandbox.

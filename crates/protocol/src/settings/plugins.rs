@@ -1,0 +1,324 @@
+//! Plugins and the marketplaces they come from.
+
+use std::collections::BTreeMap;
+
+use serde_json::Number;
+
+use crate::json::RawJson;
+use crate::open_struct::open_struct;
+use crate::shape::by_shape;
+use crate::wire_enum;
+
+open_struct! {
+    /// A marketplace to offer.
+    pub struct MarketplaceSettings {
+        /// Where it is.
+        source: "source" => MarketplaceSource,
+        /// Where it is kept on this machine.
+        install_location: "installLocation" => String,
+        /// Whether it is kept up to date.
+        auto_update: "autoUpdate" => bool,
+        /// Hashes that its plugins may have, by plugin.
+        plugin_digests: "pluginDigests" => BTreeMap<String, Vec<String>>,
+    }
+}
+
+wire_enum! {
+    /// Where a marketplace is.
+    pub enum MarketplaceSource by "source" {
+        /// At an address.
+        "url" => Url(UrlSource),
+        /// On GitHub.
+        "github" => Github(GithubSource),
+        /// In a git repository.
+        "git" => Git(GitSource),
+        /// In an npm package.
+        "npm" => Npm(NpmSource),
+        /// In a file on this machine.
+        "file" => File(PathSource),
+        /// In a directory on this machine.
+        "directory" => Directory(PathSource),
+        /// In the directory of skills.
+        "skills-dir" => SkillsDir(EmptySource),
+        /// On any host that fits a pattern; in lists of what is allowed.
+        "hostPattern" => HostPattern(HostPatternSource),
+        /// At any path that fits a pattern; in lists of what is allowed.
+        "pathPattern" => PathPattern(PathPatternSource),
+        /// In the settings themselves.
+        "settings" => Settings(SettingsSource),
+    }
+}
+
+open_struct! {
+    /// A marketplace at an address.
+    pub struct UrlSource in "source" {
+        /// The address.
+        url: "url" => String,
+        /// Headers for the request.
+        headers: "headers" => BTreeMap<String, String>,
+        /// A command that writes headers for the request.
+        headers_helper: "headersHelper" => String,
+    }
+}
+
+open_struct! {
+    /// A marketplace on GitHub.
+    pub struct GithubSource in "source" {
+        /// Owner and name.
+        repo: "repo" => String,
+        /// Branch or tag.
+        reference: "ref" => String,
+        /// Where in the repository.
+        path: "path" => String,
+        /// Directories to check out; all if absent.
+        sparse_paths: "sparsePaths" => Vec<String>,
+        /// Whether to leave out large files that git keeps elsewhere.
+        skip_lfs: "skipLfs" => bool,
+    }
+}
+
+open_struct! {
+    /// A marketplace in a git repository.
+    pub struct GitSource in "source" {
+        /// The repository.
+        url: "url" => String,
+        /// Branch or tag.
+        reference: "ref" => String,
+        /// Where in the repository.
+        path: "path" => String,
+        /// Directories to check out; all if absent.
+        sparse_paths: "sparsePaths" => Vec<String>,
+        /// Whether to leave out large files that git keeps elsewhere.
+        skip_lfs: "skipLfs" => bool,
+    }
+}
+
+open_struct! {
+    /// An npm package.
+    pub struct NpmSource in "source" {
+        /// The package.
+        package: "package" => String,
+        /// Its version.
+        version: "version" => String,
+        /// The registry, if not the usual one.
+        registry: "registry" => String,
+    }
+}
+
+open_struct! {
+    /// Something on this machine.
+    pub struct PathSource in "source" {
+        /// Where.
+        path: "path" => String,
+    }
+}
+
+open_struct! {
+    /// Something that needs no further word.
+    pub struct EmptySource in "source" {
+    }
+}
+
+open_struct! {
+    /// A pattern of hosts.
+    pub struct HostPatternSource in "source" {
+        /// The pattern, a regular expression.
+        host_pattern: "hostPattern" => String,
+    }
+}
+
+open_struct! {
+    /// A pattern of paths.
+    pub struct PathPatternSource in "source" {
+        /// The pattern, a regular expression.
+        path_pattern: "pathPattern" => String,
+    }
+}
+
+open_struct! {
+    /// A marketplace that is in the settings themselves.
+    pub struct SettingsSource in "source" {
+        /// Its name.
+        name: "name" => String,
+        /// Its plugins.
+        plugins: "plugins" => Vec<InlinePlugin>,
+        /// Whose it is.
+        owner: "owner" => MarketplaceOwner,
+    }
+}
+
+open_struct! {
+    /// Whose a marketplace is.
+    pub struct MarketplaceOwner {
+        /// A name.
+        name: "name" => String,
+        /// An address for mail.
+        email: "email" => String,
+        /// An address on the web.
+        url: "url" => String,
+    }
+}
+
+open_struct! {
+    /// A plugin of a marketplace in the settings.
+    pub struct InlinePlugin {
+        /// Its name.
+        name: "name" => String,
+        /// Where it is.
+        source: "source" => InlinePluginSource,
+        /// What it is for.
+        description: "description" => String,
+        /// Its version.
+        version: "version" => String,
+        /// Whether it must have a manifest of its own.
+        strict: "strict" => bool,
+        /// What it needs to run.
+        engines: "engines" => BTreeMap<String, RawJson>,
+        /// Headers for the request.
+        headers: "headers" => BTreeMap<String, String>,
+        /// A command that writes headers for the request.
+        headers_helper: "headersHelper" => String,
+    }
+}
+
+/// Where a plugin of a marketplace in the settings is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum InlinePluginSource {
+    /// A path.
+    Path(String),
+    /// Somewhere else.
+    Fetched(PluginSource),
+    /// Anything else, as it came.
+    Unknown(RawJson),
+}
+
+by_shape!(InlinePluginSource {
+    String => Path,
+    Object => Fetched,
+});
+
+wire_enum! {
+    /// Where a plugin is fetched from.
+    pub enum PluginSource by "source" {
+        /// From an npm package.
+        "npm" => Npm(NpmSource),
+        /// From a git repository.
+        "url" => Url(GitPluginSource),
+        /// From GitHub.
+        "github" => Github(GithubPluginSource),
+        /// From a directory of a git repository.
+        "git-subdir" => GitSubdir(GitSubdirSource),
+        /// From an archive.
+        "archive" => Archive(ArchiveSource),
+        /// From what a command makes.
+        "command" => Command(CommandSource),
+        /// From nowhere: the CLI did not understand it.
+        "unsupported" => Unsupported(UnsupportedSource),
+    }
+}
+
+open_struct! {
+    /// A plugin in a git repository.
+    pub struct GitPluginSource in "source" {
+        /// The repository.
+        url: "url" => String,
+        /// Branch or tag.
+        reference: "ref" => String,
+        /// The commit.
+        sha: "sha" => String,
+    }
+}
+
+open_struct! {
+    /// A plugin on GitHub.
+    pub struct GithubPluginSource in "source" {
+        /// Owner and name.
+        repo: "repo" => String,
+        /// Branch or tag.
+        reference: "ref" => String,
+        /// The commit.
+        sha: "sha" => String,
+    }
+}
+
+open_struct! {
+    /// A plugin in a directory of a git repository.
+    pub struct GitSubdirSource in "source" {
+        /// The repository.
+        url: "url" => String,
+        /// The directory.
+        path: "path" => String,
+        /// Branch or tag.
+        reference: "ref" => String,
+        /// The commit.
+        sha: "sha" => String,
+    }
+}
+
+open_struct! {
+    /// A plugin in an archive.
+    pub struct ArchiveSource in "source" {
+        /// The archive.
+        url: "url" => String,
+        /// Its hash.
+        sha256: "sha256" => String,
+    }
+}
+
+open_struct! {
+    /// A plugin that a command makes.
+    pub struct CommandSource in "source" {
+        /// The command.
+        command: "command" => String,
+        /// How long it may run, in seconds.
+        timeout: "timeout" => Number,
+        /// Whether what it makes is copied or linked: `copy` or `link`.
+        mode: "mode" => String,
+    }
+}
+
+open_struct! {
+    /// A plugin whose source the CLI did not understand.
+    pub struct UnsupportedSource in "source" {
+        /// Why.
+        error: "error" => String,
+    }
+}
+
+/// Whether a plugin is on.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum PluginEnabled {
+    /// On or off.
+    Flag(bool),
+    /// A list of versions. The CLI accepts it but leaves a marketplace's plugin off.
+    Versions(Vec<String>),
+    /// Anything else, as it came.
+    Unknown(RawJson),
+}
+
+by_shape!(PluginEnabled {
+    Bool => Flag,
+    Array => Versions,
+});
+
+open_struct! {
+    /// What the user set for a plugin.
+    pub struct PluginOptions {
+        /// Values for its MCP servers, by server.
+        mcp_servers: "mcpServers" => BTreeMap<String, BTreeMap<String, RawJson>>,
+        /// Values for its own options.
+        options: "options" => BTreeMap<String, RawJson>,
+    }
+}
+
+open_struct! {
+    /// A plugin that may push messages into sessions.
+    pub struct ChannelPlugin {
+        /// The marketplace.
+        marketplace: "marketplace" => String,
+        /// The plugin.
+        plugin: "plugin" => String,
+    }
+}
