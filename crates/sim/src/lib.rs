@@ -1,4 +1,5 @@
 //! Scripted peers.
 
 pub mod api;
+pub mod claude;
 pub mod directive;

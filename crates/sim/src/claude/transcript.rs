@@ -1,0 +1,157 @@
+//! What was said on the pipes of a process.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Everything that went through the pipes of one process, in the form of recorded conversations: one JSON object a line, with
+/// the seconds since the start as `t`, the direction as `dir` and the frame as `msg`.
+///
+/// The newest 20,000 entries are kept. Clones are the same transcript.
+#[derive(Clone)]
+pub struct Transcript {
+    started: Instant,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    entries: VecDeque<Entry>,
+    forgotten: u64,
+}
+
+const KEPT: usize = 20_000;
+
+/// One line of a transcript.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Seconds since the process was started.
+    #[serde(rename = "t")]
+    pub time: f64,
+    /// Which way it went.
+    #[serde(rename = "dir")]
+    pub direction: Direction,
+    /// The frame; a line that is no JSON is `{"raw": "…"}`.
+    #[serde(rename = "msg")]
+    pub message: Value,
+}
+
+/// Which way something went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Direction {
+    /// To the process's stdin.
+    In,
+    /// From its stdout.
+    Out,
+    /// From its stderr.
+    Err,
+    /// About the process: how it was started, and how it ended.
+    Meta,
+}
+
+impl Transcript {
+    pub(super) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            inner: Arc::default(),
+        }
+    }
+
+    pub(super) fn add(&self, direction: Direction, message: Value) -> Duration {
+        let at = self.started.elapsed();
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.entries.len() == KEPT {
+            inner.entries.pop_front();
+            inner.forgotten += 1;
+        }
+        inner.entries.push_back(Entry {
+            // As exact as a person needs it.
+            time: (at.as_secs_f64() * 10_000.0).round() / 10_000.0,
+            direction,
+            message,
+        });
+        at
+    }
+
+    pub(super) fn add_raw(&self, direction: Direction, line: &[u8]) {
+        self.add(direction, json!({"raw": String::from_utf8_lossy(line)}));
+    }
+
+    /// The entries that are kept, oldest first.
+    pub fn entries(&self) -> Vec<Entry> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.entries.iter().cloned().collect()
+    }
+
+    /// How many were forgotten because there were too many.
+    pub fn forgotten(&self) -> u64 {
+        self.inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .forgotten
+    }
+
+    /// What the process wrote to stderr.
+    pub fn stderr(&self) -> String {
+        let entries = self
+            .entries()
+            .into_iter()
+            .filter(|entry| entry.direction == Direction::Err);
+        entries
+            .map(|entry| entry.message["raw"].as_str().unwrap_or_default().to_owned() + "\n")
+            .collect()
+    }
+
+    /// Writes it as JSON lines.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
+        let mut text = String::new();
+        for entry in self.entries() {
+            text += &serde_json::to_string(&entry).map_err(std::io::Error::other)?;
+            text.push('\n');
+        }
+        std::fs::write(path, text)
+    }
+}
+
+impl fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transcript")
+            .field("entries", &self.entries().len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The newest entries, each cut to fit on a line, for the evidence in a failure.
+impl fmt::Display for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.entries();
+        let skipped = entries.len().saturating_sub(40);
+        if skipped > 0 {
+            writeln!(f, "({} earlier lines)", skipped as u64 + self.forgotten())?;
+        }
+        for entry in entries.iter().skip(skipped) {
+            let sign = match entry.direction {
+                Direction::In => '>',
+                Direction::Out => '<',
+                Direction::Err => '!',
+                Direction::Meta => '#',
+            };
+            let text = entry.message.to_string();
+            let short: String = text.chars().take(240).collect();
+            let more = if short.len() < text.len() { "…" } else { "" };
+            writeln!(f, "{:9.4} {sign} {short}{more}", entry.time)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+//! The scripted peers against the real thing.
+
+mod real_cli;
