@@ -175,6 +175,9 @@ impl fmt::Display for InvalidAgent {
 impl std::error::Error for InvalidAgent {}
 
 impl AgentDefinition {
+    /// The smallest `auto_compact_window` that the CLI takes.
+    pub const MIN_COMPACT_WINDOW: u64 = 100_000;
+
     /// An agent with the two fields that each must have.
     pub fn new(description: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
@@ -205,11 +208,30 @@ impl AgentDefinition {
         if self.description.is_empty() {
             return problem("description", "must not be empty");
         }
-        if self.prompt.is_empty() {
-            return problem("prompt", "must not be empty");
+        if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
+            return problem("model", "must not be blank");
         }
         if self.max_turns == Some(0) {
             return problem("maxTurns", "must be at least 1");
+        }
+        if self
+            .auto_compact_window
+            .is_some_and(|window| window < Self::MIN_COMPACT_WINDOW)
+        {
+            return problem("autoCompactWindow", "must be at least 100,000");
+        }
+        for server in self.mcp_servers.iter().flatten() {
+            let AgentMcpServer::Inline(servers) = server else {
+                continue;
+            };
+            for config in servers.values() {
+                if config.timeout() == Some(0) {
+                    return problem("mcpServers", "has a server with a timeout of 0");
+                }
+                if matches!(config, McpServerConfig::Stdio(stdio) if stdio.command.is_empty()) {
+                    return problem("mcpServers", "has a server without a command");
+                }
+            }
         }
         Ok(())
     }

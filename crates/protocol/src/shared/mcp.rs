@@ -43,6 +43,17 @@ impl<'de> Deserialize<'de> for McpServerConfig {
     }
 }
 
+impl McpServerConfig {
+    /// How long one tool call may take, in milliseconds; `None` for the CLI's default.
+    pub fn timeout(&self) -> Option<u64> {
+        match self {
+            Self::Stdio(config) => config.timeout,
+            Self::Sse(config) | Self::Http(config) => config.timeout,
+            Self::Sdk(config) => config.timeout,
+        }
+    }
+}
+
 /// A server that the CLI starts itself.
 ///
 /// `Debug` shows the names of the environment variables but not their values, which are often secrets.
@@ -336,6 +347,19 @@ pub struct McpServerStatus {
     pub source: Option<String>,
     /// Its tools, once connected.
     pub tools: Option<Vec<McpServerTool>>,
+    /// Why it failed, as a code.
+    #[serde(rename = "error_code")]
+    pub error_code: Option<String>,
+    /// Whether it is reached through the session's own proxy.
+    pub session_proxied: Option<bool>,
+    /// Whether the cloud session brought it.
+    pub cloud_service_provided: Option<bool>,
+    /// The host part of its address.
+    pub url_host: Option<String>,
+    /// How many tools it has.
+    pub tool_count: Option<u64>,
+    /// What it can do besides tools.
+    pub capabilities: Option<RawJson>,
 }
 
 /// What an MCP server said of itself.

@@ -5,6 +5,7 @@ mod citation;
 mod closed_enum;
 mod content;
 pub mod effort;
+pub mod hook;
 pub mod mcp;
 pub mod object;
 mod origin;
@@ -24,6 +25,7 @@ pub use agent::{AgentDefinition, AgentEffort, AgentMcpServer, AgentMemory, Inval
 pub use citation::*;
 pub use content::*;
 pub use effort::Effort;
+pub use hook::{AnyHookOutput, HookEvent, HookInput, HookKind, HookOutput};
 pub use mcp::{
     McpClaudeAiProxyServerConfig, McpOrgMaxPermission, McpPermissionPolicy, McpRemoteServerConfig,
     McpSdkServerConfig, McpServerConfig, McpServerInfo, McpServerProvenance, McpServerState, McpServerStatus,

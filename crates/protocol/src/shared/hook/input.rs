@@ -1,0 +1,645 @@
+//! What the CLI tells a hook.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::RawJson;
+use crate::open_enum;
+use crate::shared::{McpServerProvenance, PermissionUpdate, ReportedPermissionMode};
+
+/// What is told about every event.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct HookBase<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// Its transcript on disk.
+    pub transcript_path: &'a str,
+    /// The working directory.
+    pub cwd: &'a str,
+    /// The prompt that is being answered.
+    pub prompt_id: Option<&'a str>,
+    /// How tool calls are decided at the moment.
+    pub permission_mode: Option<&'a ReportedPermissionMode>,
+    /// The subagent, if one is concerned.
+    pub agent_id: Option<&'a str>,
+    /// Its type.
+    pub agent_type: Option<&'a str>,
+    /// How hard the model thinks.
+    pub effort: Option<&'a str>,
+}
+
+/// How hard the model thinks.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct HookEffort {
+    /// The level.
+    pub level: String,
+}
+
+/// Generates the inputs: the fields that each event has, and its own.
+macro_rules! hook_inputs {
+    ($( $(#[$m:meta])* pub struct $name:ident { $( $(#[$fm:meta])* pub $field:ident: $ty:ty, )* } )+) => { $(
+        $(#[$m])*
+        #[derive(Debug, Clone, Deserialize, Serialize)]
+        #[non_exhaustive]
+        pub struct $name {
+            /// The session.
+            pub session_id: String,
+            /// Its transcript on disk.
+            pub transcript_path: String,
+            /// The working directory.
+            pub cwd: String,
+            /// The prompt that is being answered.
+            pub prompt_id: Option<String>,
+            /// How tool calls are decided at the moment.
+            pub permission_mode: Option<ReportedPermissionMode>,
+            /// The subagent, if one is concerned.
+            pub agent_id: Option<String>,
+            /// Its type.
+            pub agent_type: Option<String>,
+            /// How hard the model thinks.
+            pub effort: Option<HookEffort>,
+            $( $(#[$fm])* pub $field: $ty, )*
+        }
+    )+ };
+}
+
+hook_inputs! {
+    /// A tool is about to run.
+    pub struct PreToolUseInput {
+        /// The tool.
+        pub tool_name: String,
+        /// Its input.
+        pub tool_input: RawJson,
+        /// The call.
+        pub tool_use_id: String,
+        /// The MCP server that the tool belongs to.
+        pub mcp_server: Option<McpServerProvenance>,
+    }
+    /// A tool has run.
+    pub struct PostToolUseInput {
+        /// The tool.
+        pub tool_name: String,
+        /// Its input.
+        pub tool_input: RawJson,
+        /// What it gave, in the tool's own shape.
+        pub tool_response: RawJson,
+        /// The call.
+        pub tool_use_id: String,
+        /// How long it ran, in milliseconds, without the time somebody was asked.
+        pub duration_ms: Option<f64>,
+        /// The MCP server that the tool belongs to.
+        pub mcp_server: Option<McpServerProvenance>,
+    }
+    /// A tool has failed.
+    pub struct PostToolUseFailureInput {
+        /// The tool.
+        pub tool_name: String,
+        /// Its input.
+        pub tool_input: RawJson,
+        /// The call.
+        pub tool_use_id: String,
+        /// Why.
+        pub error: String,
+        /// Whether it was interrupted.
+        pub is_interrupt: Option<bool>,
+        /// How long it ran, in milliseconds, without the time somebody was asked.
+        pub duration_ms: Option<f64>,
+        /// The MCP server that the tool belongs to.
+        pub mcp_server: Option<McpServerProvenance>,
+    }
+    /// All tools that one answer of the model called have run.
+    pub struct PostToolBatchInput {
+        /// The calls.
+        pub tool_calls: Vec<HookToolCall>,
+    }
+    /// The CLI has something to tell the user.
+    pub struct NotificationInput {
+        /// The text.
+        pub message: String,
+        /// Its title.
+        pub title: Option<String>,
+        /// What kind of notification it is.
+        pub notification_type: String,
+    }
+    /// A prompt was sent.
+    pub struct UserPromptSubmitInput {
+        /// The prompt.
+        pub prompt: String,
+        /// Who sent it.
+        pub source: Option<PromptSource>,
+        /// The session's title.
+        pub session_title: Option<String>,
+    }
+    /// A slash command or an MCP prompt became a prompt.
+    pub struct UserPromptExpansionInput {
+        /// Which of the two.
+        pub expansion_type: ExpansionType,
+        /// The command or prompt.
+        pub command_name: String,
+        /// What was given to it.
+        pub command_args: String,
+        /// Where it comes from.
+        pub command_source: Option<String>,
+        /// What it became.
+        pub prompt: String,
+    }
+    /// A session begins.
+    pub struct SessionStartInput {
+        /// Why.
+        pub source: SessionStartSource,
+        /// The model.
+        pub model: Option<String>,
+        /// The session's title.
+        pub session_title: Option<String>,
+        /// How long ago the model last answered, for a resumed session.
+        pub seconds_since_last_response: Option<f64>,
+        /// How many tokens the conversation takes.
+        pub context_tokens: Option<u64>,
+        /// Whether the API has probably forgotten the conversation by now.
+        pub prompt_cache_likely_expired: Option<bool>,
+        /// What it will cost to make the API remember it again.
+        pub estimated_cache_write_usd: Option<f64>,
+    }
+    /// A session ends.
+    pub struct SessionEndInput {
+        /// Why.
+        pub reason: ExitReason,
+    }
+    /// A turn is about to end.
+    pub struct StopInput {
+        /// Whether the turn goes on only because a hook made it so. Blocking again without end is the hook's to avoid.
+        pub stop_hook_active: bool,
+        /// What the model said last.
+        pub last_assistant_message: Option<String>,
+        /// What still runs in the background.
+        pub background_tasks: Option<Vec<BackgroundTaskSummary>>,
+        /// What the session will start by itself.
+        pub session_crons: Option<Vec<SessionCronSummary>>,
+    }
+    /// A turn ended because of an API error.
+    pub struct StopFailureInput {
+        /// What kind of error, as in an `assistant` message.
+        pub error: String,
+        /// More about it.
+        pub error_details: Option<String>,
+        /// What the model said last, or the error as text.
+        pub last_assistant_message: Option<String>,
+    }
+    /// A subagent begins. `agent_id` and `agent_type` are always there.
+    pub struct SubagentStartInput {}
+    /// A subagent is about to end. `agent_id` and `agent_type` are always there.
+    pub struct SubagentStopInput {
+        /// Whether it goes on only because a hook made it so.
+        pub stop_hook_active: bool,
+        /// Its transcript on disk.
+        pub agent_transcript_path: String,
+        /// What it said last.
+        pub last_assistant_message: Option<String>,
+        /// What still runs in the background.
+        pub background_tasks: Option<Vec<BackgroundTaskSummary>>,
+        /// What the session will start by itself.
+        pub session_crons: Option<Vec<SessionCronSummary>>,
+    }
+    /// The conversation is about to be compacted.
+    pub struct PreCompactInput {
+        /// Who wants it.
+        pub trigger: CompactTrigger,
+        /// What to keep in mind when summarizing.
+        pub custom_instructions: Option<String>,
+    }
+    /// The conversation has been compacted.
+    pub struct PostCompactInput {
+        /// Who wanted it.
+        pub trigger: CompactTrigger,
+        /// The summary.
+        pub compact_summary: String,
+    }
+    /// The model is about to be changed.
+    pub struct PreModelSwitchInput {
+        /// The model until now.
+        pub from_model: String,
+        /// The model to come.
+        pub to_model: String,
+        /// What was asked for, as it was written; `None` for the default.
+        pub requested_model: Option<String>,
+        /// Who asked.
+        pub source: ModelSwitchSource,
+        /// How many tokens the conversation takes.
+        pub context_tokens: u64,
+        /// Whether the API remembers the conversation for the old model.
+        pub prompt_cache_warm: bool,
+        /// How long the API would remember it for the new one.
+        pub cache_ttl: CacheTtl,
+        /// What making it remember will cost.
+        pub estimated_cache_write_usd: f64,
+        /// Where the price comes from.
+        pub pricing: ModelPricing,
+    }
+    /// The model has been changed.
+    pub struct PostModelSwitchInput {
+        /// The model until now.
+        pub from_model: String,
+        /// The new model.
+        pub to_model: String,
+        /// What was asked for, as it was written; `None` for the default.
+        pub requested_model: Option<String>,
+        /// Who asked.
+        pub source: ModelSwitchSource,
+        /// How many tokens the conversation takes.
+        pub context_tokens: u64,
+        /// Whether the API remembered the conversation for the old model.
+        pub prompt_cache_warm: bool,
+        /// How long the API remembers it for the new one.
+        pub cache_ttl: CacheTtl,
+        /// What making it remember will cost.
+        pub estimated_cache_write_usd: f64,
+        /// Where the price comes from.
+        pub pricing: ModelPricing,
+    }
+    /// Somebody is about to be asked for permission.
+    pub struct PermissionRequestInput {
+        /// The tool.
+        pub tool_name: String,
+        /// Its input.
+        pub tool_input: RawJson,
+        /// Changes of permissions that would spare the question next time.
+        pub permission_suggestions: Option<Vec<PermissionUpdate>>,
+        /// The MCP server that the tool belongs to.
+        pub mcp_server: Option<McpServerProvenance>,
+        /// What kind of tool asks, if it is not an ordinary one.
+        pub tool_kind: Option<String>,
+        /// The skill of an MCP server that asks.
+        pub mcp_skill: Option<RawJson>,
+    }
+    /// A tool call was refused.
+    pub struct PermissionDeniedInput {
+        /// The tool.
+        pub tool_name: String,
+        /// Its input.
+        pub tool_input: RawJson,
+        /// The call.
+        pub tool_use_id: String,
+        /// Why.
+        pub reason: String,
+        /// The MCP server that the tool belongs to.
+        pub mcp_server: Option<McpServerProvenance>,
+    }
+    /// The CLI was run to set up or maintain a project.
+    pub struct SetupInput {
+        /// Which of the two.
+        pub trigger: SetupTrigger,
+    }
+    /// A teammate is about to be idle.
+    pub struct TeammateIdleInput {
+        /// The teammate.
+        pub teammate_name: String,
+        /// The team.
+        pub team_name: String,
+    }
+    /// A task of a team was created or completed.
+    pub struct TaskInput {
+        /// The task.
+        pub task_id: String,
+        /// What it is about.
+        pub task_subject: String,
+        /// What is to be done.
+        pub task_description: Option<String>,
+        /// Whose it is.
+        pub teammate_name: Option<String>,
+        /// The team.
+        pub team_name: Option<String>,
+    }
+    /// An MCP server asks the user something.
+    pub struct ElicitationInput {
+        /// The server.
+        pub mcp_server_name: String,
+        /// What it asks.
+        pub message: String,
+        /// By form or by page.
+        pub mode: Option<String>,
+        /// The page.
+        pub url: Option<String>,
+        /// The question's id, for a page.
+        pub elicitation_id: Option<String>,
+        /// The form, as JSON Schema.
+        pub requested_schema: Option<RawJson>,
+    }
+    /// The user answered an MCP server.
+    pub struct ElicitationResultInput {
+        /// The server.
+        pub mcp_server_name: String,
+        /// The question's id, for a page.
+        pub elicitation_id: Option<String>,
+        /// By form or by page.
+        pub mode: Option<String>,
+        /// What was decided: `accept`, `decline` or `cancel`.
+        pub action: String,
+        /// What was filled in.
+        pub content: Option<RawJson>,
+    }
+    /// A settings file changed.
+    pub struct ConfigChangeInput {
+        /// Which.
+        pub source: ConfigChangeSource,
+        /// The file.
+        pub file_path: Option<String>,
+    }
+    /// A worktree is to be made.
+    pub struct WorktreeCreateInput {
+        /// Its name.
+        pub name: String,
+    }
+    /// A worktree is to be removed.
+    pub struct WorktreeRemoveInput {
+        /// Where it is.
+        pub worktree_path: String,
+    }
+    /// A file of instructions was loaded.
+    pub struct InstructionsLoadedInput {
+        /// The file.
+        pub file_path: String,
+        /// Whose instructions these are.
+        pub memory_type: InstructionsKind,
+        /// Why it was loaded.
+        pub load_reason: InstructionsLoadReason,
+        /// The patterns that it is for.
+        pub globs: Option<Vec<String>>,
+        /// The file that made it load.
+        pub trigger_file_path: Option<String>,
+        /// The file that includes it.
+        pub parent_file_path: Option<String>,
+    }
+    /// The working directory changed.
+    pub struct CwdChangedInput {
+        /// The directory until now.
+        pub old_cwd: String,
+        /// The new one.
+        pub new_cwd: String,
+    }
+    /// A watched file changed.
+    pub struct FileChangedInput {
+        /// The file.
+        pub file_path: String,
+        /// What happened to it.
+        pub event: FileEvent,
+    }
+    /// A working directory was added.
+    pub struct DirectoryAddedInput {
+        /// The directory.
+        pub directory: String,
+        /// Who added it.
+        pub source: DirectoryAddedSource,
+    }
+    /// Text of the model is about to be shown.
+    pub struct MessageDisplayInput {
+        /// The turn.
+        pub turn_id: String,
+        /// The message.
+        pub message_id: String,
+        /// Which piece of the message this is, from 0.
+        pub index: u64,
+        /// Whether it is the last piece.
+        pub r#final: bool,
+        /// The text.
+        pub delta: String,
+    }
+}
+
+/// One call of a batch.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct HookToolCall {
+    /// The tool.
+    pub tool_name: String,
+    /// Its input.
+    pub tool_input: RawJson,
+    /// The call.
+    pub tool_use_id: String,
+    /// What it gave, in the tool's own shape.
+    pub tool_response: Option<RawJson>,
+}
+
+/// Something that runs in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct BackgroundTaskSummary {
+    /// Its id.
+    pub id: String,
+    /// What it is: `shell`, `subagent`, …
+    pub r#type: String,
+    /// How it fares.
+    pub status: String,
+    /// What it does.
+    pub description: String,
+    /// The command, of a shell.
+    pub command: Option<String>,
+    /// The type, of an agent.
+    pub agent_type: Option<String>,
+    /// The server, of an MCP task.
+    pub server: Option<String>,
+    /// The tool, of an MCP task.
+    pub tool: Option<String>,
+    /// The name, of a workflow.
+    pub name: Option<String>,
+}
+
+/// Something that the session will start by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct SessionCronSummary {
+    /// Its id.
+    pub id: String,
+    /// When, as a cron expression.
+    pub schedule: String,
+    /// Whether more than once.
+    pub recurring: bool,
+    /// What is sent to the model.
+    pub prompt: String,
+}
+
+open_enum! {
+    /// Who sent a prompt.
+    pub enum PromptSource {
+        /// A person.
+        User = "user",
+        /// The driving program.
+        Sdk = "sdk",
+        /// The CLI.
+        System = "system",
+        /// A loop.
+        LoopWakeup = "loop_wakeup",
+        /// A schedule.
+        ScheduleWakeup = "schedule_wakeup",
+        /// Something that was polled.
+        PollEvent = "poll_event",
+    }
+}
+
+open_enum! {
+    /// What became a prompt.
+    pub enum ExpansionType {
+        /// A slash command.
+        SlashCommand = "slash_command",
+        /// A prompt of an MCP server.
+        McpPrompt = "mcp_prompt",
+    }
+}
+
+open_enum! {
+    /// Why a session begins.
+    pub enum SessionStartSource {
+        /// The process started.
+        Startup = "startup",
+        /// An old session goes on.
+        Resume = "resume",
+        /// `/clear`.
+        Clear = "clear",
+        /// Compaction.
+        Compact = "compact",
+        /// A copy of an old session.
+        Fork = "fork",
+    }
+}
+
+open_enum! {
+    /// Why a session ends.
+    pub enum ExitReason {
+        /// `/clear`.
+        Clear = "clear",
+        /// Another session goes on.
+        Resume = "resume",
+        /// The user signed out.
+        Logout = "logout",
+        /// The user left.
+        PromptInputExit = "prompt_input_exit",
+        /// Anything else.
+        Unnamed = "other",
+    }
+}
+
+open_enum! {
+    /// Who wants compaction.
+    pub enum CompactTrigger {
+        /// Somebody asked for it.
+        Manual = "manual",
+        /// The conversation got too long.
+        Auto = "auto",
+    }
+}
+
+open_enum! {
+    /// Who changes the model.
+    pub enum ModelSwitchSource {
+        /// `/model`.
+        Command = "command",
+        /// The terminal's list of models.
+        Picker = "picker",
+        /// `set_model`.
+        Sdk = "sdk",
+        /// The CLI. Only after the fact.
+        Auto = "auto",
+        /// A resumed session. Only after the fact.
+        Resume = "resume",
+    }
+}
+
+open_enum! {
+    /// How long the API remembers a conversation.
+    pub enum CacheTtl {
+        /// Five minutes.
+        FiveMinutes = "5m",
+        /// One hour.
+        OneHour = "1h",
+    }
+}
+
+open_enum! {
+    /// Where the price of a model comes from.
+    pub enum ModelPricing {
+        /// The settings.
+        Configured = "configured",
+        /// The CLI's list.
+        Catalog = "catalog",
+        /// A guess.
+        Default = "default",
+    }
+}
+
+open_enum! {
+    /// Why the CLI was run without a session.
+    pub enum SetupTrigger {
+        /// To set a project up.
+        Init = "init",
+        /// To maintain it.
+        Maintenance = "maintenance",
+    }
+}
+
+open_enum! {
+    /// Which settings changed.
+    pub enum ConfigChangeSource {
+        /// The user's.
+        UserSettings = "user_settings",
+        /// The project's.
+        ProjectSettings = "project_settings",
+        /// The project's on this machine.
+        LocalSettings = "local_settings",
+        /// The organization's.
+        PolicySettings = "policy_settings",
+        /// Skills.
+        Skills = "skills",
+    }
+}
+
+open_enum! {
+    /// Whose instructions a file holds.
+    pub enum InstructionsKind {
+        /// The user's.
+        User = "User",
+        /// The project's.
+        Project = "Project",
+        /// The project's on this machine.
+        Local = "Local",
+        /// The organization's.
+        Managed = "Managed",
+    }
+}
+
+open_enum! {
+    /// Why a file of instructions was loaded.
+    pub enum InstructionsLoadReason {
+        /// The session began.
+        SessionStart = "session_start",
+        /// The model went into its directory.
+        NestedTraversal = "nested_traversal",
+        /// The model touched a file that it is for.
+        PathGlobMatch = "path_glob_match",
+        /// Another file includes it.
+        Include = "include",
+        /// The conversation was compacted.
+        Compact = "compact",
+    }
+}
+
+open_enum! {
+    /// What happened to a file.
+    pub enum FileEvent {
+        /// It changed.
+        Change = "change",
+        /// It appeared.
+        Add = "add",
+        /// It went away.
+        Unlink = "unlink",
+    }
+}
+
+open_enum! {
+    /// Who added a directory.
+    pub enum DirectoryAddedSource {
+        /// `/add-dir`.
+        SlashCommand = "slash_command",
+        /// `register_repo_root`.
+        RegisterRepoRoot = "register_repo_root",
+    }
+}
