@@ -37,6 +37,8 @@ pub mod repair;
 pub mod settings;
 mod shape;
 pub mod shared;
+#[cfg(test)]
+mod testing;
 pub mod tools;
 mod whole;
 pub mod wire_enum;

@@ -136,9 +136,29 @@ fn agents_round_trip_and_are_checked() {
     round::<AgentDefinition>(full);
     assert_eq!(AgentDefinition::new("d", "p").validate(), Ok(()));
     assert_eq!(
-        AgentDefinition::new("d", "").validate().unwrap_err().field,
-        "prompt"
+        AgentDefinition::new("", "p").validate().unwrap_err().field,
+        "description"
     );
+    assert_eq!(
+        AgentDefinition::new("d", "").validate(),
+        Ok(()),
+        "the CLI takes an empty prompt"
+    );
+    assert_eq!(
+        AgentDefinition::new("d", "p")
+            .model(" ")
+            .validate()
+            .unwrap_err()
+            .field,
+        "model"
+    );
+    let mut cramped = AgentDefinition::new("d", "p");
+    cramped.auto_compact_window = Some(99_999);
+    assert_eq!(cramped.validate().unwrap_err().field, "autoCompactWindow");
+    let mut wrong = AgentDefinition::new("d", "p");
+    let nameless = McpServerConfig::Stdio(McpStdioServerConfig::new("", ["x"]));
+    wrong.mcp_servers = Some(vec![AgentMcpServer::Inline([("s".to_owned(), nameless)].into())]);
+    assert_eq!(wrong.validate().unwrap_err().field, "mcpServers");
     let mut lazy = AgentDefinition::new("d", "p");
     lazy.max_turns = Some(0);
     assert_eq!(lazy.validate().unwrap_err().field, "maxTurns");

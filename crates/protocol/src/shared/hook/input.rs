@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::inbound::{AssistantError, ElicitationMode};
 use crate::json::RawJson;
 use crate::open_enum;
 use crate::shared::{McpServerProvenance, PermissionUpdate, ReportedPermissionMode};
@@ -180,7 +181,7 @@ hook_inputs! {
     /// A turn ended because of an API error.
     pub struct StopFailureInput {
         /// What kind of error, as in an `assistant` message.
-        pub error: String,
+        pub error: AssistantError,
         /// More about it.
         pub error_details: Option<String>,
         /// What the model said last, or the error as text.
@@ -317,7 +318,7 @@ hook_inputs! {
         /// What it asks.
         pub message: String,
         /// By form or by page.
-        pub mode: Option<String>,
+        pub mode: Option<ElicitationMode>,
         /// The page.
         pub url: Option<String>,
         /// The question's id, for a page.
@@ -332,7 +333,7 @@ hook_inputs! {
         /// The question's id, for a page.
         pub elicitation_id: Option<String>,
         /// By form or by page.
-        pub mode: Option<String>,
+        pub mode: Option<ElicitationMode>,
         /// What was decided: `accept`, `decline` or `cancel`.
         pub action: String,
         /// What was filled in.
