@@ -3,3 +3,4 @@
 pub mod api;
 pub mod claude;
 pub mod directive;
+pub mod peer;

@@ -1,0 +1,277 @@
+//! What a simulated agent says.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::directive::{self, Block, Response};
+
+/// Plays the model: says what comes next, each time that a real agent would ask the API.
+///
+/// Any `FnMut(&Ask) -> Reply` is one.
+pub trait Brain: Send {
+    /// The response to one request.
+    fn reply(&mut self, ask: &Ask) -> Reply;
+}
+
+impl<F: FnMut(&Ask) -> Reply + Send> Brain for F {
+    fn reply(&mut self, ask: &Ask) -> Reply {
+        self(ask)
+    }
+}
+
+/// One request to the model.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Ask {
+    /// The text of the turn's prompt, the last one if several were merged; empty if background work woke the turn.
+    pub prompt: String,
+    /// Which request of the turn this is, from 0.
+    pub round: usize,
+    /// Which turn of the session this is, from 0.
+    pub turn: usize,
+    /// The results of the tool calls of the response before.
+    pub tool_results: Vec<ToolResult>,
+    /// Prompts that were folded in since the request before.
+    pub folded: Vec<String>,
+    /// Whether finished background work woke the turn.
+    pub woken: bool,
+    /// The model that is asked.
+    pub model: String,
+}
+
+/// What became of a tool call.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToolResult {
+    /// The tool's name.
+    pub name: String,
+    /// What the model gets to read.
+    pub content: Value,
+    /// Whether it failed, or was refused.
+    pub is_error: bool,
+}
+
+/// A response of the model, and what becomes of the tool calls in it.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Reply {
+    /// The response.
+    pub response: Response,
+    /// What comes out of its tool calls, in order; a tool without an entry is run.
+    pub outcomes: Vec<Outcome>,
+    /// What it waits for before it begins.
+    pub gate: Option<Gate>,
+}
+
+/// What comes out of a tool.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// What the model gets to read: a text or content blocks.
+    pub content: Value,
+    /// Whether it failed; left out of the result unless given.
+    pub is_error: Option<bool>,
+    /// The structured result for the host, in `tool_use_result`.
+    pub details: Value,
+}
+
+impl Outcome {
+    /// A success with this text.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text = Value::String(text.into());
+        Self {
+            details: text.clone(),
+            content: text,
+            is_error: None,
+        }
+    }
+
+    /// A failure with this text.
+    pub fn error(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            details: Value::String(format!("Error: {text}")),
+            content: Value::String(text),
+            is_error: Some(true),
+        }
+    }
+
+    /// Sets the structured result for the host.
+    #[must_use]
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+impl Reply {
+    /// Text.
+    pub fn say(text: impl Into<String>) -> Self {
+        Response::say(text).into()
+    }
+
+    /// Thinking, to be followed by [`and_say`](Self::and_say) or [`and_tool`](Self::and_tool).
+    pub fn think(text: impl Into<String>) -> Self {
+        Response::think(text).into()
+    }
+
+    /// A tool call; what comes out of it is what the tool does, or the next [`outcome`](Self::outcome).
+    pub fn tool(name: impl Into<String>, input: Value) -> Self {
+        Response::tool(name, input).into()
+    }
+
+    /// A failure of the API with this HTTP status.
+    pub fn api_error(status: u16, message: impl Into<String>) -> Self {
+        Response::error(status, message).into()
+    }
+
+    /// A response that never begins.
+    pub fn stall() -> Self {
+        Response::stall().into()
+    }
+
+    /// Adds text.
+    #[must_use]
+    pub fn and_say(mut self, text: impl Into<String>) -> Self {
+        self.response.blocks.push(Block::Text(text.into()));
+        self
+    }
+
+    /// Adds a tool call.
+    #[must_use]
+    pub fn and_tool(mut self, name: impl Into<String>, input: Value) -> Self {
+        self.response.blocks.push(Block::ToolUse {
+            name: name.into(),
+            input,
+        });
+        self
+    }
+
+    /// Says what comes out of the next tool call that has no outcome yet, instead of running it.
+    #[must_use]
+    pub fn outcome(mut self, outcome: Outcome) -> Self {
+        self.outcomes.push(outcome);
+        self
+    }
+
+    /// Lets it begin only when the gate is open.
+    #[must_use]
+    pub fn after(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
+        self
+    }
+}
+
+impl From<Response> for Reply {
+    fn from(response: Response) -> Self {
+        Self {
+            response,
+            ..Self::default()
+        }
+    }
+}
+
+/// Holds a reply back until the test opens it. Clones are the same gate.
+#[derive(Clone)]
+pub struct Gate {
+    open: Arc<watch::Sender<bool>>,
+    reached: Arc<watch::Sender<bool>>,
+}
+
+impl Gate {
+    /// A closed gate.
+    pub fn new() -> Self {
+        Self {
+            open: Arc::new(watch::Sender::new(false)),
+            reached: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// Opens it for good.
+    pub fn open(&self) {
+        self.open.send_replace(true);
+    }
+
+    /// Waits until a reply stands before it.
+    pub async fn reached(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.reached.subscribe().wait_for(|reached| *reached).await;
+    }
+
+    pub(super) async fn pass(&self) {
+        self.reached.send_replace(true);
+        let _ = self.open.subscribe().wait_for(|open| *open).await;
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate(open: {})", *self.open.borrow())
+    }
+}
+
+/// Does what the [directives](crate::directive) in the prompts say.
+///
+/// A prompt without any is answered `ok:` and its beginning. A turn whose prompt holds directives starts them over; the
+/// requests that follow go on with them, and so does a turn that background work woke. Prompts that were folded in count
+/// only once the directives before them have run out. What is left then is answered `ok`.
+#[derive(Debug, Default)]
+pub(super) struct Directives {
+    left: VecDeque<Response>,
+}
+
+impl Directives {
+    fn load(&mut self, prompt: &str) -> Option<Reply> {
+        match directive::parse(prompt) {
+            Err(error) => Some(Reply::api_error(400, error.to_string())),
+            Ok(responses) if responses.is_empty() => {
+                self.left.clear();
+                let prompt = if prompt.is_empty() { "(no content)" } else { prompt };
+                let beginning: String = prompt.chars().take(60).collect();
+                Some(Reply::say(format!("ok: {beginning}")))
+            }
+            Ok(responses) => {
+                self.left = responses.into();
+                None
+            }
+        }
+    }
+}
+
+impl Brain for Directives {
+    fn reply(&mut self, ask: &Ask) -> Reply {
+        if ask.round == 0 && !ask.woken {
+            if let Some(reply) = self.load(&ask.prompt) {
+                return reply;
+            }
+        } else if let (true, Some(folded)) = (self.left.is_empty(), ask.folded.last())
+            && let Some(reply) = self.load(folded)
+        {
+            return reply;
+        }
+        match self.left.pop_front() {
+            Some(response) => response.into(),
+            None => Reply::say("ok"),
+        }
+    }
+}
+
+/// Gives replies in order, and `ok` once they have run out.
+#[derive(Debug)]
+pub(super) struct Replies(pub(super) VecDeque<Reply>);
+
+impl Brain for Replies {
+    fn reply(&mut self, _: &Ask) -> Reply {
+        self.0.pop_front().unwrap_or_else(|| Reply::say("ok"))
+    }
+}

@@ -1,0 +1,295 @@
+//! What all parts of a running agent share.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::background::{Finished, Task};
+use super::brain::Brain;
+use super::ids::{Ids, timestamp};
+use super::permission::Rules;
+use super::{Config, payload};
+use crate::peer::running::Log;
+
+/// Shared by the session's loop and its turn.
+pub(super) struct Context {
+    pub(super) config: Config,
+    pub(super) log: Arc<Log>,
+    /// Lines to write; `None` is the end.
+    pub(super) out: mpsc::Sender<Option<Vec<u8>>>,
+    pub(super) complaints: mpsc::Sender<Option<String>>,
+    /// Why the running turn must stop.
+    pub(super) abort: watch::Sender<Option<Abort>>,
+    pub(super) brain: tokio::sync::Mutex<Box<dyn Brain>>,
+    pub(super) finished: mpsc::Sender<Finished>,
+    state: Mutex<State>,
+}
+
+/// Why a turn stops before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Abort {
+    /// The host asked for it.
+    Interrupt,
+    /// A prompt of priority `now` took its place.
+    Displaced,
+    /// SIGINT.
+    Signal,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Debug, Clone)]
+pub(super) struct Prompt {
+    pub(super) uuid: Option<String>,
+    pub(super) text: String,
+    /// The line's `message`.
+    pub(super) message: Value,
+    pub(super) priority: Priority,
+    pub(super) query: bool,
+}
+
+/// When a queued prompt is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Priority {
+    Now,
+    Next,
+    Later,
+}
+
+/// What came back for a request of ours.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Success(Value),
+    Error(String),
+    /// The client's input has ended.
+    Closed,
+}
+
+/// What changes while the agent runs.
+pub(super) struct State {
+    pub(super) ids: Ids,
+    pub(super) session_id: String,
+    pub(super) model: String,
+    pub(super) mode: String,
+    pub(super) rules: Rules,
+    pub(super) directories: Vec<String>,
+    pub(super) files: BTreeMap<String, String>,
+    pub(super) queue: VecDeque<Prompt>,
+    pub(super) seen: HashSet<String>,
+    /// Texts of prompts without a query, for the next request.
+    pub(super) unasked: Vec<String>,
+    /// Origins of turns that background work has asked for.
+    pub(super) wakes: VecDeque<Value>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) pending: HashMap<String, oneshot::Sender<Answer>>,
+    pub(super) closed: bool,
+    pub(super) initialized: bool,
+    pub(super) session_state: &'static str,
+    pub(super) running: bool,
+    /// An interrupt came before the turn began.
+    pub(super) abort_next: bool,
+    pub(super) turns: usize,
+    pub(super) results: u64,
+    pub(super) last_is_error: bool,
+    /// Tokens in and out, by model, in all and since the last result.
+    pub(super) used: BTreeMap<String, (u64, u64)>,
+    pub(super) used_since: BTreeMap<String, (u64, u64)>,
+}
+
+impl Context {
+    pub(super) fn new(
+        config: Config,
+        brain: Box<dyn Brain>,
+        log: Arc<Log>,
+        out: mpsc::Sender<Option<Vec<u8>>>,
+        complaints: mpsc::Sender<Option<String>>,
+        finished: mpsc::Sender<Finished>,
+    ) -> Self {
+        let mut ids = Ids::new(config.seed);
+        let session_id = config.session_id.clone().unwrap_or_else(|| ids.uuid());
+        let state = State {
+            ids,
+            session_id,
+            model: config.model.clone(),
+            mode: if config.mode == "manual" {
+                "default".to_owned()
+            } else {
+                config.mode.clone()
+            },
+            rules: Rules::new(&config.allowed, &config.disallowed),
+            directories: config.directories.clone(),
+            files: BTreeMap::new(),
+            queue: VecDeque::new(),
+            seen: HashSet::new(),
+            unasked: Vec::new(),
+            wakes: VecDeque::new(),
+            tasks: Vec::new(),
+            pending: HashMap::new(),
+            closed: false,
+            initialized: false,
+            session_state: "idle",
+            running: false,
+            abort_next: false,
+            turns: 0,
+            results: 0,
+            last_is_error: false,
+            used: BTreeMap::new(),
+            used_since: BTreeMap::new(),
+        };
+        Self {
+            config,
+            log,
+            out,
+            complaints,
+            abort: watch::Sender::new(None),
+            brain: tokio::sync::Mutex::new(brain),
+            finished,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The state. Never held over an await.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a line, and waits while the client does not read.
+    pub(super) async fn send(&self, line: Value) {
+        let mut bytes = line.to_string().into_bytes();
+        bytes.push(b'\n');
+        self.log.add(false, line);
+        // The writer only goes away at the very end.
+        let _ = self.out.send(Some(bytes)).await;
+    }
+
+    /// Writes a line with `uuid` and `session_id` added.
+    pub(super) async fn send_stamped(&self, mut line: Value) {
+        {
+            let mut state = self.state();
+            line["uuid"] = json!(state.ids.uuid());
+            line["session_id"] = json!(state.session_id);
+        }
+        self.send(line).await;
+    }
+
+    /// Writes a `system` line.
+    pub(super) async fn send_system(&self, subtype: &str, mut fields: Value) {
+        fields["type"] = json!("system");
+        fields["subtype"] = json!(subtype);
+        self.send_stamped(fields).await;
+    }
+
+    /// Writes an `assistant` or `user` line.
+    pub(super) async fn send_message(&self, kind: &str, message: Value, extra: Value) {
+        let mut line = json!({
+            "type": kind,
+            "message": message,
+            "parent_tool_use_id": null,
+            "timestamp": self.timestamp(),
+        });
+        if let (Some(line), Value::Object(extra)) = (line.as_object_mut(), extra) {
+            line.extend(extra);
+        }
+        self.send_stamped(line).await;
+    }
+
+    /// Tells how far a prompt has come; only for prompts with a uuid.
+    pub(super) async fn send_lifecycle(&self, prompt: &Prompt, stage: &str) {
+        if let Some(uuid) = &prompt.uuid {
+            self.send_stamped(json!({"type": "command_lifecycle", "command_uuid": uuid, "state": stage}))
+                .await;
+        }
+    }
+
+    /// Changes the session state, and tells if that was asked for.
+    pub(super) async fn set_session_state(&self, session_state: &'static str) {
+        let old = std::mem::replace(&mut self.state().session_state, session_state);
+        if let (Some(host_only), true) = (self.config.session_state, old != session_state) {
+            let mut fields = json!({"state": session_state});
+            if host_only {
+                fields["sdk_host_only"] = json!(true);
+            }
+            self.send_system("session_state_changed", fields).await;
+        }
+    }
+
+    /// Sends a control request; the answer comes over the channel. An abort drops the channel's sender.
+    pub(super) async fn request(&self, request: Value) -> (String, oneshot::Receiver<Answer>) {
+        let (sender, receiver) = oneshot::channel();
+        let id = {
+            let mut state = self.state();
+            let id = state.ids.uuid();
+            if state.closed {
+                let _ = sender.send(Answer::Closed);
+            } else {
+                state.pending.insert(id.clone(), sender);
+            }
+            id
+        };
+        self.send(json!({"type": "control_request", "request_id": id, "request": request}))
+            .await;
+        (id, receiver)
+    }
+
+    /// Takes back all requests that wait for an answer.
+    pub(super) async fn cancel_requests(&self) {
+        let pending = std::mem::take(&mut self.state().pending);
+        for id in pending.into_keys() {
+            self.send(json!({"type": "control_cancel_request", "request_id": id}))
+                .await;
+        }
+    }
+
+    /// Stops the turn, if one runs and is not stopping yet.
+    pub(super) async fn abort_turn(&self, why: Abort) {
+        self.cancel_requests().await;
+        if self.state().running {
+            self.abort.send_if_modified(|abort| {
+                let first = abort.is_none();
+                abort.get_or_insert(why);
+                first
+            });
+        }
+    }
+
+    /// Writes to stderr.
+    pub(super) async fn complain(&self, text: impl Into<String>) {
+        let _ = self.complaints.send(Some(text.into())).await;
+    }
+
+    pub(super) fn timestamp(&self) -> String {
+        timestamp(self.log.elapsed())
+    }
+
+    pub(super) fn uuid(&self) -> String {
+        self.state().ids.uuid()
+    }
+
+    /// Where the CLI would keep the output of a task.
+    pub(super) fn output_file(&self, task_id: &str) -> String {
+        let project = payload::project_name(&self.config.cwd.to_string_lossy());
+        format!(
+            "/tmp/claude-0/{project}/{}/tasks/{task_id}.output",
+            self.state().session_id
+        )
+    }
+}
+
+impl State {
+    /// Counts tokens of a model.
+    pub(super) fn use_tokens(&mut self, model: &str, input: u64, output: u64) {
+        for used in [&mut self.used, &mut self.used_since] {
+            let sum = used.entry(model.to_owned()).or_default();
+            *sum = (sum.0 + input, sum.1 + output);
+        }
+    }
+
+    /// The uuids of the prompts that wait.
+    pub(super) fn queued_uuids(&self) -> Vec<String> {
+        self.queue
+            .iter()
+            .filter_map(|prompt| prompt.uuid.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,335 @@
+//! Control requests of the host.
+
+use serde_json::{Value, json};
+
+use super::context::{Abort, Context};
+use super::session::{failure, success};
+use super::{background, payload};
+
+const MODES: &[&str] = &[
+    "acceptEdits",
+    "auto",
+    "bypassPermissions",
+    "default",
+    "dontAsk",
+    "plan",
+];
+
+/// What is answered to a request.
+enum Reply {
+    /// A success without a payload.
+    Done,
+    Payload(Value),
+    Error(String),
+    Coded(String, &'static str),
+    Unsupported,
+}
+
+/// Handles one request. Says whether the process is to end.
+pub(super) async fn handle(ctx: &Context, id: Option<&Value>, request: &Value) -> bool {
+    let subtype = request["subtype"].as_str().unwrap_or("undefined");
+    let string = |key: &str| request[key].as_str();
+    let reply = match subtype {
+        "initialize" => return initialize(ctx, id, request).await,
+        "interrupt" => interrupt(ctx, request).await,
+        "end_session" => {
+            ctx.send(success(id, None)).await;
+            ctx.abort_turn(Abort::Interrupt).await;
+            return true;
+        }
+        "cancel_async_message" => cancel(ctx, string("message_uuid").unwrap_or_default()).await,
+        "set_model" => set_model(ctx, request).await,
+        "set_permission_mode" => set_mode(ctx, request, id).await,
+        "set_max_thinking_tokens" => {
+            let tokens = &request["max_thinking_tokens"];
+            let display = &request["thinking_display"];
+            let known = ["summarized", "omitted", "highlights"]
+                .iter()
+                .any(|known| display == known);
+            if (tokens.is_null() || tokens.is_i64()) && (display.is_null() || known) {
+                Some(Reply::Done)
+            } else {
+                let what = "max_thinking_tokens must be an integer or null and thinking_display must be \"summarized\", \
+                            \"omitted\", \"highlights\", or null";
+                Some(Reply::Error(format!("set_max_thinking_tokens: {what}")))
+            }
+        }
+        "mcp_status" => Some(Reply::Payload(json!({"mcpServers": []}))),
+        "get_context_usage" => Some(Reply::Payload(context_usage(ctx))),
+        "get_settings" => Some(Reply::Payload(settings(ctx))),
+        "get_usage" => Some(Reply::Payload(usage(ctx))),
+        "list_models" => Some(Reply::Payload(json!({"models": payload::models()}))),
+        "get_binary_version" => Some(Reply::Payload(json!({
+            "version": payload::VERSION, "buildTime": "2026-11-20T17:34:37Z", "oldestDesktopSdk": "0.3.280",
+        }))),
+        "stop_task" => {
+            background::stop(ctx, string("task_id").unwrap_or_default()).await;
+            Some(Reply::Payload(json!({})))
+        }
+        "background_tasks" => {
+            background::move_all(ctx).await;
+            Some(Reply::Payload(json!({})))
+        }
+        "get_task_output" => Some(
+            match background::output(ctx, string("task_id").unwrap_or_default()) {
+                Some(output) => {
+                    Reply::Payload(json!({"output": output, "total_bytes": output.len(), "truncated": false}))
+                }
+                None => Reply::Error(
+                    "get_task_output: no shell or Monitor task with that task_id in this session".to_owned(),
+                ),
+            },
+        ),
+        "rename_session" => {
+            if let Some(title) = string("title") {
+                ctx.send_system("session_title_changed", json!({"title": title}))
+                    .await;
+            }
+            Some(Reply::Done)
+        }
+        "set_has_subscribers" | "seed_read_state" => Some(Reply::Done),
+        _ => Some(Reply::Unsupported),
+    };
+    let line = match reply {
+        None => return false,
+        Some(Reply::Done) => success(id, None),
+        Some(Reply::Payload(payload)) => success(id, Some(payload)),
+        Some(Reply::Error(error)) => failure(id, &error, None),
+        Some(Reply::Coded(error, code)) => failure(id, &error, Some(code)),
+        Some(Reply::Unsupported) => {
+            let error = format!("Unsupported control request subtype: {subtype}");
+            failure(id, &error, Some("unsupported_request"))
+        }
+    };
+    ctx.send(line).await;
+    false
+}
+
+async fn initialize(ctx: &Context, id: Option<&Value>, request: &Value) -> bool {
+    if let Some(error) = flaw(request) {
+        ctx.send(failure(id, error, None)).await;
+        return false;
+    }
+    let (line, again) = {
+        let mut state = ctx.state();
+        let mut payload = payload::initialize(&ctx.config.home, &state.mode, state.session_state);
+        payload["output_style"] = json!("default");
+        let mut line = success(id, Some(payload));
+        line["response"]["pending_permission_requests"] = json!([]);
+        line["response"]["pending_user_dialog_requests"] = json!([]);
+        (line, std::mem::replace(&mut state.initialized, true))
+    };
+    ctx.send(line).await;
+    if again {
+        background::send_list(ctx).await;
+    }
+    false
+}
+
+/// What is wrong with an `initialize`.
+fn flaw(request: &Value) -> Option<&'static str> {
+    let strings = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|list| list.iter().all(Value::is_string))
+    };
+    let matcher = |matcher: &Value| {
+        strings(&matcher["hookCallbackIds"])
+            && (matcher["matcher"].is_null() || matcher["matcher"].is_string())
+    };
+    let event = |matchers: &Value| {
+        matchers
+            .as_array()
+            .is_some_and(|matchers| matchers.iter().all(matcher))
+    };
+    let hooks = &request["hooks"];
+    if !hooks.is_null() && !hooks.as_object().is_some_and(|hooks| hooks.values().all(event)) {
+        return Some(
+            "initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays and string \
+             matchers",
+        );
+    }
+    if !request["sdkMcpServers"].is_null() && !strings(&request["sdkMcpServers"]) {
+        return Some(
+            "initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings",
+        );
+    }
+    None
+}
+
+async fn interrupt(ctx: &Context, request: &Value) -> Option<Reply> {
+    let cancelled = if request["cancel_queued"] == true {
+        let queue = std::mem::take(&mut ctx.state().queue);
+        for prompt in &queue {
+            ctx.send_lifecycle(prompt, "cancelled").await;
+        }
+        Some(
+            queue
+                .into_iter()
+                .filter_map(|prompt| prompt.uuid)
+                .collect::<Vec<String>>(),
+        )
+    } else {
+        None
+    };
+    let (still_queued, early) = {
+        let mut state = ctx.state();
+        let early = !state.running && !state.queue.is_empty();
+        state.abort_next |= early;
+        (state.queued_uuids(), early)
+    };
+    if !early {
+        ctx.abort_turn(Abort::Interrupt).await;
+    }
+    let mut receipt = json!({"still_queued": still_queued});
+    if let Some(cancelled) = cancelled {
+        receipt["cancelled"] = json!(cancelled);
+    }
+    Some(Reply::Payload(receipt))
+}
+
+async fn cancel(ctx: &Context, uuid: &str) -> Option<Reply> {
+    let prompt = {
+        let mut state = ctx.state();
+        let position = state
+            .queue
+            .iter()
+            .position(|prompt| prompt.uuid.as_deref() == Some(uuid));
+        position.and_then(|n| state.queue.remove(n))
+    };
+    Some(Reply::Payload(match prompt {
+        Some(prompt) => {
+            ctx.send_lifecycle(&prompt, "cancelled").await;
+            json!({"cancelled": true, "message_uuid": uuid})
+        }
+        None => json!({"cancelled": false}),
+    }))
+}
+
+async fn set_model(ctx: &Context, request: &Value) -> Option<Reply> {
+    let name = match &request["model"] {
+        Value::Null => "default",
+        Value::String(name) => name,
+        _ => {
+            return Some(Reply::Coded(
+                "set_model: model must be a string".to_owned(),
+                "invalid_request",
+            ));
+        }
+    };
+    let model = payload::resolve_model(name);
+    let changed = std::mem::replace(&mut ctx.state().model, model.clone()) != model;
+    if changed {
+        let shown = if name == model || name == "default" {
+            model.clone()
+        } else {
+            format!("{name} ({model})")
+        };
+        let content = format!("<local-command-stdout>Set model to `{shown}`</local-command-stdout>");
+        let message = json!({"role": "user", "content": content});
+        ctx.send_message("user", message, json!({"isReplay": true})).await;
+    }
+    Some(Reply::Payload(json!({"model": model})))
+}
+
+async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<Reply> {
+    let mode = match request["mode"].as_str() {
+        Some("manual") => "default",
+        Some(mode) if MODES.contains(&mode) => mode,
+        _ => {
+            let error = format!("Cannot set permission mode: must be one of {}", MODES.join(", "));
+            return Some(Reply::Coded(error, "invalid_mode"));
+        }
+    };
+    if mode == "bypassPermissions" && !ctx.config.bypass_launched && ctx.config.mode != "bypassPermissions" {
+        let error = "Cannot set permission mode to bypassPermissions because the session was not launched with \
+                     --dangerously-skip-permissions";
+        return Some(Reply::Coded(error.to_owned(), "bypass_not_launched"));
+    }
+    let changed = std::mem::replace(&mut ctx.state().mode, mode.to_owned()) != mode;
+    ctx.send(success(id, Some(json!({"mode": mode})))).await;
+    if changed {
+        ctx.send_system("status", json!({"status": null, "permissionMode": mode}))
+            .await;
+    }
+    None
+}
+
+fn context_usage(ctx: &Context) -> Value {
+    let state = ctx.state();
+    let (input, output) = state
+        .used
+        .values()
+        .fold((0, 0), |sum, used| (sum.0 + used.0, sum.1 + used.1));
+    let (maximum, buffer) = (1_000_000_u64, 33_000_u64);
+    let used = input + output;
+    let category = |id: &str, name: &str, tokens: u64, color: &str, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": color, "kind": kind});
+    json!({
+        "categories": [
+            category("messages", "Messages", used, "purple_FOR_SUBAGENTS_ONLY", "used"),
+            category("autocompact_buffer", "Autocompact buffer", buffer, "inactive", "buffer"),
+            category("free_space", "Free space", maximum.saturating_sub(used + buffer), "promptBorder", "free"),
+        ],
+        "totalTokens": used,
+        "maxTokens": maximum,
+        "rawMaxTokens": maximum,
+        "autocompactSource": "model-default",
+        "percentage": used * 100 / maximum,
+        "gridRows": [],
+        "model": state.model,
+        "memoryFiles": [],
+        "mcpTools": [],
+        "mcpInstructions": [],
+        "agents": [],
+        "slashCommands": {"totalCommands": 0, "includedCommands": 0, "tokens": 0},
+        "skills": {"totalSkills": 0, "includedSkills": 0, "tokens": 0, "skillFrontmatter": []},
+        "autoCompactThreshold": maximum - buffer,
+        "isAutoCompactEnabled": true,
+        "messageBreakdown": {
+            "toolCallTokens": 0, "toolResultTokens": 0, "attachmentTokens": 0, "assistantMessageTokens": output,
+            "userMessageTokens": input, "toolCallsByType": [], "attachmentsByType": [],
+        },
+        "apiUsage": null,
+    })
+}
+
+fn settings(ctx: &Context) -> Value {
+    json!({
+        "effective": {},
+        "sources": [],
+        "served_settings_state": "ineligible",
+        "applied": {
+            "model": ctx.state().model, "effort": "medium", "advisor": null, "ultracode": false,
+            "ultracodeRequested": false, "ultracodeAvailable": true, "ultrathinkAvailable": false,
+            "outsideFileToolReadsBlocked": false, "outsideFileToolWritesBlocked": false,
+            "outsideBlocksCountLaunchFoldersOnly": false, "launchEnvLeftOwnFilesInPlace": true,
+        },
+    })
+}
+
+fn usage(ctx: &Context) -> Value {
+    let state = ctx.state();
+    let (input, output) = state
+        .used
+        .values()
+        .fold((0, 0), |sum, used| (sum.0 + used.0, sum.1 + used.1));
+    let models: Value = state
+        .used
+        .iter()
+        .map(|(model, (input, output))| (model.clone(), payload::model_usage(model, *input, *output)))
+        .collect();
+    json!({
+        "session": {
+            "total_cost_usd": payload::cost(input, output),
+            "total_api_duration_ms": 0,
+            "total_duration_ms": ctx.log.elapsed().as_millis() as u64,
+            "total_lines_added": 0,
+            "total_lines_removed": 0,
+            "model_usage": models,
+        },
+        "subscription_type": null,
+        "rate_limits_available": false,
+        "rate_limits": null,
+        "behaviors": null,
+    })
+}

@@ -1,0 +1,336 @@
+//! A simulated agent: the CLI's side of the conversation, played for real.
+//!
+//! What it does follows what CLI 2.1.330 was seen to do: the frames, their fields and their order. What the model would
+//! say comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
+//!
+//! Not simulated yet: hooks, MCP servers, subagents, slash commands, sessions on disk, structured output, budgets and
+//! compaction. Control requests that belong to them are answered as unsupported.
+
+mod background;
+mod brain;
+mod context;
+mod control;
+mod ids;
+pub(crate) mod payload;
+mod permission;
+mod session;
+mod stream;
+mod tools;
+mod turn;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+
+use super::running::{self, ClientIo, Exit, Log, Running};
+
+pub use brain::{Ask, Brain, Gate, Outcome, Reply, ToolResult};
+
+/// A simulated agent that is ready to run.
+///
+/// ```no_run
+/// use outrigger_sim::peer::{Agent, Reply};
+/// use serde_json::json;
+///
+/// # fn main() {
+/// let (client, agent) = Agent::builder()
+///     .replies([
+///         Reply::tool("Bash", json!({"command": "touch a.txt", "description": "touch a file"})),
+///         Reply::say("done"),
+///     ])
+///     .spawn_in_memory();
+/// # }
+/// ```
+pub struct Agent {
+    config: Config,
+    brain: Box<dyn Brain>,
+}
+
+/// Says what a simulated agent is like.
+#[must_use]
+pub struct Builder {
+    agent: Agent,
+}
+
+/// A tool of the test's own.
+pub(super) type Handler = Arc<dyn Fn(&Value) -> Outcome + Send + Sync>;
+
+/// What a simulated agent is like.
+#[derive(Clone)]
+pub(super) struct Config {
+    pub(super) cwd: PathBuf,
+    pub(super) home: String,
+    pub(super) model: String,
+    pub(super) mode: String,
+    pub(super) bypass_launched: bool,
+    pub(super) session_id: Option<String>,
+    pub(super) partial: bool,
+    pub(super) replay: bool,
+    /// Whether `session_state_changed` is sent, and marked `sdk_host_only`.
+    pub(super) session_state: Option<bool>,
+    pub(super) permission_prompts: bool,
+    pub(super) allowed: Vec<String>,
+    pub(super) disallowed: Vec<String>,
+    pub(super) tools: Option<Vec<String>>,
+    pub(super) directories: Vec<String>,
+    pub(super) max_turns: Option<u64>,
+    pub(super) max_retries: u32,
+    pub(super) latency: Duration,
+    pub(super) seed: u64,
+    pub(super) real_tools: bool,
+    pub(super) handlers: Vec<(String, Handler)>,
+}
+
+impl Agent {
+    /// An agent as a bare `claude --permission-prompt-tool stdio` with stream-json in and out would be, whose model does
+    /// what the [directives](crate::directive) in the prompts say.
+    pub fn builder() -> Builder {
+        let config = Config {
+            cwd: PathBuf::from("/work/project"),
+            home: "/home/user".to_owned(),
+            model: payload::MODEL.to_owned(),
+            mode: "default".to_owned(),
+            bypass_launched: false,
+            session_id: None,
+            partial: false,
+            replay: false,
+            session_state: None,
+            permission_prompts: true,
+            allowed: Vec::new(),
+            disallowed: Vec::new(),
+            tools: None,
+            directories: Vec::new(),
+            max_turns: None,
+            max_retries: 10,
+            latency: Duration::from_millis(2),
+            seed: 0,
+            real_tools: false,
+            handlers: Vec::new(),
+        };
+        Builder {
+            agent: Self {
+                config,
+                brain: Box::new(brain::Directives::default()),
+            },
+        }
+    }
+
+    /// Runs in a task of its own, over pipes in memory. Must be called inside a tokio runtime.
+    pub fn spawn_in_memory(self) -> (ClientIo, Running) {
+        let (client, peer) = running::pipes();
+        (client, self.spawn(peer.stdin, peer.stdout, peer.stderr))
+    }
+
+    /// Runs in a task of its own. Must be called inside a tokio runtime.
+    ///
+    /// When it ends it has written and flushed everything, unless it was killed.
+    pub fn spawn<I, O, E>(self, stdin: I, stdout: O, stderr: E) -> Running
+    where
+        I: AsyncRead + Unpin + Send + 'static,
+        O: AsyncWrite + Unpin + Send + 'static,
+        E: AsyncWrite + Unpin + Send + 'static,
+    {
+        let log = Log::new();
+        let (exit_sender, exit) = watch::channel(None);
+        let (signals, signal) = mpsc::channel(8);
+        let running = Running {
+            log: log.clone(),
+            exit,
+            signals,
+        };
+        tokio::spawn(async move {
+            let exit: Exit = session::run(self.config, self.brain, log, signal, stdin, stdout, stderr).await;
+            let _ = exit_sender.send(Some(exit));
+        });
+        running
+    }
+}
+
+impl Builder {
+    /// Lets the model do what the [directives](crate::directive) in the prompts say. This is the default.
+    pub fn directives(self) -> Self {
+        self.brain(brain::Directives::default())
+    }
+
+    /// Lets the model give these replies in order, whatever it is asked, and `ok` once they have run out.
+    pub fn replies(self, replies: impl IntoIterator<Item = Reply>) -> Self {
+        self.brain(brain::Replies(replies.into_iter().collect()))
+    }
+
+    /// Lets this play the model.
+    pub fn brain(mut self, brain: impl Brain + 'static) -> Self {
+        self.agent.brain = Box::new(brain);
+        self
+    }
+
+    /// The working directory; `/work/project` unless set.
+    pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.agent.config.cwd = cwd.into();
+        self
+    }
+
+    /// The home directory, which is only named and never touched; `/home/user` unless set.
+    pub fn home(mut self, home: impl Into<String>) -> Self {
+        self.agent.config.home = home.into();
+        self
+    }
+
+    /// The model, or an alias for one.
+    pub fn model(mut self, model: &str) -> Self {
+        self.agent.config.model = payload::resolve_model(model);
+        self
+    }
+
+    /// The permission mode at the beginning; `default` unless set.
+    pub fn permission_mode(mut self, mode: impl Into<String>) -> Self {
+        self.agent.config.mode = mode.into();
+        self
+    }
+
+    /// Whether `bypassPermissions` may be switched on later.
+    pub fn bypass_launched(mut self, launched: bool) -> Self {
+        self.agent.config.bypass_launched = launched;
+        self
+    }
+
+    /// The session id; one made from the seed unless set.
+    pub fn session_id(mut self, id: impl Into<String>) -> Self {
+        self.agent.config.session_id = Some(id.into());
+        self
+    }
+
+    /// Whether `stream_event` lines are sent, as with `--include-partial-messages`.
+    pub fn partial_messages(mut self, partial: bool) -> Self {
+        self.agent.config.partial = partial;
+        self
+    }
+
+    /// Whether each prompt comes back when its turn begins, as with `--replay-user-messages`.
+    pub fn replay_user_messages(mut self, replay: bool) -> Self {
+        self.agent.config.replay = replay;
+        self
+    }
+
+    /// Sends `session_state_changed` lines, as with `CLAUDE_CODE_SDK_READS_SESSION_STATE=1`.
+    pub fn sdk_reads_session_state(mut self) -> Self {
+        self.agent.config.session_state = Some(true);
+        self
+    }
+
+    /// Sends `session_state_changed` lines, as with `CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1`.
+    pub fn emit_session_state_events(mut self) -> Self {
+        self.agent.config.session_state = Some(false);
+        self
+    }
+
+    /// Whether the client is asked for permissions, as with `--permission-prompt-tool stdio`; it is unless set.
+    pub fn permission_prompts(mut self, prompts: bool) -> Self {
+        self.agent.config.permission_prompts = prompts;
+        self
+    }
+
+    /// Adds rules of `--allowedTools`.
+    pub fn allowed_tools<S: Into<String>>(mut self, rules: impl IntoIterator<Item = S>) -> Self {
+        self.agent
+            .config
+            .allowed
+            .extend(rules.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds rules of `--disallowedTools`.
+    pub fn disallowed_tools<S: Into<String>>(mut self, rules: impl IntoIterator<Item = S>) -> Self {
+        self.agent
+            .config
+            .disallowed
+            .extend(rules.into_iter().map(Into::into));
+        self
+    }
+
+    /// The built-in tools that there are, as with `--tools`.
+    pub fn tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.agent.config.tools = Some(tools.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Adds a directory, as with `--add-dir`.
+    pub fn add_directory(mut self, directory: impl Into<String>) -> Self {
+        self.agent.config.directories.push(directory.into());
+        self
+    }
+
+    /// How many rounds a turn may have, as with `--max-turns`.
+    pub fn max_turns(mut self, turns: u64) -> Self {
+        self.agent.config.max_turns = Some(turns);
+        self
+    }
+
+    /// How often a failed request is repeated, as with `CLAUDE_CODE_MAX_RETRIES`; 10 unless set.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.agent.config.max_retries = retries;
+        self
+    }
+
+    /// How long it takes to begin a turn and to get a response of the model; 2 ms each unless set.
+    pub fn latency(mut self, latency: Duration) -> Self {
+        self.agent.config.latency = latency;
+        self
+    }
+
+    /// What ids are made from.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.agent.config.seed = seed;
+        self
+    }
+
+    /// Lets `Bash`, `Read`, `Write` and `Edit` really run and touch files. Unless set they act on files in memory, and
+    /// `Bash` understands `echo`, `cat`, `touch`, `rm`, `sleep`, `true`, `false` and `exit`, joined by `;` and `&&`.
+    pub fn real_tools(mut self, real: bool) -> Self {
+        self.agent.config.real_tools = real;
+        self
+    }
+
+    /// Adds a tool, or replaces what a built-in one does.
+    pub fn tool(
+        mut self,
+        name: impl Into<String>,
+        run: impl Fn(&Value) -> Outcome + Send + Sync + 'static,
+    ) -> Self {
+        self.agent.config.handlers.push((name.into(), Arc::new(run)));
+        self
+    }
+
+    /// The agent, ready to run.
+    pub fn build(self) -> Agent {
+        self.agent
+    }
+
+    /// Builds it and runs it over pipes in memory; see [`Agent::spawn_in_memory`].
+    pub fn spawn_in_memory(self) -> (ClientIo, Running) {
+        self.agent.spawn_in_memory()
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("cwd", &self.config.cwd)
+            .field("model", &self.config.model)
+            .field("mode", &self.config.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Builder({:?})", self.agent)
+    }
+}
+
+#[cfg(test)]
+mod tests;

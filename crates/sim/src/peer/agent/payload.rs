@@ -1,0 +1,211 @@
+//! The long payloads, with the fields that the CLI gives them.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+/// The CLI version whose behaviour is simulated.
+pub(crate) const VERSION: &str = "2.1.330";
+
+/// The default model.
+pub(crate) const MODEL: &str = "claude-opus-5-5";
+
+const INITIALIZE: &str = include_str!("initialize.json");
+const INIT: &str = include_str!("init.json");
+
+/// A template of ours; they are checked by a test.
+fn template(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn fill(text: &str, fields: Value) -> Value {
+    let mut payload = template(text);
+    if let Value::Object(fields) = fields {
+        payload.extend(fields);
+    }
+    Value::Object(payload)
+}
+
+/// The payload that answers `initialize`.
+pub(crate) fn initialize(home: &str, mode: &str, session_state: &str) -> Value {
+    let fields = json!({
+        "user_output_styles_dir": format!("{home}/.claude/output-styles"),
+        "pid": std::process::id(),
+        "claude_code_version": VERSION,
+        "current_permission_mode": mode,
+        "session_state": session_state,
+    });
+    fill(INITIALIZE, fields)
+}
+
+/// What `system/init` tells about the session.
+pub(super) struct Init<'a> {
+    pub(super) cwd: &'a Path,
+    pub(super) home: &'a str,
+    pub(super) session_id: &'a str,
+    pub(super) model: &'a str,
+    pub(super) mode: &'a str,
+    pub(super) tools: Option<Vec<String>>,
+    pub(super) directories: &'a [String],
+}
+
+/// A `system/init` line, without its `uuid`.
+pub(super) fn init(about: &Init<'_>) -> Value {
+    let cwd = about.cwd.to_string_lossy();
+    let mut fields = json!({
+        "type": "system",
+        "subtype": "init",
+        "cwd": cwd,
+        "session_id": about.session_id,
+        "mcp_servers": [],
+        "model": about.model,
+        "permissionMode": about.mode,
+        "claude_code_version": VERSION,
+        "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, project_name(&cwd))},
+        "original_cwd": cwd,
+        "additional_directories": about.directories,
+        "messaging_socket_path": format!("/tmp/cc-socks/{}.sock", std::process::id()),
+    });
+    if let Some(tools) = &about.tools {
+        fields["tools"] = json!(tools);
+    }
+    fill(INIT, fields)
+}
+
+/// The names of the tools that `system/init` lists.
+pub(super) fn tools() -> Vec<String> {
+    let tools = template(INIT).remove("tools");
+    tools
+        .and_then(|tools| serde_json::from_value(tools).ok())
+        .unwrap_or_default()
+}
+
+/// The models that `initialize` lists.
+pub(super) fn models() -> Value {
+    template(INITIALIZE).remove("models").unwrap_or_default()
+}
+
+/// The model that a name stands for: an alias is resolved, anything else stands for itself.
+pub(super) fn resolve_model(name: &str) -> String {
+    let models = models();
+    let mut known = models.as_array().into_iter().flatten();
+    match known.find(|model| model["value"] == name) {
+        Some(model) => model["resolvedModel"].as_str().unwrap_or(name).to_owned(),
+        None => name.to_owned(),
+    }
+}
+
+/// How the CLI names the folder of a project's sessions.
+pub(super) fn project_name(cwd: &str) -> String {
+    cwd.chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect()
+}
+
+/// A `usage` object of a message while it is under way.
+pub(super) fn usage_so_far(input: u64, output: u64) -> Value {
+    json!({"input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0})
+}
+
+/// The `usage` object of a `result`.
+pub(super) fn usage(input: u64, output: u64) -> Value {
+    json!({
+        "input_tokens": input,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": output,
+        "output_tokens_details": {"thinking_tokens": 0},
+        "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
+        "service_tier": "standard",
+        "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0},
+        "inference_geo": "",
+        "iterations": [],
+        "speed": "standard",
+        "fallback_credit": null,
+    })
+}
+
+/// One entry of `modelUsage`.
+pub(super) fn model_usage(model: &str, input: u64, output: u64) -> Value {
+    json!({
+        "inputTokens": input,
+        "outputTokens": output,
+        "cacheReadInputTokens": 0,
+        "cacheCreationInputTokens": 0,
+        "webSearchRequests": 0,
+        "costUSD": cost(input, output),
+        "contextWindow": 1_000_000,
+        "maxOutputTokens": 128_000,
+        "thinkingTokens": 0,
+        "cacheCreationEphemeral5mInputTokens": 0,
+        "cacheCreationEphemeral1hInputTokens": 0,
+        "canonicalModel": model,
+        "provider": "firstParty",
+        "costBasis": "list",
+    })
+}
+
+/// What tokens cost in US dollars, at the default model's list price.
+pub(super) fn cost(input: u64, output: u64) -> f64 {
+    (input * 4 + output * 20) as f64 / 1e6
+}
+
+/// The `subagent_stats` of a session that has started none.
+pub(super) fn subagent_stats() -> Value {
+    json!({
+        "spawned": 0,
+        "requested": {"background": 0, "foreground": 0, "unset": 0},
+        "started_in_background": 0,
+        "max_depth": 0,
+        "spawned_by_subagents": 0,
+        "completed": 0,
+        "failed": 0,
+        "killed": {"parent": 0, "user": 0, "system": 0},
+        "refused": {"depth_limit": 0, "concurrency_limit": 0, "budget": 0},
+        "by_type": {},
+    })
+}
+
+/// The message of an assistant line that the CLI made up itself.
+pub(super) fn synthetic_message(id: &str, text: &str) -> Value {
+    json!({
+        "diagnostics": null,
+        "id": id,
+        "container": null,
+        "model": "<synthetic>",
+        "role": "assistant",
+        "stop_details": null,
+        "stop_reason": "stop_sequence",
+        "stop_sequence": "",
+        "type": "message",
+        "usage": {
+            "output_tokens_details": null,
+            "input_tokens": 0,
+            "output_tokens": 0,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
+            "service_tier": null,
+            "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0},
+            "inference_geo": null,
+            "iterations": null,
+            "speed": null,
+            "fallback_credit": null,
+        },
+        "content": [{"type": "text", "text": text}],
+        "context_management": null,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_objects() {
+        assert!(template(INITIALIZE).contains_key("commands"));
+        assert!(tools().contains(&"Bash".to_owned()));
+        assert_eq!(resolve_model("sonnet"), "claude-sonnet-5-5");
+        assert_eq!(resolve_model("x"), "x");
+    }
+}

@@ -1,0 +1,462 @@
+//! May this tool be used?
+
+use serde_json::{Value, json};
+
+use super::brain::ToolResult;
+use super::context::{Abort, Answer, Context, State};
+use super::tools;
+use super::turn::{Call, Turn};
+
+/// Allow, deny and ask rules, as `Tool` or `Tool(content)`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    pub(super) allow: Vec<String>,
+    pub(super) deny: Vec<String>,
+    pub(super) ask: Vec<String>,
+}
+
+impl Rules {
+    pub(super) fn new(allow: &[String], deny: &[String]) -> Self {
+        // One argument may hold several rules, divided by commas or spaces outside of parentheses.
+        let split = |rules: &[String]| rules.iter().flat_map(|rules| split_rules(rules)).collect();
+        Self {
+            allow: split(allow),
+            deny: split(deny),
+            ask: Vec::new(),
+        }
+    }
+
+    fn list(&mut self, behavior: &str) -> Option<&mut Vec<String>> {
+        match behavior {
+            "allow" => Some(&mut self.allow),
+            "deny" => Some(&mut self.deny),
+            "ask" => Some(&mut self.ask),
+            _ => None,
+        }
+    }
+}
+
+fn split_rules(rules: &str) -> Vec<String> {
+    let (mut found, mut rule, mut depth) = (Vec::new(), String::new(), 0);
+    for c in rules.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 && (c == ',' || c.is_whitespace()) {
+            found.push(std::mem::take(&mut rule));
+        } else {
+            rule.push(c);
+        }
+    }
+    found.push(rule);
+    found.retain(|rule| !rule.is_empty());
+    found
+}
+
+/// Whether a rule speaks about this call. `Tool(prefix:*)` and `Tool(exact)` are understood, for commands and paths.
+fn covers(rule: &str, tool: &str, subject: &str) -> bool {
+    let (name, content) = match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
+        Some((name, content)) => (name, Some(content)),
+        None => (rule, None),
+    };
+    let name_fits = name == tool || (tool.starts_with("mcp__") && tool.starts_with(&format!("{name}__")));
+    name_fits
+        && match content {
+            None | Some("*") => true,
+            Some(content) => match content.strip_suffix(":*") {
+                Some(prefix) => subject.starts_with(prefix),
+                None => subject == content,
+            },
+        }
+}
+
+/// Whether this tool is taken away altogether.
+pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
+    rules.deny.iter().any(|rule| rule == tool)
+}
+
+/// What is known before anybody is asked.
+enum Verdict {
+    Allow(&'static str),
+    Deny { message: String, reason: &'static str },
+    Ask,
+}
+
+/// Commands that only read.
+const READ_ONLY: &[&str] = &[
+    "echo", "ls", "cat", "pwd", "sleep", "head", "tail", "true", "false", "wc", "grep", "which", "whoami",
+    "date",
+];
+
+/// Commands that `acceptEdits` allows, and that make the CLI suggest it.
+const FILE_COMMANDS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"];
+
+fn subject<'a>(tool: &str, input: &'a Value) -> &'a str {
+    let key = match tool {
+        "Bash" => "command",
+        "WebFetch" => "url",
+        _ => "file_path",
+    };
+    input[key].as_str().unwrap_or_default()
+}
+
+fn all_commands(command: &str, known: &[&str]) -> bool {
+    // A redirection writes.
+    !command.contains('>')
+        && tools::commands(command)
+            .iter()
+            .all(|words| words.first().is_some_and(|word| known.contains(&word.as_str())))
+}
+
+fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
+    let subject = subject(tool, input);
+    let bash = tool == "Bash";
+    let hit = |rules: &[String]| rules.iter().any(|rule| covers(rule, tool, subject));
+    if hit(&state.rules.deny) {
+        let what = if bash {
+            format!("{tool} with command {subject}")
+        } else {
+            tool.to_owned()
+        };
+        return Verdict::Deny {
+            message: format!("Permission to use {what} has been denied."),
+            reason: if bash { "subcommandResults" } else { "rule" },
+        };
+    }
+    if tool == "AskUserQuestion" || tool == "ExitPlanMode" || hit(&state.rules.ask) {
+        return Verdict::Ask;
+    }
+    if state.mode == "bypassPermissions" {
+        return Verdict::Allow("mode");
+    }
+    if hit(&state.rules.allow) {
+        let whole = state.rules.allow.iter().any(|rule| rule == tool);
+        return Verdict::Allow(if bash && !whole {
+            "subcommandResults"
+        } else {
+            "rule"
+        });
+    }
+    let inside = |path: &str| {
+        let path = ctx.config.cwd.join(path);
+        path.starts_with(&ctx.config.cwd)
+            || state
+                .directories
+                .iter()
+                .any(|directory| path.starts_with(directory))
+    };
+    let edits = state.mode == "acceptEdits";
+    match tool {
+        "Bash" if all_commands(subject, READ_ONLY) => Verdict::Allow("subcommandResults"),
+        "Bash" if edits && all_commands(subject, FILE_COMMANDS) => Verdict::Allow("subcommandResults"),
+        "Read" if inside(subject) => Verdict::Allow("mode"),
+        "Write" | "Edit" if edits && inside(subject) => Verdict::Allow("mode"),
+        _ if state.mode == "dontAsk" => Verdict::Deny {
+            message: format!(
+                "Permission to use {tool} has been denied because Claude Code is running in don't ask mode."
+            ),
+            reason: "mode",
+        },
+        _ => Verdict::Ask,
+    }
+}
+
+/// The `can_use_tool` request.
+fn question(ctx: &Context, state: &State, call: &Call) -> Value {
+    let subject = subject(&call.name, &call.input);
+    let mut request = json!({
+        "subtype": "can_use_tool",
+        "tool_name": call.name,
+        "display_name": call.name,
+        "input": call.input,
+        "tool_use_id": call.id,
+    });
+    let accept_edits = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+    let rule = |content: Option<&str>| {
+        let mut rule = json!({"toolName": call.name});
+        if let Some(content) = content {
+            rule["ruleContent"] = json!(content);
+        }
+        json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "localSettings"})
+    };
+    let relative = |path: &str| {
+        let path = std::path::Path::new(path);
+        path.strip_prefix(&ctx.config.cwd)
+            .unwrap_or(path)
+            .to_string_lossy()
+            .into_owned()
+    };
+    match call.name.as_str() {
+        "Bash" => {
+            request["description"] = match &call.input["description"] {
+                Value::String(description) => json!(description),
+                _ => json!(subject),
+            };
+            let mut suggestions = vec![rule(Some(subject))];
+            if all_commands(subject, FILE_COMMANDS) {
+                let directory = ctx.config.cwd.to_string_lossy();
+                suggestions.push(
+                    json!({"type": "addDirectories", "directories": [directory], "destination": "session"}),
+                );
+                suggestions.push(accept_edits);
+                let file = tools::commands(subject)
+                    .pop()
+                    .and_then(|words| words.last().cloned());
+                let file = ctx.config.cwd.join(file.unwrap_or_default());
+                request["blocked_path"] = json!(file.to_string_lossy());
+            } else {
+                request["decision_reason"] = json!("This command requires approval");
+                request["decision_reason_type"] = json!("other");
+            }
+            request["permission_suggestions"] = json!(suggestions);
+        }
+        "Write" | "Edit" | "Read" => {
+            request["description"] = json!(relative(subject));
+            if state.mode == "plan" {
+                request["decision_reason_type"] = json!("mode");
+            } else {
+                request["permission_suggestions"] = json!([accept_edits]);
+            }
+        }
+        "AskUserQuestion" | "ExitPlanMode" => request["requires_user_interaction"] = json!(true),
+        _ => request["permission_suggestions"] = json!([rule(None)]),
+    }
+    request
+}
+
+/// Applies `updatedPermissions`. Gives the new mode if it changed. What is not known is left alone.
+pub(super) fn apply(state: &mut State, updates: &Value) -> Option<String> {
+    let mut mode = None;
+    for update in updates.as_array().into_iter().flatten() {
+        let strings = |key: &str| -> Vec<String> {
+            let list = update[key].as_array().into_iter().flatten();
+            list.filter_map(|entry| entry.as_str().map(str::to_owned))
+                .collect()
+        };
+        match update["type"].as_str() {
+            Some("setMode") => {
+                if let Some(new) = update["mode"].as_str() {
+                    state.mode = new.to_owned();
+                    mode = Some(new.to_owned());
+                }
+            }
+            Some("addDirectories") => state.directories.extend(strings("directories")),
+            Some("removeDirectories") => {
+                let gone = strings("directories");
+                state.directories.retain(|directory| !gone.contains(directory));
+            }
+            Some(kind @ ("addRules" | "replaceRules" | "removeRules")) => {
+                let rules: Vec<String> = update["rules"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|rule| {
+                        let name = rule["toolName"].as_str()?;
+                        Some(match rule["ruleContent"].as_str() {
+                            Some(content) => format!("{name}({content})"),
+                            None => name.to_owned(),
+                        })
+                    })
+                    .collect();
+                if let Some(list) = state.rules.list(update["behavior"].as_str().unwrap_or_default()) {
+                    match kind {
+                        "addRules" => list.extend(rules),
+                        "replaceRules" => *list = rules,
+                        _ => list.retain(|rule| !rules.contains(rule)),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    mode
+}
+
+const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
+     file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you \
+     how to proceed.";
+
+/// Follows [`REJECTED`] when the tool was already at work.
+pub(super) const STOPPED: &str = " Correction to the text above: this call was stopped while running, not refused before \
+     it ran. It may have run in part or in full, and its changes may have been written. No permission prompt was \
+     involved. Work it started elsewhere (a remote command, a background process) may still be running, so check before \
+     starting the same work again. The instruction to stop and wait still stands.";
+
+const INVALID: &str = "The canUseTool callback returned an invalid permission result. Expected {behavior: 'allow', \
+     updatedInput?: object} or {behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, \
+     rules and directories in all.";
+
+/// How a question was answered.
+enum Decision {
+    Allow { input: Value, meta: Value },
+    Refuse { message: String, meta: Value },
+    Interrupt,
+}
+
+impl Turn {
+    /// One tool call: permission, work, result.
+    pub(super) async fn call(&mut self, mut call: Call) -> Result<ToolResult, Abort> {
+        if let Some(reason) = tools::missing(&self.ctx, &call.name) {
+            self.send_stop().await;
+            let content = format!("<tool_use_error>Error: {reason}</tool_use_error>");
+            return Ok(self
+                .send_error(&call, &content, &format!("Error: {reason}"), None)
+                .await);
+        }
+        let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.input);
+        let decision = match verdict {
+            Verdict::Allow(reason) => Decision::Allow {
+                input: call.input.clone(),
+                meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
+            },
+            Verdict::Deny { message, reason } => {
+                self.send_denied(&call, &message, Some(reason)).await;
+                Decision::Refuse {
+                    message,
+                    meta: refused(json!({"decision": "reject", "source": "config", "reason_type": reason})),
+                }
+            }
+            Verdict::Ask if self.ctx.config.permission_prompts => self.ask(&call).await?,
+            Verdict::Ask => {
+                let message = format!("{} needs approval, and there is nobody to ask.", call.name);
+                self.send_denied(&call, &message, None).await;
+                let decision = json!({"decision": "reject", "source": "config"});
+                Decision::Refuse {
+                    message,
+                    meta: json!({"non_execution_kind": "user-rejected", "permission_decision": decision}),
+                }
+            }
+        };
+        self.send_stop().await;
+        match decision {
+            Decision::Allow { input, meta } => {
+                call.input = input;
+                self.work(call, json!({"permission_decision": meta})).await
+            }
+            Decision::Refuse { message, meta } => {
+                self.deny(&call);
+                Ok(self
+                    .send_error(&call, &message, &format!("Error: {message}"), Some(meta))
+                    .await)
+            }
+            Decision::Interrupt => {
+                self.deny(&call);
+                self.send_rejected(&call.id, "").await;
+                self.ctx.abort.send_replace(Some(Abort::Interrupt));
+                Err(Abort::Interrupt)
+            }
+        }
+    }
+
+    /// Asks the client.
+    async fn ask(&mut self, call: &Call) -> Result<Decision, Abort> {
+        let request = question(&self.ctx, &self.ctx.state(), call);
+        self.ctx.set_session_state("requires_action").await;
+        let (_, answer) = self.ctx.request(request).await;
+        self.send_stop().await;
+        let answer = match self.or_abort(answer).await {
+            Ok(answer) => answer,
+            Err(why) => {
+                self.ctx.set_session_state("running").await;
+                self.send_rejected(&call.id, "").await;
+                return Err(why);
+            }
+        };
+        self.ctx.set_session_state("running").await;
+        let failed = |message: String| Decision::Refuse {
+            message,
+            meta: refused(json!({"decision": "reject", "source": "config", "reason_type": "other"})),
+        };
+        let payload = match answer {
+            Ok(Answer::Success(payload)) => payload,
+            Ok(Answer::Error(error)) => {
+                return Ok(failed(format!("Tool permission request failed: Error: {error}")));
+            }
+            // The channel is only dropped by an abort, which has been handled.
+            Ok(Answer::Closed) | Err(_) => {
+                let error = "Tool permission stream closed before response received";
+                return Ok(failed(format!("Tool permission request failed: Error: {error}")));
+            }
+        };
+        let input = match payload.get("updatedInput") {
+            None => Some(&call.input),
+            Some(Value::Object(input)) if input.is_empty() => Some(&call.input),
+            Some(input @ Value::Object(_)) => Some(input),
+            Some(_) => None,
+        };
+        Ok(
+            match (payload["behavior"].as_str(), input, payload["message"].as_str()) {
+                (Some("allow"), Some(input), _) => {
+                    let mode = apply(&mut self.ctx.state(), &payload["updatedPermissions"]);
+                    if let Some(mode) = mode {
+                        let fields = json!({"status": null, "permissionMode": mode});
+                        self.ctx.send_system("status", fields).await;
+                    }
+                    Decision::Allow {
+                        input: input.clone(),
+                        meta: json!({"decision": "accept", "source": "user_temporary"}),
+                    }
+                }
+                (Some("deny"), _, Some(_)) if payload["interrupt"] == true => Decision::Interrupt,
+                (Some("deny"), _, Some(message)) => Decision::Refuse {
+                    message: message.to_owned(),
+                    meta: refused(json!({"decision": "reject", "source": "user_reject"})),
+                },
+                _ => failed(INVALID.to_owned()),
+            },
+        )
+    }
+
+    fn deny(&mut self, call: &Call) {
+        let denial = json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input});
+        self.denials.push(denial);
+    }
+
+    async fn send_denied(&self, call: &Call, message: &str, reason: Option<&str>) {
+        let mut fields = json!({"tool_name": call.name, "tool_use_id": call.id, "message": message});
+        if let Some(reason) = reason {
+            fields["decision_reason_type"] = json!(reason);
+        }
+        self.ctx.send_system("permission_denied", fields).await;
+    }
+
+    /// The result of a call that the user stopped.
+    pub(super) async fn send_rejected(&mut self, id: &str, more: &str) {
+        let content = format!("{REJECTED}{more}");
+        let block = json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": id});
+        let extra = json!({
+            "tool_use_result": "User rejected tool use",
+            "tool_result_meta": [{"id": id, "non_execution_kind": "user-rejected"}],
+        });
+        self.send_user(json!([block]), extra).await;
+    }
+
+    /// The result of a call that did not run.
+    async fn send_error(
+        &mut self,
+        call: &Call,
+        content: &str,
+        details: &str,
+        meta: Option<Value>,
+    ) -> ToolResult {
+        let block =
+            json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": call.id});
+        let mut extra = json!({"tool_use_result": details});
+        if let Some(mut meta) = meta {
+            meta["id"] = json!(call.id);
+            extra["tool_result_meta"] = json!([meta]);
+        }
+        self.send_user(json!([block]), extra).await;
+        ToolResult {
+            name: call.name.clone(),
+            content: json!(content),
+            is_error: true,
+        }
+    }
+}
+
+fn refused(decision: Value) -> Value {
+    json!({"non_execution_kind": "permission-rule", "permission_decision": decision})
+}

@@ -1,0 +1,380 @@
+//! The loop: lines in, turns one after the other, and the end.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+use super::background::{self, Finished};
+use super::brain::Brain;
+use super::context::{Abort, Answer, Context, Priority, Prompt};
+use super::turn::{self, Work};
+use super::{Config, control};
+use crate::peer::io::LineReader;
+use crate::peer::matcher::prompt_text;
+use crate::peer::running::{self, Exit, Log, Signal};
+
+/// How many lines wait for a client that does not read.
+const BACKLOG: usize = 256;
+
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Session<I> {
+    ctx: Arc<Context>,
+    stdin: LineReader<I>,
+    signals: mpsc::Receiver<Signal>,
+    finished: mpsc::Receiver<Finished>,
+    turn: Option<(Running, Vec<Prompt>)>,
+    ended: bool,
+    /// Exit with this code once the turn is over.
+    last: Option<i32>,
+}
+
+pub(super) async fn run<I, O, E>(
+    config: Config,
+    brain: Box<dyn Brain>,
+    log: Arc<Log>,
+    signals: mpsc::Receiver<Signal>,
+    stdin: I,
+    stdout: O,
+    stderr: E,
+) -> Exit
+where
+    I: AsyncRead + Unpin + Send + 'static,
+    O: AsyncWrite + Unpin + Send + 'static,
+    E: AsyncWrite + Unpin + Send + 'static,
+{
+    let (out, lines) = mpsc::channel(BACKLOG);
+    let (complaints, texts) = mpsc::channel::<Option<String>>(BACKLOG);
+    let writer = tokio::spawn(write(lines, stdout, |line| line));
+    let complainer = tokio::spawn(write(texts, stderr, |text| format!("{text}\n").into_bytes()));
+    let (finish, finished) = mpsc::channel(BACKLOG);
+    let ctx = Arc::new(Context::new(config, brain, log, out, complaints, finish));
+    let mut session = Session {
+        ctx: ctx.clone(),
+        stdin: LineReader::new(stdin),
+        signals,
+        finished,
+        turn: None,
+        ended: false,
+        last: None,
+    };
+    let exit = session.run().await;
+    drop(session);
+    background::stop_all(&ctx);
+    if let Exit::Signal(_) = exit {
+        writer.abort();
+        complainer.abort();
+    } else {
+        let _ = ctx.out.send(None).await;
+        let _ = ctx.complaints.send(None).await;
+    }
+    let _ = writer.await;
+    let _ = complainer.await;
+    exit
+}
+
+/// Writes until the end mark. What a client that has gone does not take is thrown away, as the CLI does.
+async fn write<T, O: AsyncWrite + Unpin>(
+    mut lines: mpsc::Receiver<Option<T>>,
+    mut to: O,
+    bytes: impl Fn(T) -> Vec<u8>,
+) {
+    let mut gone = false;
+    while let Some(Some(line)) = lines.recv().await {
+        if !gone {
+            let bytes = bytes(line);
+            gone = to.write_all(&bytes).await.is_err() || to.flush().await.is_err();
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+impl<I: AsyncRead + Unpin> Session<I> {
+    async fn run(&mut self) -> Exit {
+        loop {
+            if self.turn.is_none() {
+                if let Some(code) = self.last {
+                    return Exit::Code(code);
+                }
+                if self.waiting() {
+                    // The CLI takes what is already there before it begins: an interrupt on the heels of a prompt hits it.
+                    if let Some(exit) = self.take_interrupt().await {
+                        return exit;
+                    }
+                    self.begin().await;
+                    continue;
+                }
+                if self.ended && self.ctx.state().tasks.iter().all(|task| !task.runs()) {
+                    return Exit::Code(i32::from(self.ctx.state().last_is_error));
+                }
+            }
+            let turn = async {
+                match &mut self.turn {
+                    Some((turn, _)) => turn.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(signal) = self.signals.recv() => if let Some(exit) = self.signal(signal).await {
+                    return exit;
+                },
+                line = self.stdin.next(), if !self.ended => match line {
+                    Some(line) => if let Some(exit) = self.line(&line).await {
+                        return exit;
+                    },
+                    None => self.end_of_input().await,
+                },
+                Some(finished) = self.finished.recv() => background::finish(&self.ctx, finished).await,
+                () = turn => self.turn_over().await,
+            }
+        }
+    }
+
+    fn waiting(&self) -> bool {
+        let state = self.ctx.state();
+        !state.queue.is_empty() || !state.wakes.is_empty()
+    }
+
+    /// Handles interrupts that are already there.
+    async fn take_interrupt(&mut self) -> Option<Exit> {
+        loop {
+            let next = {
+                let mut next = std::pin::pin!(self.stdin.next());
+                poll_fn(|cx| match next.as_mut().poll(cx) {
+                    Poll::Ready(line) => Poll::Ready(Some(line)),
+                    Poll::Pending => Poll::Ready(None),
+                })
+                .await
+            };
+            match next {
+                None => return None,
+                Some(None) => {
+                    self.end_of_input().await;
+                    return None;
+                }
+                Some(Some(line)) => {
+                    let json = running::read_json(&line);
+                    if json["type"] == "control_request" && json["request"]["subtype"] == "interrupt" {
+                        if let Some(exit) = self.line(&line).await {
+                            return Some(exit);
+                        }
+                    } else {
+                        self.stdin.put_back(line);
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins the next turn.
+    async fn begin(&mut self) {
+        let (prompts, origin, abort) = {
+            let mut state = self.ctx.state();
+            let mut prompts: Vec<Prompt> = Vec::new();
+            // What waits together is merged, but `later` prompts keep to themselves, and so do those without a query.
+            let first = state
+                .queue
+                .iter()
+                .position(|prompt| prompt.priority != Priority::Later)
+                .unwrap_or(0);
+            if let Some(prompt) = state.queue.remove(first) {
+                let merges = |prompt: &Prompt| prompt.query && prompt.priority != Priority::Later;
+                let merge = merges(&prompt);
+                prompts.push(prompt);
+                if merge {
+                    let queue = std::mem::take(&mut state.queue);
+                    let (merged, left): (Vec<Prompt>, Vec<Prompt>) = queue.into_iter().partition(merges);
+                    prompts.extend(merged);
+                    state.queue = left.into();
+                }
+            }
+            let origin = if prompts.is_empty() {
+                state.wakes.pop_front()
+            } else {
+                None
+            };
+            state.running = true;
+            (prompts, origin, std::mem::take(&mut state.abort_next))
+        };
+        self.ctx.abort.send_replace(abort.then_some(Abort::Interrupt));
+        for prompt in &prompts {
+            self.ctx.send_lifecycle(prompt, "started").await;
+        }
+        self.ctx.set_session_state("running").await;
+        let work = Work {
+            prompts: prompts.clone(),
+            origin,
+        };
+        self.turn = Some((Box::pin(turn::run(self.ctx.clone(), work)), prompts));
+    }
+
+    async fn turn_over(&mut self) {
+        let Some((_, prompts)) = self.turn.take() else {
+            return;
+        };
+        self.ctx.state().running = false;
+        let aborted = self.ctx.abort.send_replace(None).is_some();
+        for prompt in &prompts {
+            self.ctx
+                .send_lifecycle(prompt, if aborted { "cancelled" } else { "completed" })
+                .await;
+        }
+        self.ctx.set_session_state("idle").await;
+    }
+
+    /// One line from the client. Gives the exit if there is no going on.
+    async fn line(&mut self, line: &str) -> Option<Exit> {
+        let json = running::parse(line);
+        self.ctx.log.add(true, running::read_json(line));
+        let json = match json {
+            Ok(Value::Null) | Err(_) => {
+                let kind = line
+                    .split_once("\"type\":\"")
+                    .and_then(|(_, rest)| rest.split_once('"'));
+                let (kind, length) = (
+                    kind.map_or("unknown", |(kind, _)| kind),
+                    line.encode_utf16().count(),
+                );
+                let text =
+                    format!("Error parsing streaming input line (type={kind}, {length} chars): SyntaxError");
+                return Some(self.refuse(text).await);
+            }
+            Ok(json) => json,
+        };
+        match json["type"].as_str() {
+            Some("user") => return self.prompt(&json).await,
+            Some("control_request") => {
+                if !json["request"].is_object() {
+                    return Some(self.refuse("Error: Missing request on control_request").await);
+                }
+                let ends = control::handle(&self.ctx, json.get("request_id"), &json["request"]).await;
+                if ends {
+                    // In mid-turn the turn is aborted and its result decides.
+                    self.last = Some(i32::from(self.turn.is_some()));
+                }
+            }
+            Some("control_response") => self.answer(&json["response"]),
+            // Nothing that is simulated can be cancelled, and the CLI ignores what it does not know.
+            _ => {}
+        }
+        None
+    }
+
+    async fn refuse(&mut self, text: impl Into<String>) -> Exit {
+        self.ctx.complain(text).await;
+        Exit::Code(1)
+    }
+
+    async fn prompt(&mut self, json: &Value) -> Option<Exit> {
+        let role = &json["message"]["role"];
+        if role != "user" {
+            let role = match role {
+                Value::Null => "undefined".to_owned(),
+                Value::String(role) => role.clone(),
+                other => other.to_string(),
+            };
+            return Some(
+                self.refuse(format!("Error: Expected message role 'user', got '{role}'"))
+                    .await,
+            );
+        }
+        let prompt = Prompt {
+            uuid: json["uuid"].as_str().map(str::to_owned),
+            text: prompt_text(json),
+            message: json["message"].clone(),
+            priority: match json["priority"].as_str() {
+                Some("now") => Priority::Now,
+                Some("later") => Priority::Later,
+                _ => Priority::Next,
+            },
+            query: json["shouldQuery"] != false,
+        };
+        if let Some(uuid) = &prompt.uuid
+            && !self.ctx.state().seen.insert(uuid.clone())
+        {
+            // Sent before: dropped without a word.
+            return None;
+        }
+        self.ctx.send_lifecycle(&prompt, "queued").await;
+        if prompt.priority == Priority::Now && self.turn.is_some() {
+            self.ctx.state().queue.push_front(prompt);
+            self.ctx.abort_turn(Abort::Displaced).await;
+        } else {
+            self.ctx.state().queue.push_back(prompt);
+        }
+        None
+    }
+
+    /// An answer to a request of ours. One that nobody waits for is ignored.
+    fn answer(&self, response: &Value) {
+        let Some(id) = response["request_id"].as_str() else {
+            return;
+        };
+        let Some(waiting) = self.ctx.state().pending.remove(id) else {
+            return;
+        };
+        let answer = if response["subtype"] == "error" {
+            Answer::Error(response["error"].as_str().unwrap_or_default().to_owned())
+        } else {
+            Answer::Success(response["response"].clone())
+        };
+        let _ = waiting.send(answer);
+    }
+
+    async fn end_of_input(&mut self) {
+        self.ended = true;
+        let pending = {
+            let mut state = self.ctx.state();
+            state.closed = true;
+            std::mem::take(&mut state.pending)
+        };
+        for waiting in pending.into_values() {
+            let _ = waiting.send(Answer::Closed);
+        }
+    }
+
+    async fn signal(&mut self, signal: Signal) -> Option<Exit> {
+        match signal {
+            Signal::Term => Some(Exit::Code(143)),
+            Signal::Hup => Some(Exit::Code(129)),
+            Signal::Kill => Some(Exit::Signal(9)),
+            Signal::Int if self.turn.is_none() => Some(Exit::Code(0)),
+            Signal::Int => {
+                self.ctx.abort_turn(Abort::Signal).await;
+                self.last = Some(0);
+                None
+            }
+        }
+    }
+}
+
+/// A `control_response` with a payload.
+pub(super) fn success(request_id: Option<&Value>, payload: Option<Value>) -> Value {
+    let mut response = json!({"subtype": "success"});
+    if let Some(id) = request_id {
+        response["request_id"] = id.clone();
+    }
+    if let Some(payload) = payload {
+        response["response"] = payload;
+    }
+    json!({"type": "control_response", "response": response})
+}
+
+/// A `control_response` with an error, and its code if it has one.
+pub(super) fn failure(request_id: Option<&Value>, error: &str, code: Option<&str>) -> Value {
+    let mut response = json!({"subtype": "error", "error": error});
+    if let Some(id) = request_id {
+        response["request_id"] = id.clone();
+    }
+    if let Some(code) = code {
+        response["error_code"] = json!(code);
+    }
+    json!({"type": "control_response", "response": response})
+}

@@ -1,0 +1,445 @@
+//! One response of the model: what goes wrong with it, how it comes, and what becomes of it when it is cut short.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::brain::Reply;
+use super::context::Abort;
+use super::payload;
+use super::turn::{ApiFailure, Call, End, Turn};
+use crate::directive::{Block, Fault, FaultKind, Response};
+
+/// The signature under thinking.
+const SIGNATURE: &str = "c2lnbmF0dXJl";
+
+/// A message under way.
+struct Message {
+    id: String,
+    model: String,
+    input: u64,
+    /// How many blocks have been written as `assistant` lines.
+    written: usize,
+    /// Characters of all blocks so far.
+    characters: u64,
+}
+
+impl Turn {
+    /// Asks the model once and writes what it says. Gives the tools that it calls.
+    pub(super) async fn respond(&mut self, model: &str, reply: Reply) -> Result<Vec<Call>, End> {
+        let Reply {
+            response,
+            outcomes,
+            gate,
+        } = reply;
+        if self.ctx.config.partial {
+            self.ctx
+                .send_system("status", json!({"status": "requesting"}))
+                .await;
+        }
+        let asked = Instant::now();
+        let wait = async {
+            if let Some(gate) = &gate {
+                gate.pass().await;
+            }
+            tokio::time::sleep(self.ctx.config.latency + response.delay).await;
+        };
+        if let Err(why) = self.or_abort(wait).await {
+            return Err(self.cut_short(why, None, None).await);
+        }
+        self.fail(&response.faults).await?;
+        if response.hang && response.blocks.is_empty() {
+            let Err(why) = self.or_abort(std::future::pending::<()>()).await else {
+                return Ok(Vec::new());
+            };
+            return Err(self.cut_short(why, None, None).await);
+        }
+        let calls = self.message(model, &response).await?;
+        self.api_time += asked.elapsed();
+        let mut outcomes = outcomes.into_iter();
+        Ok(calls
+            .into_iter()
+            .map(|call| Call {
+                outcome: outcomes.next(),
+                ..call
+            })
+            .collect())
+    }
+
+    async fn message(&mut self, model: &str, response: &Response) -> Result<Vec<Call>, End> {
+        let number = self.ctx.state().ids.message();
+        let mut message = Message {
+            id: format!("msg_sim_{number:04}"),
+            model: model.to_owned(),
+            input: response.usage.input,
+            written: 0,
+            characters: 0,
+        };
+        if self.first_frame.is_none() {
+            self.first_frame = Some(self.ctx.log.elapsed());
+        }
+        if self.ctx.config.partial {
+            self.begun.push(message.id.clone());
+            let usage = payload::usage_so_far(message.input, 1);
+            let event = json!({"type": "message_start", "message": {
+                "id": message.id, "type": "message", "role": "assistant", "model": model, "content": [],
+                "stop_reason": null, "stop_sequence": null, "usage": usage,
+            }});
+            let extra =
+                json!({"ttft_ms": self.ctx.config.latency.as_millis() as u64, "thinking_display": "updates"});
+            self.send_event(&message, event, extra).await;
+        }
+        let mut calls = Vec::new();
+        for (index, block) in response.blocks.iter().enumerate() {
+            let block = self.block(&mut message, index, block, response, number).await?;
+            if block["type"] == "tool_use" {
+                calls.push(Call {
+                    id: block["id"].as_str().unwrap_or_default().to_owned(),
+                    name: block["name"].as_str().unwrap_or_default().to_owned(),
+                    input: block["input"].clone(),
+                    outcome: None,
+                });
+            }
+        }
+        if response.hang
+            && let Err(why) = self.or_abort(std::future::pending::<()>()).await
+        {
+            return Err(self.cut_short(why, Some(&message), None).await);
+        }
+        let usage = response.usage;
+        self.tokens = (self.tokens.0 + usage.input, self.tokens.1 + usage.output);
+        self.ctx.state().use_tokens(model, usage.input, usage.output);
+        self.text = response
+            .blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text(text) => Some(text.as_str()),
+                Block::Raw(block) => block["text"].as_str(),
+                _ => None,
+            })
+            .next_back()
+            .unwrap_or_default()
+            .to_owned();
+        self.stop_reason = Some(response.stop_reason().to_owned());
+        if self.ctx.config.partial {
+            let delta = json!({"stop_reason": response.stop_reason(), "stop_sequence": null});
+            let usage = payload::usage_so_far(usage.input, usage.output);
+            let event = json!({"type": "message_delta", "delta": delta, "usage": usage});
+            self.send_event(&message, event, json!({})).await;
+            // With tools the CLI goes to work before the stream has ended.
+            self.unstopped = Some(json!({"api_message_id": message.id}));
+            if calls.is_empty() {
+                self.send_stop().await;
+            }
+        }
+        Ok(calls)
+    }
+
+    /// One content block: its deltas, its `assistant` line, its end.
+    async fn block(
+        &mut self,
+        message: &mut Message,
+        index: usize,
+        block: &Block,
+        response: &Response,
+        number: u32,
+    ) -> Result<Value, End> {
+        let (start, deltas, done): (Value, Vec<Value>, Value) = match block {
+            Block::Text(text) => (
+                json!({"type": "text", "text": ""}),
+                chunks(text, response)
+                    .map(|text| json!({"type": "text_delta", "text": text}))
+                    .collect(),
+                json!({"type": "text", "text": text}),
+            ),
+            Block::Thinking(text) => (
+                json!({"type": "thinking", "thinking": "", "signature": ""}),
+                chunks(text, response)
+                    .map(|text| json!({"type": "thinking_delta", "thinking": text}))
+                    .chain([json!({"type": "signature_delta", "signature": SIGNATURE})])
+                    .collect(),
+                json!({"type": "thinking", "thinking": text, "signature": SIGNATURE}),
+            ),
+            Block::ToolUse { name, input } => {
+                let id = format!("toolu_sim_{number:04}_{index}");
+                (
+                    json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                    chunks(&input.to_string(), response)
+                        .map(|text| json!({"type": "input_json_delta", "partial_json": text}))
+                        .collect(),
+                    json!({"type": "tool_use", "id": id, "name": name, "input": input}),
+                )
+            }
+            Block::Redacted(data) => {
+                let block = json!({"type": "redacted_thinking", "data": data});
+                (block.clone(), Vec::new(), block)
+            }
+            Block::Raw(block) => (block.clone(), Vec::new(), block.clone()),
+        };
+        let event = json!({"type": "content_block_start", "index": index, "content_block": start});
+        let thinks = matches!(block, Block::Thinking(_));
+        let display = |shown: bool| {
+            if shown {
+                json!({"thinking_display": "updates"})
+            } else {
+                json!({})
+            }
+        };
+        self.send_event(message, event, display(thinks)).await;
+        let began = Instant::now();
+        let (mut so_far, mut tokens) = (String::new(), 0);
+        for delta in deltas {
+            let pause = response.pace.map_or(Duration::ZERO, |pace| pace.every);
+            // A look at the abort even if there is no pause.
+            let wait = async {
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+            };
+            if let Err(why) = self.or_abort(wait).await {
+                let open = Some((index, matches!(block, Block::Text(_)).then_some(so_far)));
+                return Err(self.cut_short(why, Some(message), open).await);
+            }
+            let chunk = ["text", "thinking", "partial_json"]
+                .iter()
+                .find_map(|key| delta[*key].as_str());
+            let chunk = chunk.unwrap_or_default().to_owned();
+            message.characters += chunk.chars().count() as u64;
+            so_far.push_str(&chunk);
+            let thought = delta["type"] == "thinking_delta";
+            if thought {
+                let more = (chunk.chars().count() as u64 / 4).max(1);
+                tokens += more;
+                let fields = json!({"estimated_tokens": tokens, "estimated_tokens_delta": more});
+                self.ctx.send_system("thinking_tokens", fields).await;
+            }
+            let event = json!({"type": "content_block_delta", "index": index, "delta": delta});
+            self.send_event(message, event, display(thought)).await;
+        }
+        let extra = if thinks {
+            let ms = began.elapsed().as_millis() as u64;
+            json!({"thinking_duration_ms": ms.max(1), "thinking_display": "updates"})
+        } else {
+            json!({})
+        };
+        self.send_assistant(message, &done, extra).await;
+        message.written += 1;
+        let event = json!({"type": "content_block_stop", "index": index});
+        self.send_event(message, event, json!({})).await;
+        Ok(done)
+    }
+
+    async fn send_assistant(&mut self, message: &Message, block: &Value, mut extra: Value) {
+        extra["request_id"] = json!(format!("req_sim_{}", message.id));
+        if let (false, Some((last, all))) = (self.marked, self.uuids()) {
+            self.marked = true;
+            extra["user_message_uuid"] = json!(last);
+            extra["user_message_uuids"] = json!(all);
+        }
+        let message = json!({
+            "id": message.id, "type": "message", "role": "assistant", "model": message.model, "content": [block],
+            "stop_reason": null, "stop_sequence": null, "usage": payload::usage_so_far(message.input, 1),
+            "context_management": null,
+        });
+        self.ctx.send_message("assistant", message, extra).await;
+    }
+
+    async fn send_event(&self, message: &Message, event: Value, mut extra: Value) {
+        extra["api_message_id"] = json!(message.id);
+        self.send_raw_event(event, extra).await;
+    }
+
+    async fn send_raw_event(&self, event: Value, mut extra: Value) {
+        if self.ctx.config.partial {
+            extra["type"] = json!("stream_event");
+            extra["event"] = event;
+            extra["parent_tool_use_id"] = Value::Null;
+            self.ctx.send_stamped(extra).await;
+        }
+    }
+
+    /// Ends the stream of a message whose tools have gone to work.
+    pub(super) async fn send_stop(&mut self) {
+        if let Some(extra) = self.unstopped.take() {
+            self.send_raw_event(json!({"type": "message_stop"}), extra).await;
+        }
+    }
+
+    /// The end of a response that was stopped: what there is of its text, a word about it, and the end of its stream.
+    async fn cut_short(
+        &mut self,
+        why: Abort,
+        message: Option<&Message>,
+        open: Option<(usize, Option<String>)>,
+    ) -> End {
+        self.stop_reason = None;
+        self.text.clear();
+        let mut written = message.map_or(0, |message| message.written);
+        if let Some(message) = message {
+            // What was not finished has no counts; the CLI estimates them.
+            let output = message.characters.div_ceil(3);
+            self.ctx.state().use_tokens(&message.model, message.input, output);
+            if let Some((_, Some(text))) = &open
+                && !text.is_empty()
+            {
+                self.text.clone_from(text);
+                let block = json!({"type": "text", "text": text});
+                self.send_assistant(message, &block, json!({"aborted": true}))
+                    .await;
+                written += 1;
+            }
+        }
+        if why != Abort::Displaced {
+            self.send_user(
+                json!([{"type": "text", "text": "[Request interrupted by user]"}]),
+                json!({}),
+            )
+            .await;
+        }
+        if let Some(message) = message {
+            if let Some((index, _)) = open {
+                self.send_event(
+                    message,
+                    json!({"type": "content_block_stop", "index": index}),
+                    json!({}),
+                )
+                .await;
+            }
+            let event = json!({
+                "type": "message_delta",
+                "context_management": null,
+                "delta": {"container": null, "stop_details": null, "stop_reason": null, "stop_sequence": null},
+                "usage": {
+                    "output_tokens_details": {"thinking_tokens": 0},
+                    "cache_creation_input_tokens": 0,
+                    "cache_read_input_tokens": 0,
+                    "input_tokens": message.input,
+                    "iterations": [],
+                    "output_tokens": 1,
+                    "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
+                    "fallback_credit": null,
+                },
+            });
+            self.send_event(message, event, json!({})).await;
+            let abandoned = json!({"api_message_id": message.id, "from_block_index": written});
+            let extra = json!({"abandoned_blocks": abandoned});
+            self.send_event(message, json!({"type": "message_stop"}), extra)
+                .await;
+        }
+        End::Aborted { why, tools: false }
+    }
+
+    /// Goes through what goes wrong before the response succeeds.
+    async fn fail(&mut self, faults: &[Fault]) -> Result<(), End> {
+        let mut attempt = 0;
+        for fault in faults {
+            for _ in 0..fault.times {
+                let failure = ApiFailure::new(&fault.kind);
+                let retries = match failure.status {
+                    Some(529) => self.ctx.config.max_retries.min(2),
+                    Some(408 | 429 | 500..) | None => self.ctx.config.max_retries,
+                    Some(_) => 0,
+                };
+                if attempt >= retries {
+                    self.send_api_error(&failure).await;
+                    return Err(End::Api(failure));
+                }
+                attempt += 1;
+                if matches!(fault.kind, FaultKind::SseError(_)) {
+                    // Asked again without a word.
+                    continue;
+                }
+                let delay = 500_u64 << (attempt - 1).min(6);
+                let fields = json!({
+                    "attempt": attempt, "max_retries": self.ctx.config.max_retries, "retry_delay_ms": delay,
+                    "error_status": failure.status, "error": failure.kind,
+                });
+                self.ctx.send_system("api_retry", fields).await;
+                if let Err(why) = self
+                    .or_abort(tokio::time::sleep(Duration::from_millis(delay)))
+                    .await
+                {
+                    return Err(self.cut_short(why, None, None).await);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_api_error(&mut self, failure: &ApiFailure) {
+        let id = self.ctx.uuid();
+        let mut extra = json!({
+            "error": failure.error,
+            "request_id": format!("req_sim_{id}"),
+            "is_api_error_message": true,
+            "api_error_status": failure.status,
+        });
+        match failure.api_type {
+            Some(api_type) => extra["api_error_type"] = json!(api_type),
+            None => extra["api_error"] = json!(failure.kind),
+        }
+        let message = payload::synthetic_message(&id, &failure.text);
+        self.ctx.send_message("assistant", message, extra).await;
+    }
+}
+
+impl ApiFailure {
+    fn new(fault: &FaultKind) -> Self {
+        let (status, message) = match fault {
+            FaultKind::Status { status, message } => (Some(*status), message.clone()),
+            FaultKind::SseError(kind) => (None, Some(kind.clone())),
+            FaultKind::Drop | FaultKind::Cut => (None, None),
+        };
+        let (kind, api_type, error) = match status {
+            None => ("unknown", None, "server_error"),
+            Some(401) => (
+                "authentication_failed",
+                Some("authentication_error"),
+                "authentication_failed",
+            ),
+            Some(403) => (
+                "authentication_failed",
+                Some("permission_error"),
+                "authentication_failed",
+            ),
+            Some(404) => ("model_not_found", Some("not_found_error"), "model_not_found"),
+            Some(413) => ("invalid_request", Some("request_too_large"), "invalid_request"),
+            Some(429) => ("rate_limit", Some("rate_limit_error"), "rate_limit"),
+            Some(529) => ("overloaded", Some("overloaded_error"), "server_error"),
+            Some(500..) => ("server_error", Some("api_error"), "server_error"),
+            Some(_) => ("unknown", Some("invalid_request_error"), "unknown"),
+        };
+        let message = message.unwrap_or_else(|| api_type.unwrap_or("connection closed").to_owned());
+        let text = match status {
+            Some(status) => format!("API Error: {status} {message}"),
+            None => format!("API Error: {message}"),
+        };
+        Self {
+            status,
+            kind,
+            api_type,
+            error,
+            text,
+            terminal_reason: if status == Some(413) {
+                "image_error"
+            } else {
+                "api_error"
+            },
+        }
+    }
+}
+
+/// A text cut into deltas: as the response's pace says, or into three.
+fn chunks(text: &str, response: &Response) -> impl Iterator<Item = String> {
+    let characters: Vec<char> = text.chars().collect();
+    let size = response
+        .pace
+        .map_or(characters.len().div_ceil(3), |pace| pace.chunk)
+        .max(1);
+    let chunks: Vec<String> = characters
+        .chunks(size)
+        .map(|chunk| chunk.iter().collect())
+        .collect();
+    chunks.into_iter()
+}

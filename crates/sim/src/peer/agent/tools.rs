@@ -1,0 +1,458 @@
+//! What tools do.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use super::background::{self, Task};
+use super::brain::{Outcome, ToolResult};
+use super::context::{Abort, Context};
+use super::permission::{self, Rules};
+use super::turn::{Call, Turn};
+use super::{Config, payload};
+
+/// After this long a foreground command is announced as a task.
+const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
+
+/// How often a tool that runs gives a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// What a command has written so far.
+pub(super) type Output = Arc<Mutex<String>>;
+
+/// What came out of a tool, and the exit code if it was a command.
+pub(super) struct Ran {
+    pub(super) outcome: Outcome,
+    pub(super) code: i32,
+}
+
+/// The tools that `system/init` lists.
+pub(super) fn listed(config: &Config, rules: &Rules) -> Option<Vec<String>> {
+    let mut tools = config.tools.clone().unwrap_or_else(payload::tools);
+    tools.retain(|tool| !permission::disallowed(rules, tool));
+    tools.extend(config.handlers.iter().map(|(name, _)| name.clone()));
+    Some(tools)
+}
+
+/// Why there is no such tool; none if there is.
+pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
+    let config = &ctx.config;
+    if config.handlers.iter().any(|(tool, _)| tool == name) {
+        return None;
+    }
+    if permission::disallowed(&ctx.state().rules, name) {
+        let why = format!("{name} is disabled for this session, in subagents as well as here.");
+        return Some(format!("No such tool available: {name}. {why}"));
+    }
+    let known = match &config.tools {
+        Some(tools) => tools.iter().any(|tool| tool == name),
+        None => payload::tools().iter().any(|tool| tool == name),
+    };
+    (!known).then(|| format!("No such tool available: {name}"))
+}
+
+/// The simple commands of a command line, as words.
+pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
+    let (mut commands, mut words, mut word) = (Vec::new(), Vec::new(), None::<String>);
+    let mut quote = None;
+    let end_word = |word: &mut Option<String>, words: &mut Vec<String>| words.extend(word.take());
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, ';' | '&' | '|' | '\n') => {
+                end_word(&mut word, &mut words);
+                if !words.is_empty() {
+                    commands.push(std::mem::take(&mut words));
+                }
+            }
+            (None, c) if c.is_whitespace() => end_word(&mut word, &mut words),
+            (None, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    end_word(&mut word, &mut words);
+    if !words.is_empty() {
+        commands.push(words);
+    }
+    commands
+}
+
+impl Turn {
+    /// Runs a tool that may run, and writes its result.
+    pub(super) async fn work(&mut self, call: Call, meta: Value) -> Result<ToolResult, Abort> {
+        let outcome = match &call.outcome {
+            Some(outcome) => outcome.clone(),
+            None => self.run_tool(&call).await?,
+        };
+        let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": outcome.content});
+        if let Some(is_error) = outcome.is_error {
+            block["is_error"] = json!(is_error);
+        }
+        let mut meta = meta;
+        meta["id"] = json!(call.id);
+        let extra = json!({"tool_use_result": outcome.details, "tool_result_meta": [meta]});
+        self.send_user(json!([block]), extra).await;
+        Ok(ToolResult {
+            name: call.name,
+            content: outcome.content,
+            is_error: outcome.is_error == Some(true),
+        })
+    }
+
+    async fn run_tool(&mut self, call: &Call) -> Result<Outcome, Abort> {
+        let output = Output::default();
+        let mut job = tokio::spawn(execute(
+            self.ctx.clone(),
+            call.name.clone(),
+            call.input.clone(),
+            output.clone(),
+        ));
+        let is_command =
+            call.name == "Bash" && !self.ctx.config.handlers.iter().any(|(tool, _)| tool == "Bash");
+        if !is_command {
+            return match self.or_abort(&mut job).await {
+                Ok(ran) => Ok(ran.map_or_else(|_| Outcome::error("the tool broke down"), |ran| ran.outcome)),
+                Err(why) => {
+                    job.abort();
+                    self.send_rejected(&call.id, permission::STOPPED).await;
+                    Err(why)
+                }
+            };
+        }
+        let description = call.input["description"]
+            .as_str()
+            .or(call.input["command"].as_str())
+            .unwrap_or_default();
+        let (mut task, moved) = Task::new(&self.ctx, &call.id, description, &output, &job);
+        if call.input["run_in_background"] == true {
+            return Ok(background::start(&self.ctx, task, job).await);
+        }
+        let mut announced = false;
+        let mut beats = 0_u64;
+        let mut moved = Some(moved);
+        let began = tokio::time::Instant::now();
+        loop {
+            let next = if announced {
+                HEARTBEAT * (beats as u32 + 1)
+            } else {
+                ANNOUNCED_AFTER
+            };
+            let backgrounded = async {
+                match &mut moved {
+                    Some(moved) => moved.await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
+            let step = async {
+                tokio::select! {
+                    biased;
+                    ran = &mut job => Step::Done(ran.ok()),
+                    moved = backgrounded => if moved { Step::Moved } else { Step::Gone },
+                    () = tokio::time::sleep_until(began + next) => Step::Beat,
+                }
+            };
+            match self.or_abort(step).await {
+                Ok(Step::Done(ran)) => {
+                    if announced {
+                        background::end_foreground(&self.ctx, &task.id, "completed").await;
+                    }
+                    let broke = || Outcome::error("the command was killed");
+                    return Ok(ran.map_or_else(broke, |ran| ran.outcome));
+                }
+                Ok(Step::Moved) => return Ok(background::moved(&self.ctx, &task.id, job).await),
+                Ok(Step::Gone) => moved = None,
+                Ok(Step::Beat) if !announced => {
+                    announced = true;
+                    let line = task.started(false);
+                    self.ctx
+                        .state()
+                        .tasks
+                        .push(std::mem::replace(&mut task, Task::placeholder()));
+                    let id = line["task_id"].as_str().unwrap_or_default();
+                    id.clone_into(&mut task.id);
+                    self.ctx.send_system("task_started", line).await;
+                }
+                Ok(Step::Beat) => {
+                    let line = json!({
+                        "type": "tool_progress",
+                        "tool_use_id": format!("{}-heartbeat-{beats}", call.id),
+                        "parent_tool_use_id": call.id,
+                        "tool_name": call.name,
+                        "elapsed_time_seconds": began.elapsed().as_secs(),
+                        "heartbeat": true,
+                    });
+                    beats += 1;
+                    self.ctx.send_stamped(line).await;
+                }
+                Err(why) => {
+                    job.abort();
+                    if announced {
+                        background::end_foreground(&self.ctx, &task.id, "stopped").await;
+                    }
+                    self.send_rejected(&call.id, permission::STOPPED).await;
+                    return Err(why);
+                }
+            }
+        }
+    }
+}
+
+enum Step {
+    Done(Option<Ran>),
+    /// The client has moved it to the background.
+    Moved,
+    /// Nobody can do that any more.
+    Gone,
+    Beat,
+}
+
+/// Does what a tool does.
+async fn execute(ctx: Arc<Context>, name: String, input: Value, output: Output) -> Ran {
+    if let Some((_, run)) = ctx.config.handlers.iter().rev().find(|(tool, _)| *tool == name) {
+        let outcome = run(&input);
+        let code = i32::from(outcome.is_error == Some(true));
+        return Ran { outcome, code };
+    }
+    let outcome = match name.as_str() {
+        "Bash" => {
+            let command = input["command"].as_str().unwrap_or_default();
+            let code = if ctx.config.real_tools {
+                real_command(&ctx, command, &output).await
+            } else {
+                pretended_command(&ctx, command, &output).await
+            };
+            return Ran {
+                outcome: command_outcome(command, code, &output),
+                code,
+            };
+        }
+        "Read" => read(&ctx, &input).await,
+        "Write" => write(&ctx, &input).await,
+        "Edit" => edit(&ctx, &input).await,
+        _ => Outcome::error(format!("{name} is not simulated")),
+    };
+    let code = i32::from(outcome.is_error == Some(true));
+    Ran { outcome, code }
+}
+
+fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
+    let output = output
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .trim_end()
+        .to_owned();
+    if code != 0 {
+        return Outcome::error(format!("Exit code {code}\n{output}").trim_end());
+    }
+    let silent = ["touch", "mkdir", "rm", "mv", "cp", "sleep"];
+    let all_silent = commands(command)
+        .iter()
+        .all(|words| silent.contains(&words[0].as_str()));
+    let mut outcome = Outcome::text(if output.is_empty() {
+        "(Bash completed with no output)"
+    } else {
+        &output
+    });
+    outcome.is_error = Some(false);
+    outcome.with_details(json!({
+        "stdout": output, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": all_silent,
+    }))
+}
+
+/// Runs a command line in the working directory and gives its exit code. Dropping it kills the shell.
+async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
+    let child = tokio::process::Command::new("bash")
+        .arg("-c")
+        .arg(format!("exec 2>&1\n{command}"))
+        .current_dir(&ctx.config.cwd)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let write = |text: &str| {
+        output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_str(text)
+    };
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            write(&format!("bash: {error}"));
+            return 126;
+        }
+    };
+    if let Some(mut stdout) = child.stdout.take() {
+        let mut buffer = vec![0; 8192];
+        while let Ok(got @ 1..) = stdout.read(&mut buffer).await {
+            write(&String::from_utf8_lossy(&buffer[..got]));
+        }
+    }
+    match child.wait().await {
+        // A shell that was killed by a signal has no code; 137 is what the CLI shows for SIGKILL.
+        Ok(status) => status.code().unwrap_or(137),
+        Err(_) => 1,
+    }
+}
+
+/// Plays a command line on files in memory and tokio's clock, and gives its exit code.
+async fn pretended_command(ctx: &Context, command: &str, output: &Output) -> i32 {
+    let write = |text: &str| {
+        output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_str(text)
+    };
+    for words in commands(command) {
+        let arguments = &words[1..];
+        match words[0].as_str() {
+            "echo" => write(&format!("{}\n", arguments.join(" "))),
+            "sleep" => {
+                let seconds = arguments
+                    .first()
+                    .and_then(|argument| argument.parse::<f64>().ok());
+                let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                tokio::time::sleep(duration.unwrap_or_default()).await;
+            }
+            "touch" => {
+                for file in arguments {
+                    let path = absolute(ctx, file);
+                    ctx.state().files.entry(path).or_default();
+                }
+            }
+            "rm" => {
+                for file in arguments {
+                    let path = absolute(ctx, file);
+                    ctx.state().files.remove(&path);
+                }
+            }
+            "cat" => {
+                for file in arguments {
+                    let path = absolute(ctx, file);
+                    let content = ctx.state().files.get(&path).cloned();
+                    match content {
+                        Some(content) => write(&content),
+                        None => {
+                            write(&format!("cat: {file}: No such file or directory\n"));
+                            return 1;
+                        }
+                    }
+                }
+            }
+            "true" => {}
+            "false" => return 1,
+            "exit" => return arguments.first().and_then(|code| code.parse().ok()).unwrap_or(0),
+            unknown => {
+                write(&format!("bash: {unknown}: command not found\n"));
+                return 127;
+            }
+        }
+    }
+    0
+}
+
+fn absolute(ctx: &Context, path: &str) -> String {
+    ctx.config.cwd.join(path).to_string_lossy().into_owned()
+}
+
+async fn load(ctx: &Context, path: &str) -> Option<String> {
+    if ctx.config.real_tools {
+        tokio::fs::read_to_string(path).await.ok()
+    } else {
+        ctx.state().files.get(path).cloned()
+    }
+}
+
+async fn store(ctx: &Context, path: &str, content: &str) -> std::io::Result<()> {
+    if ctx.config.real_tools {
+        if let Some(parent) = std::path::Path::new(path).parent() {
+            tokio::fs::create_dir_all(parent).await?;
+        }
+        tokio::fs::write(path, content).await
+    } else {
+        ctx.state().files.insert(path.to_owned(), content.to_owned());
+        Ok(())
+    }
+}
+
+/// A result without `is_error`, as the file tools give them.
+fn file_outcome(content: String, details: Value) -> Outcome {
+    Outcome::text(content).with_details(details)
+}
+
+async fn read(ctx: &Context, input: &Value) -> Outcome {
+    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
+    let Some(content) = load(ctx, &path).await else {
+        return Outcome::error("File does not exist.");
+    };
+    let lines: Vec<&str> = content.split('\n').collect();
+    let numbered: Vec<String> = lines
+        .iter()
+        .enumerate()
+        .map(|(n, line)| format!("{}\t{line}", n + 1))
+        .collect();
+    let details = json!({"type": "text", "file": {
+        "filePath": path, "content": content, "numLines": lines.len(), "startLine": 1, "totalLines": lines.len(),
+    }});
+    file_outcome(numbered.join("\n"), details)
+}
+
+async fn write(ctx: &Context, input: &Value) -> Outcome {
+    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
+    let content = input["content"].as_str().unwrap_or_default();
+    let original = load(ctx, &path).await;
+    if let Err(error) = store(ctx, &path, content).await {
+        return Outcome::error(error.to_string());
+    }
+    let note = "(file state is current in your context — no need to Read it back)";
+    let (kind, text) = match &original {
+        None => ("create", format!("File created successfully at: {path} {note}")),
+        Some(_) => (
+            "update",
+            format!("The file {path} has been updated successfully. {note}"),
+        ),
+    };
+    let details = json!({
+        "type": kind, "filePath": path, "content": content, "structuredPatch": [], "originalFile": original,
+        "userModified": false,
+    });
+    file_outcome(text, details)
+}
+
+async fn edit(ctx: &Context, input: &Value) -> Outcome {
+    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
+    let (old, new) = (
+        input["old_string"].as_str().unwrap_or_default(),
+        input["new_string"].as_str().unwrap_or_default(),
+    );
+    let all = input["replace_all"] == true;
+    let Some(content) = load(ctx, &path).await else {
+        return Outcome::error("File does not exist.");
+    };
+    if old.is_empty() || !content.contains(old) {
+        return Outcome::error(format!("String to replace not found in file.\nString: {old}"));
+    }
+    let edited = if all {
+        content.replace(old, new)
+    } else {
+        content.replacen(old, new, 1)
+    };
+    if let Err(error) = store(ctx, &path, &edited).await {
+        return Outcome::error(error.to_string());
+    }
+    let details = json!({
+        "filePath": path, "oldString": old, "newString": new, "originalFile": content, "structuredPatch": [],
+        "userModified": false, "replaceAll": all,
+    });
+    let note = "(file state is current in your context — no need to Read it back)";
+    file_outcome(
+        format!("The file {path} has been updated successfully. {note}"),
+        details,
+    )
+}

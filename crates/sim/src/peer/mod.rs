@@ -1,0 +1,32 @@
+//! Stand-ins for the Claude Code CLI: processes that are not there.
+//!
+//! * [`Script`] does what its steps say, line by line, and complains about everything else: for the odd case.
+//! * [`Agent`] plays the CLI for real, with turns, permissions, queueing and control requests: for everything else.
+//!
+//! Both speak over any reader and writer. In memory, with a paused clock, a test of a client takes no time at all:
+//!
+//! ```
+//! use outrigger_sim::peer::{Agent, Exit};
+//! use tokio::io::AsyncWriteExt as _;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let (mut client, agent) = Agent::builder().directives().spawn_in_memory();
+//! client.stdin.write_all(b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"%say hi\"}}\n").await?;
+//! drop(client.stdin);
+//! assert_eq!(agent.exit().await, Exit::Code(0));
+//! assert_eq!(agent.report().sent_kinds(), ["system/init", "assistant", "result/success"]);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod agent;
+mod io;
+mod matcher;
+mod running;
+mod script;
+
+pub use agent::{Agent, Brain, Reply};
+pub use matcher::Match;
+pub use running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};
+pub use script::{Script, Seen};

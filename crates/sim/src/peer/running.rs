@@ -1,0 +1,268 @@
+//! A peer that runs, as the client and as the test see it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::io::DuplexStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// How much a pipe of [`ClientIo`] holds before its writer has to wait, in bytes: as much as a pipe of Linux.
+pub(super) const PIPE: usize = 64 * 1024;
+
+/// The client's ends of the three pipes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ClientIo {
+    /// Write prompts here; drop it to end the input.
+    pub stdin: DuplexStream,
+    /// Read messages here.
+    pub stdout: DuplexStream,
+    /// Read complaints here.
+    pub stderr: DuplexStream,
+}
+
+/// The peer's ends of the three pipes.
+#[derive(Debug)]
+pub(super) struct PeerIo {
+    pub(super) stdin: DuplexStream,
+    pub(super) stdout: DuplexStream,
+    pub(super) stderr: DuplexStream,
+}
+
+pub(super) fn pipes() -> (ClientIo, PeerIo) {
+    let (stdin, peer_stdin) = tokio::io::duplex(PIPE);
+    let (peer_stdout, stdout) = tokio::io::duplex(PIPE);
+    let (peer_stderr, stderr) = tokio::io::duplex(PIPE);
+    let client = ClientIo {
+        stdin,
+        stdout,
+        stderr,
+    };
+    let peer = PeerIo {
+        stdin: peer_stdin,
+        stdout: peer_stdout,
+        stderr: peer_stderr,
+    };
+    (client, peer)
+}
+
+/// How a process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// With an exit code.
+    Code(i32),
+    /// By a signal, of this number.
+    Signal(i32),
+}
+
+/// A signal that a peer in memory understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Signal {
+    /// SIGTERM: an [`Agent`](super::Agent) exits with 143 at once.
+    Term,
+    /// SIGINT: an [`Agent`](super::Agent) aborts the turn, writes its result and exits with 0.
+    Int,
+    /// SIGHUP: an [`Agent`](super::Agent) exits with 129 at once.
+    Hup,
+    /// SIGKILL: nothing more is written.
+    Kill,
+}
+
+/// One line that went through.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Line {
+    /// When, since the peer began, by tokio's clock.
+    pub at: std::time::Duration,
+    /// Whether it came from the client.
+    pub from_client: bool,
+    /// The line; a JSON string if it is not JSON.
+    pub json: Value,
+}
+
+impl Line {
+    /// `type`, or `type/subtype`, where the subtype of a control request or response is that of its payload and that of
+    /// a `command_lifecycle` its state and that of a `stream_event` the event's type.
+    pub fn kind(&self) -> String {
+        kind(&self.json)
+    }
+}
+
+/// See [`Line::kind`].
+pub(super) fn kind(json: &Value) -> String {
+    let kind = json["type"].as_str().unwrap_or("?");
+    let subtype = match kind {
+        "control_request" => &json["request"]["subtype"],
+        "control_response" => &json["response"]["subtype"],
+        "command_lifecycle" => &json["state"],
+        "stream_event" => &json["event"]["type"],
+        _ => &json["subtype"],
+    };
+    match subtype.as_str() {
+        Some(subtype) => format!("{kind}/{subtype}"),
+        None => kind.to_owned(),
+    }
+}
+
+/// Where a script and its client disagreed.
+#[derive(Clone, PartialEq, thiserror::Error)]
+#[error("step {step} of the script\n  EXPECTED {expected}\n  RECEIVED {received}")]
+pub struct Mismatch {
+    /// Which step it was, counted from 1.
+    pub step: usize,
+    /// What the step waited for.
+    pub expected: String,
+    /// What came instead.
+    pub received: String,
+}
+
+/// Reads well in the output of `unwrap`.
+impl fmt::Debug for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// What went through a peer, and how it ended.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// Every line in both directions, in the order in which the peer handled them.
+    pub lines: Vec<Line>,
+    /// How it ended; `None` while it runs.
+    pub exit: Option<Exit>,
+    /// Where a script and its client disagreed. An [`Agent`](super::Agent) has no opinion.
+    pub verdict: Result<(), Mismatch>,
+}
+
+impl Report {
+    /// The lines from the client.
+    pub fn received(&self) -> impl Iterator<Item = &Value> {
+        self.lines
+            .iter()
+            .filter(|line| line.from_client)
+            .map(|line| &line.json)
+    }
+
+    /// The lines to the client.
+    pub fn sent(&self) -> impl Iterator<Item = &Value> {
+        self.lines
+            .iter()
+            .filter(|line| !line.from_client)
+            .map(|line| &line.json)
+    }
+
+    /// The kinds of the lines from the client, see [`Line::kind`].
+    pub fn received_kinds(&self) -> Vec<String> {
+        self.received().map(kind).collect()
+    }
+
+    /// The kinds of the lines to the client, see [`Line::kind`].
+    pub fn sent_kinds(&self) -> Vec<String> {
+        self.sent().map(kind).collect()
+    }
+}
+
+/// A handle to a peer that runs. Dropping all of them changes nothing: the peer lives until its client hangs up.
+#[derive(Debug, Clone)]
+pub struct Running {
+    pub(super) log: Arc<Log>,
+    pub(super) exit: watch::Receiver<Option<Exit>>,
+    pub(super) signals: mpsc::Sender<Signal>,
+}
+
+impl Running {
+    /// Waits for the end. May be asked any number of times, and dropped.
+    pub async fn exit(&self) -> Exit {
+        let mut exit = self.exit.clone();
+        match exit.wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or(Exit::Signal(9)),
+            // Its task was aborted together with the runtime.
+            Err(_) => Exit::Signal(9),
+        }
+    }
+
+    /// How it ended, if it has.
+    pub fn exited(&self) -> Option<Exit> {
+        *self.exit.borrow()
+    }
+
+    /// Sends a signal. One that comes after the end, or behind seven others that were not handled, is lost.
+    pub fn signal(&self, signal: Signal) {
+        let _ = self.signals.try_send(signal);
+    }
+
+    /// What went through so far.
+    pub fn report(&self) -> Report {
+        let state = self.log.lock();
+        Report {
+            lines: state.lines.clone(),
+            exit: self.exited(),
+            verdict: match &state.mismatch {
+                Some(mismatch) => Err(mismatch.clone()),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Waits for the end and gives the report.
+    pub async fn join(self) -> Report {
+        self.exit().await;
+        self.report()
+    }
+}
+
+/// What went through.
+#[derive(Debug)]
+pub(super) struct Log {
+    start: Instant,
+    state: Mutex<LogState>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LogState {
+    pub(super) lines: Vec<Line>,
+    pub(super) mismatch: Option<Mismatch>,
+}
+
+impl Log {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            start: Instant::now(),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, LogState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, from_client: bool, json: Value) {
+        self.lock().lines.push(Line {
+            at: self.start.elapsed(),
+            from_client,
+            json,
+        });
+    }
+
+    /// Since the peer began.
+    pub(super) fn elapsed(&self) -> std::time::Duration {
+        self.start.elapsed()
+    }
+}
+
+/// A line as JSON; text that is none as a JSON string.
+pub(super) fn read_json(line: &str) -> Value {
+    parse(line).unwrap_or_else(|_| Value::String(line.to_owned()))
+}
+
+/// Parses as JavaScript does, which accepts lone surrogates. They become replacement characters.
+pub(super) fn parse(line: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(line).or_else(|error| match outrigger_protocol::repair::lone_surrogates(line) {
+        Some(mended) => serde_json::from_str(&mended),
+        None => Err(error),
+    })
+}

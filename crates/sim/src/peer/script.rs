@@ -1,0 +1,446 @@
+//! A peer that does what it is told, step by step.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{mpsc, watch};
+
+use super::agent::payload;
+use super::io::LineReader;
+use super::matcher::Match;
+use super::running::{self, ClientIo, Exit, Log, Mismatch, Running, Signal};
+
+/// The exit code of a script whose client did something else.
+const MISMATCH_CODE: i32 = 97;
+
+/// How many lines may wait for a step that expects them.
+const WAITING: usize = 100_000;
+
+/// A peer that does what its steps say, in order, and nothing else.
+///
+/// Lines that come early wait for their step. A step that expects a line takes the next one: if it is another, or none
+/// comes in time, the script ends there with exit code [`MISMATCH_CODE`](Self::MISMATCH_CODE), and the report says
+/// what was expected and what was received. After its last step it reads on until the client hangs up and exits with 0.
+///
+/// ```
+/// use outrigger_sim::peer::{Match, Script};
+/// use serde_json::json;
+///
+/// let script = Script::new()
+///     .initialize()
+///     .expect(Match::prompt("hello"))
+///     .send(json!({"type": "result", "subtype": "success", "is_error": false}))
+///     .expect(Match::request("interrupt"))
+///     .reply_error("too late")
+///     .exit(1);
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct Script {
+    steps: Vec<Step>,
+    patience: Duration,
+}
+
+enum Step {
+    Expect(Match),
+    Send(Make),
+    Raw(Vec<u8>),
+    Stderr(String),
+    Sleep(Duration),
+    ExpectEnd,
+    StopReading,
+    CloseStdout,
+    Exit(Exit),
+}
+
+type Make = Box<dyn FnOnce(&Seen) -> Value + Send>;
+
+/// What a script has seen, for steps that depend on it.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Seen {
+    /// The lines that steps have taken, in order.
+    pub lines: Vec<Value>,
+}
+
+impl Seen {
+    /// The line that the last step took; null before the first.
+    pub fn last(&self) -> &Value {
+        self.lines.last().unwrap_or(&Value::Null)
+    }
+
+    /// The id of the last control request that a step took, as it was written; null if there was none.
+    pub fn request_id(&self) -> &Value {
+        let requests = self.lines.iter().rev();
+        requests
+            .filter(|line| line["type"] == "control_request")
+            .map(|line| &line["request_id"])
+            .next()
+            .unwrap_or(&Value::Null)
+    }
+}
+
+impl Script {
+    /// See [`Script`].
+    pub const MISMATCH_CODE: i32 = MISMATCH_CODE;
+
+    /// A script without steps.
+    pub fn new() -> Self {
+        Self {
+            steps: Vec::new(),
+            patience: Duration::from_secs(30),
+        }
+    }
+
+    /// How long a step waits for a line; 30 s unless set. A paused clock does not make it wait.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Takes the next line, which must match.
+    pub fn expect(self, line: impl Into<Match>) -> Self {
+        self.step(Step::Expect(line.into()))
+    }
+
+    /// Takes an `initialize` request and answers it as the CLI does.
+    pub fn initialize(self) -> Self {
+        self.initialize_with(json!({}))
+    }
+
+    /// Takes an `initialize` request and answers it as the CLI does, with these keys set differently.
+    pub fn initialize_with(self, changes: Value) -> Self {
+        self.expect(Match::request("initialize")).send_with(move |seen| {
+            let mut payload = payload::initialize("/work/project", "default", "idle");
+            merge(&mut payload, changes);
+            json!({"type": "control_response", "response": {
+                "subtype": "success", "request_id": seen.request_id(), "response": payload,
+                "pending_permission_requests": [], "pending_user_dialog_requests": [],
+            }})
+        })
+    }
+
+    /// Writes a line.
+    pub fn send(self, line: Value) -> Self {
+        self.send_with(move |_| line)
+    }
+
+    /// Writes a line that depends on what has been seen.
+    pub fn send_with(self, line: impl FnOnce(&Seen) -> Value + Send + 'static) -> Self {
+        self.step(Step::Send(Box::new(line)))
+    }
+
+    /// Writes bytes as they are: no line end is added.
+    pub fn send_raw(self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.step(Step::Raw(bytes.into()))
+    }
+
+    /// Answers the last control request with a payload.
+    pub fn reply(self, payload: Value) -> Self {
+        self.send_with(move |seen| success(seen.request_id(), payload))
+    }
+
+    /// Answers the last control request with an error.
+    pub fn reply_error(self, error: impl Into<String>) -> Self {
+        let error = error.into();
+        self.send_with(move |seen| failure(seen.request_id(), error))
+    }
+
+    /// Answers a control request, by its id, with a payload.
+    pub fn reply_to(self, request_id: impl Into<Value>, payload: Value) -> Self {
+        self.send(success(&request_id.into(), payload))
+    }
+
+    /// Answers a control request, by its id, with an error.
+    pub fn reply_error_to(self, request_id: impl Into<Value>, error: impl Into<String>) -> Self {
+        self.send(failure(&request_id.into(), error.into()))
+    }
+
+    /// Writes a line to stderr.
+    pub fn complain(self, line: impl Into<String>) -> Self {
+        self.step(Step::Stderr(line.into()))
+    }
+
+    /// Lets time pass.
+    pub fn sleep(self, duration: Duration) -> Self {
+        self.step(Step::Sleep(duration))
+    }
+
+    /// Waits until the client ends its input. A line that comes before is a mismatch.
+    pub fn expect_end(self) -> Self {
+        self.step(Step::ExpectEnd)
+    }
+
+    /// Reads nothing more, so that the client's pipe fills up.
+    pub fn stop_reading(self) -> Self {
+        self.step(Step::StopReading)
+    }
+
+    /// Closes stdout and lives on.
+    pub fn close_stdout(self) -> Self {
+        self.step(Step::CloseStdout)
+    }
+
+    /// Ends with an exit code.
+    pub fn exit(self, code: i32) -> Self {
+        self.step(Step::Exit(Exit::Code(code)))
+    }
+
+    /// Ends as if by a signal.
+    pub fn die(self, signal: i32) -> Self {
+        self.step(Step::Exit(Exit::Signal(signal)))
+    }
+
+    /// Appends the steps of another script.
+    pub fn then(mut self, other: Self) -> Self {
+        self.steps.extend(other.steps);
+        self
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Runs in a task of its own, over pipes in memory. Must be called inside a tokio runtime.
+    pub fn spawn_in_memory(self) -> (ClientIo, Running) {
+        let (client, peer) = running::pipes();
+        (client, self.spawn(peer.stdin, peer.stdout, peer.stderr))
+    }
+
+    /// Runs in a task of its own. Must be called inside a tokio runtime.
+    pub fn spawn<I, O, E>(self, stdin: I, stdout: O, stderr: E) -> Running
+    where
+        I: AsyncRead + Unpin + Send + 'static,
+        O: AsyncWrite + Unpin + Send + 'static,
+        E: AsyncWrite + Unpin + Send + 'static,
+    {
+        let log = Log::new();
+        let (exit_sender, exit) = watch::channel(None);
+        let (signals, mut signal) = mpsc::channel(8);
+        let running = Running {
+            log: log.clone(),
+            exit,
+            signals,
+        };
+        tokio::spawn(async move {
+            let mut play = Play {
+                stdin: LineReader::new(stdin),
+                stdout: Some(stdout),
+                stderr,
+                early: VecDeque::new(),
+                reading: true,
+                ended: false,
+                patience: self.patience,
+                seen: Seen::default(),
+                log: log.clone(),
+            };
+            let played = async {
+                match play.all(self.steps).await {
+                    Ok(exit) => exit,
+                    Err(mismatch) => {
+                        log.lock().mismatch = Some(mismatch);
+                        Exit::Code(MISMATCH_CODE)
+                    }
+                }
+            };
+            let exit = tokio::select! {
+                exit = played => exit,
+                Some(signal) = signal.recv() => match signal {
+                    Signal::Term => Exit::Code(143),
+                    Signal::Int => Exit::Code(0),
+                    Signal::Hup => Exit::Code(129),
+                    Signal::Kill => Exit::Signal(9),
+                },
+            };
+            drop(play);
+            let _ = exit_sender.send(Some(exit));
+        });
+        running
+    }
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+struct Play<I, O, E> {
+    stdin: LineReader<I>,
+    stdout: Option<O>,
+    stderr: E,
+    /// Lines that have come and wait for a step.
+    early: VecDeque<Value>,
+    reading: bool,
+    ended: bool,
+    patience: Duration,
+    seen: Seen,
+    log: std::sync::Arc<Log>,
+}
+
+impl<I, O, E> Play<I, O, E>
+where
+    I: AsyncRead + Unpin,
+    O: AsyncWrite + Unpin,
+    E: AsyncWrite + Unpin,
+{
+    async fn all(&mut self, steps: Vec<Step>) -> Result<Exit, Mismatch> {
+        for (n, step) in steps.into_iter().enumerate() {
+            let wrong = |expected: String, received: String| Mismatch {
+                step: n + 1,
+                expected,
+                received,
+            };
+            match step {
+                Step::Expect(wanted) => match self.take().await {
+                    Ok(line) => match wanted.flaw(&line) {
+                        None => self.seen.lines.push(line),
+                        Some(flaw) => {
+                            return Err(wrong(wanted.to_string(), format!("{line}\n  BUT      {flaw}")));
+                        }
+                    },
+                    Err(reason) => return Err(wrong(wanted.to_string(), reason)),
+                },
+                Step::ExpectEnd => match self.take().await {
+                    Ok(line) => return Err(wrong("the end of input".into(), line.to_string())),
+                    Err(_) if self.ended => {}
+                    Err(reason) => return Err(wrong("the end of input".into(), reason)),
+                },
+                Step::Send(make) => {
+                    let line = make(&self.seen);
+                    let mut bytes = line.to_string().into_bytes();
+                    bytes.push(b'\n');
+                    self.log.add(false, line);
+                    self.write(bytes).await;
+                }
+                Step::Raw(bytes) => {
+                    self.log
+                        .add(false, Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+                    self.write(bytes).await;
+                }
+                Step::Stderr(line) => {
+                    // A client that does not read stderr any more is no reason to stop.
+                    let _ = self.stderr.write_all(format!("{line}\n").as_bytes()).await;
+                    let _ = self.stderr.flush().await;
+                }
+                Step::Sleep(duration) => self.meanwhile(tokio::time::sleep(duration)).await,
+                Step::StopReading => self.reading = false,
+                Step::CloseStdout => self.stdout = None,
+                Step::Exit(exit) => return Ok(exit),
+            }
+        }
+        if self.reading {
+            while let Some(line) = self.stdin.next().await {
+                self.log.add(true, running::read_json(&line));
+            }
+            return Ok(Exit::Code(0));
+        }
+        // Nothing is read any more, so that the end of the input cannot be seen: only a signal ends it.
+        std::future::pending().await
+    }
+
+    /// The next line, or why there is none.
+    async fn take(&mut self) -> Result<Value, String> {
+        if let Some(line) = self.early.pop_front() {
+            return Ok(line);
+        }
+        if self.ended {
+            return Err("the end of input".into());
+        }
+        if !self.reading {
+            return Err("nothing: the script has stopped reading".into());
+        }
+        match tokio::time::timeout(self.patience, self.stdin.next()).await {
+            Err(_) => Err(format!("nothing within {:?}", self.patience)),
+            Ok(None) => {
+                self.ended = true;
+                Err("the end of input".into())
+            }
+            Ok(Some(line)) => {
+                let line = running::read_json(&line);
+                self.log.add(true, line.clone());
+                Ok(line)
+            }
+        }
+    }
+
+    /// Waits for something and keeps what comes in meanwhile.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            let listen = self.reading && !self.ended && self.early.len() < WAITING;
+            tokio::select! {
+                biased;
+                line = self.stdin.next(), if listen => match line {
+                    None => self.ended = true,
+                    Some(line) => {
+                        let line = running::read_json(&line);
+                        self.log.add(true, line.clone());
+                        self.early.push_back(line);
+                    }
+                },
+                done = &mut work => return done,
+            }
+        }
+    }
+
+    async fn write(&mut self, bytes: Vec<u8>) {
+        let Some(mut stdout) = self.stdout.take() else {
+            return;
+        };
+        let written = self
+            .meanwhile(async {
+                stdout.write_all(&bytes).await?;
+                stdout.flush().await
+            })
+            .await;
+        // A client that has gone takes nothing more; the steps that follow show what that means.
+        if written.is_ok() {
+            self.stdout = Some(stdout);
+        }
+    }
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expect(wanted) => write!(f, "expect {wanted}"),
+            Self::Send(_) => f.write_str("send"),
+            Self::Raw(bytes) => write!(f, "send {} bytes", bytes.len()),
+            Self::Stderr(line) => write!(f, "complain {line:?}"),
+            Self::Sleep(duration) => write!(f, "sleep {duration:?}"),
+            Self::ExpectEnd => f.write_str("expect the end of input"),
+            Self::StopReading => f.write_str("stop reading"),
+            Self::CloseStdout => f.write_str("close stdout"),
+            Self::Exit(exit) => write!(f, "exit {exit:?}"),
+        }
+    }
+}
+
+fn success(request_id: &Value, payload: Value) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "success", "request_id": request_id, "response": payload}})
+}
+
+fn failure(request_id: &Value, error: String) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "error", "request_id": request_id, "error": error}})
+}
+
+/// Sets the keys of `changes` in `target`, and those of its objects in theirs.
+fn merge(target: &mut Value, changes: Value) {
+    match (target, changes) {
+        (Value::Object(target), Value::Object(changes)) => {
+            for (key, change) in changes {
+                merge(target.entry(key).or_insert(Value::Null), change);
+            }
+        }
+        (target, changes) => *target = changes,
+    }
+}
+
+#[cfg(test)]
+#[path = "script_tests.rs"]
+mod tests;
