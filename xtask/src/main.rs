@@ -1,3 +1,47 @@
-//! Everyday commands of the workspace.
+//! Everyday commands of the workspace: `cargo xtask COMMAND`.
 
-fn main() {}
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a program for a terminal"
+)]
+
+mod fetch;
+mod isolation;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [ARGS…]         runs the tests, ARGS as for `cargo test`: fetches the pinned Claude Code if need be, and then
+                       keeps the tests off every network but the loopback where the machine allows it
+  fetch                fetches the pinned Claude Code and prints where it is
+  isolated CMD [ARGS…] runs a command off every network but the loopback (Linux)
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let done = match command.to_str() {
+        Some("test") => test::run(arguments.collect()),
+        Some("fetch") => fetch::run().map(|path| {
+            println!("{}", path.display());
+            ExitCode::SUCCESS
+        }),
+        Some("isolated") => isolation::run(arguments.collect()),
+        Some("help" | "--help" | "-h") => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => {
+            eprint!("{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
