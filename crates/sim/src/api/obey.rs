@@ -49,7 +49,8 @@ fn find(request: &ApiRequest) -> Option<(usize, &str)> {
             .into_iter()
             .rev()
             .find(|text| directive::present(text))?;
-        Some((index, text))
+        // The CLI puts a newline behind a text when it joins messages; that must not make another script of it.
+        Some((index, text.trim_end()))
     })
 }
 

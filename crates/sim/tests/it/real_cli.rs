@@ -265,3 +265,66 @@ async fn subagents_and_several_processes_share_one_server() -> Outcomes {
     second.finish().await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn scripts_go_on_through_what_the_cli_asks_of_itself() -> Outcomes {
+    let rig = Rig::new().await?;
+    let mut claude = rig.spawn(&[])?;
+    claude.initialize().await?;
+    // It asks a model that was cut short to go on, and one that said nothing to say something.
+    claude
+        .prompt("%stop max_tokens\n%say cut short\n%say continued")
+        .await?;
+    assert_eq!(claude.result().await?.value["result"], "continued");
+    claude.prompt("%json []\n%say after nothing").await?;
+    assert_eq!(claude.result().await?.value["result"], "after nothing");
+    // A lone surrogate comes back with the next request.
+    rig.api
+        .push(Reply::new().block_json(r#"{"type":"text","text":"lone \ud83d end"}"#));
+    claude.prompt("hi").await?;
+    assert_eq!(claude.result().await?.value["result"], "lone \u{fffd} end");
+    claude.prompt("%say still here").await?;
+    assert_eq!(claude.result().await?.value["result"], "still here");
+    claude.finish().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn prompts_during_a_turn_do_not_displace_its_script() -> Outcomes {
+    let rig = Rig::new().await?;
+    let mut claude = rig.spawn(&[])?;
+    claude.initialize().await?;
+    claude
+        .prompt(
+            "%say {{gate:hold}}first\n%+tool Bash {\"command\":\"echo x\",\"description\":\"x\"}\n%say last",
+        )
+        .await?;
+    rig.api.gate("hold").reached(1, SOON).await?;
+    claude.prompt("%say folded").await?;
+    // Answered after the prompt was read, since stdin is read in order.
+    claude.control(json!({"subtype": "mcp_status"})).await?;
+    rig.api.gate("hold").open();
+    assert_eq!(claude.result().await?.value["result"], "last");
+    assert_eq!(rig.api.request_count(), 2);
+    claude.finish().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_that_hangs_keeps_what_it_said() -> Outcomes {
+    let rig = Rig::new().await?;
+    let mut claude = rig.spawn(&["--include-partial-messages"])?;
+    claude.initialize().await?;
+    claude.prompt("%hang\n%say never ends").await?;
+    claude
+        .until("the text", |seen| seen.value["event"]["delta"]["text"] == "ds")
+        .await?;
+    claude.control(json!({"subtype": "interrupt"})).await?;
+    let turn = claude.turn().await?;
+    assert_eq!(
+        of_kind(&turn, "assistant")[0]["message"]["content"][0]["text"],
+        "never ends"
+    );
+    claude.finish().await?;
+    Ok(())
+}
