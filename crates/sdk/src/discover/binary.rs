@@ -340,11 +340,11 @@ fn elf(head: &[u8], file: &mut File) -> io::Result<Option<Binary>> {
         } else {
             (number(&entry, 4, 4), number(&entry, 16, 4))
         };
-        if let (Some(offset), Some(length @ 1..=4096)) = (offset, length) {
-            if let Some(name) = slice(head, file, offset, length as usize)? {
-                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-                interpreter = Some(PathBuf::from(String::from_utf8_lossy(name).into_owned()));
-            }
+        if let (Some(offset), Some(length @ 1..=4096)) = (offset, length)
+            && let Some(name) = slice(head, file, offset, length as usize)?
+        {
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            interpreter = Some(PathBuf::from(String::from_utf8_lossy(name).into_owned()));
         }
         break;
     }

@@ -1,6 +1,5 @@
 //! The report that answers "why does it not start?": installations, machine, account, directories, surroundings.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,6 +11,7 @@ use tokio::io::AsyncReadExt;
 use super::binary::{self, Libc, Unusable};
 use super::{Binary, Origin, candidates};
 use crate::env::{self, Surroundings, Variables};
+use crate::options::private_directory;
 
 /// What to examine. The default looks for the CLI as [`find`](super::find) does, from this process.
 #[derive(Debug, Clone)]
@@ -528,7 +528,7 @@ fn known_version(list: &[Candidate], real_path: Option<&Path>) -> Option<Version
 
 /// Asks the program for its version, where it can neither see nor touch anything of the user's.
 async fn version(path: &Path, surroundings: &Surroundings, deadline: Duration) -> VersionCheck {
-    let home = match tempfile::Builder::new().prefix("outrigger-doctor-").tempdir() {
+    let home = match private_directory("outrigger-doctor-") {
         Ok(home) => home,
         Err(error) => return VersionCheck::Failed(format!("no temporary home: {error}")),
     };
@@ -602,6 +602,8 @@ fn parse_version(said: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+pub(crate) use binary::is_module;
 pub use binary::{Binary, Format, Libc, Unusable};
 pub use doctor::{
     AuthSource, Candidate, Directory, Doctor, DoctorReport, Host, Problem, Severity, VersionCheck, doctor,

@@ -1,7 +1,386 @@
-//! What to start and how.
+//! What to start and how: every option of the CLI's official SDKs that is not a callback.
+//!
+//! [`Options`] is plain data with a setter for each field. [`Options::check`] finds what contradicts, before anything is
+//! started; [`Options::launch`] turns the options into a [`Launch`]: a program, its arguments, its complete environment and
+//! the first request to send. Each field says how it reaches the CLI.
+//!
+//! Three rules hold for all of them. A value never becomes a flag: each is one argument of the form `--flag=value`. What is
+//! long or looks secret stays off the command line. An option that could not have an effect is an error, not a shrug.
 
+mod args;
 mod auth;
+mod check;
+mod error;
+mod initialize;
+mod launch;
+mod plan;
+mod rules;
 mod secret;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::settings::{SandboxSettings, Settings};
+use outrigger_protocol::shared::{
+    AgentDefinition, Effort, McpServerConfig, OutputFormat, PermissionMode, PluginConfig, SettingSource,
+    SystemPrompt, ThinkingConfig,
+};
 
 pub use auth::{Auth, AuthMismatch};
+pub use error::OptionsError;
+pub use initialize::InitializeFields;
+pub(crate) use launch::private_directory;
+pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
 pub use secret::Secret;
+pub use values::{
+    Delivery, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput, Skills,
+    Tools, WorkspaceTrust,
+};
+
+use crate::env::Environment;
+
+/// Declares the fields with their setters, so that the two cannot drift apart.
+///
+/// `flag` is a switch, `text` and `path` are an optional string and path, `value<T>` is an optional value of that type,
+/// `texts`, `paths` and `list<T>` are lists that a setter replaces, `map<T>` is a map that a setter adds to, `own<T>` always
+/// has a value.
+macro_rules! options {
+    (@field flag) => { bool };
+    (@field text) => { Option<String> };
+    (@field path) => { Option<PathBuf> };
+    (@field value $ty:ty) => { Option<$ty> };
+    (@field texts) => { Vec<String> };
+    (@field paths) => { Vec<PathBuf> };
+    (@field list $ty:ty) => { Vec<$ty> };
+    (@field map $ty:ty) => { BTreeMap<String, $ty> };
+    (@field own $ty:ty) => { $ty };
+
+    (@setter flag $name:ident) => {
+        #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name(mut self, $name: bool) -> Self { self.$name = $name; self }
+    };
+    (@setter text $name:ident) => {
+        #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name(mut self, $name: impl Into<String>) -> Self { self.$name = Some($name.into()); self }
+    };
+    (@setter path $name:ident) => {
+        #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name(mut self, $name: impl Into<PathBuf>) -> Self { self.$name = Some($name.into()); self }
+    };
+    (@setter value $name:ident $ty:ty) => {
+        #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name(mut self, $name: impl Into<$ty>) -> Self { self.$name = Some($name.into()); self }
+    };
+    (@setter texts $name:ident) => {
+        #[doc = concat!("Replaces [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name<S: Into<String>>(mut self, $name: impl IntoIterator<Item = S>) -> Self {
+            self.$name = $name.into_iter().map(Into::into).collect();
+            self
+        }
+    };
+    (@setter paths $name:ident) => {
+        #[doc = concat!("Replaces [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name<P: Into<PathBuf>>(mut self, $name: impl IntoIterator<Item = P>) -> Self {
+            self.$name = $name.into_iter().map(Into::into).collect();
+            self
+        }
+    };
+    (@setter list $name:ident $ty:ty) => {
+        #[doc = concat!("Replaces [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name(mut self, $name: impl IntoIterator<Item = $ty>) -> Self {
+            self.$name = $name.into_iter().collect();
+            self
+        }
+    };
+    (@setter map $name:ident $ty:ty) => {
+        #[doc = concat!("Adds to [`", stringify!($name), "`](Self#structfield.", stringify!($name), "), or replaces an entry.")]
+        pub fn $name(mut self, key: impl Into<String>, value: impl Into<$ty>) -> Self {
+            self.$name.insert(key.into(), value.into());
+            self
+        }
+    };
+    (@setter own $name:ident $ty:ty) => {
+        #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+        pub fn $name(mut self, $name: $ty) -> Self { self.$name = $name; self }
+    };
+
+    ($(#[$auth_doc:meta])* own<Auth> auth; $($(#[$doc:meta])* $kind:ident$(<$ty:ty>)? $name:ident;)+) => {
+        /// How to start a session. See the [module](self) for the rules, and each field for what it does.
+        #[derive(Clone)]
+        #[non_exhaustive]
+        pub struct Options {
+            $(#[$auth_doc])*
+            pub auth: Auth,
+            $( $(#[$doc])* pub $name: options!(@field $kind $($ty)?), )+
+        }
+
+        impl Options {
+            /// Options with nothing set but the account that pays. There is no default for that one.
+            pub fn new(auth: Auth) -> Self {
+                Self { auth, $( $name: Default::default(), )+ }
+            }
+
+            options!(@setter own auth Auth);
+
+            /// The names of all options, for the tests that hold them complete.
+            #[cfg(test)]
+            pub(crate) const NAMES: &[&str] = &["auth", $(stringify!($name)),+];
+
+            $( options!(@setter $kind $name $($ty)?); )+
+        }
+
+        /// Shows what is set, without what may be secret.
+        impl fmt::Debug for Options {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut shown = f.debug_struct("Options");
+                shown.field("auth", &self.auth);
+                $( show(&mut shown, stringify!($name), &self.$name); )+
+                shown.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+options! {
+    /// Which account pays. Reaches the CLI in its environment.
+    own<Auth> auth;
+    /// How much of the user's configuration the session sees. `--setting-sources`, `--strict-mcp-config`, `HOME`.
+    own<Isolation> isolation;
+    /// The home of a hermetic session, to be kept; made if it is missing. Without it a temporary one is used.
+    path hermetic_home;
+    /// What of this process's environment passes, and what is added to it. See also [`env`](Self::env).
+    own<Environment> environment;
+    /// The working directory; this process's if unset. A relative path is taken from there.
+    path cwd;
+    /// The CLI; searched for if unset, see [`discover`](crate::discover).
+    path cli_path;
+    /// What runs a CLI that is a script.
+    own<Runtime> executable;
+    /// Arguments before those of the CLI: for the runtime of a script, or for a wrapper named as `cli_path`. These come
+    /// first, as they are: do not build them from input.
+    texts executable_args;
+    /// The user to run the CLI as.
+    value<RunAs> user;
+    /// Says that this is a sandbox (`IS_SANDBOX=1`), so that the superuser may skip permissions. For throw-away containers.
+    flag assume_sandbox;
+    /// Keeps the CLI from updating itself (`DISABLE_AUTOUPDATER=1`): for installations that are pinned.
+    flag disable_autoupdater;
+    /// The name of the program that uses this SDK, as part of the API's user agent. `CLAUDE_AGENT_SDK_CLIENT_APP`.
+    text client_app;
+    /// The trusted checkout of which `cwd` is a worktree: project settings come from it. `--project-config-root`.
+    path project_config_root;
+    /// More directories that tools may work in. `--add-dir` for each.
+    paths additional_directories;
+
+    /// The model, or an alias such as `opus`. `--model`.
+    text model;
+    /// The model, or several separated by commas, for when the first is overloaded. `--fallback-model`.
+    text fallback_model;
+    /// How hard the model thinks. `--effort`.
+    value<Effort> effort;
+    /// Whether and how the model thinks before it answers. `--thinking`, `--max-thinking-tokens`, `--thinking-display`.
+    value<ThinkingConfig> thinking;
+    /// The most tokens to think with, 0 for none. The older form of `thinking`. `--max-thinking-tokens`.
+    value<u64> max_thinking_tokens;
+    /// Beta features of the API. `--betas`.
+    texts betas;
+    /// The most round trips to the API that a turn may take; at least 1. `--max-turns`.
+    value<u64> max_turns;
+    /// The most that the session may cost, in US dollars by the CLI's own prices. `--max-budget-usd`.
+    value<f64> max_budget_usd;
+    /// A budget of tokens that the API tells the model about. `--task-budget`.
+    value<u64> task_budget;
+    /// What the model is told before the conversation; Claude Code's own prompt if unset. The official SDKs differ: there
+    /// unset means an *empty* prompt, which here is `SystemPrompt::Text(String::new())`. Fields of `initialize`.
+    value<SystemPrompt> system_prompt;
+    /// A file that holds the system prompt. `--system-prompt-file`.
+    path system_prompt_file;
+    /// What every subagent is told after its own prompt. `initialize.appendSubagentSystemPrompt`.
+    text append_subagent_system_prompt;
+    /// The form of the final answer. `--json-schema` and `initialize.jsonSchema`; only the latter above 8 KiB.
+    value<OutputFormat> output_format;
+
+    /// The built-in tools; all if unset. `--tools`.
+    value<Tools> tools;
+    /// Rules for calls that need no question: `Read`, `Bash(git log:*)`, `mcp__server__tool`. `--allowedTools`; above 8 KiB
+    /// `permissions.allow` of `settings`.
+    texts allowed_tools;
+    /// Rules for calls that are refused; a bare name takes the tool away. `--disallowedTools`, or `initialize`.
+    texts disallowed_tools;
+    /// How `disallowed_tools` is delivered.
+    own<Delivery> disallowed_tools_delivery;
+    /// Other names for tools: what the model calls, and what is meant. `initialize.toolAliases`.
+    map<String> tool_aliases;
+    /// MCP tools that run code, by server, for the CLI's own safety checks. Not declared upstream.
+    /// `initialize.codeRunningMcpTools`.
+    map<Vec<String>> code_running_mcp_tools;
+    /// The skills that the model may use. `Skill` rules in `--allowedTools`; a list also `initialize.skills`.
+    value<Skills> skills;
+    /// How calls are decided that no rule decides; as the settings say if unset. `--permission-mode`.
+    value<PermissionMode> permission_mode;
+    /// Leave to use `bypassPermissions`, at the start or later. `--allow-dangerously-skip-permissions`.
+    flag allow_dangerously_skip_permissions;
+    /// The MCP tool that answers permission questions instead of this program. `--permission-prompt-tool`.
+    text permission_prompt_tool_name;
+    /// Whether anybody is asked at all. `--permission-prompts`.
+    value<PermissionPrompts> permission_prompts;
+    /// The text that plan mode works by, instead of the CLI's. `initialize.planModeInstructions`.
+    text plan_mode_instructions;
+    /// The form of previews in `AskUserQuestion`. `CLAUDE_CODE_QUESTION_PREVIEW_FORMAT`.
+    value<QuestionPreviewFormat> question_preview_format;
+    /// Lets `AskUserQuestion` ask in more ways. Not declared upstream. `CLAUDE_CODE_QUESTION_EXTENDED`.
+    flag question_extended;
+    /// Lets `AskUserQuestion` leave descriptions out. Not declared upstream. `CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS`.
+    flag question_optional_descriptions;
+
+    /// The agent that the main conversation runs as. `--agent`.
+    text agent;
+    /// Subagents, by name. `initialize.agents`.
+    map<AgentDefinition> agents;
+    /// MCP servers, by name. `--mcp-config`, or `initialize.mcpServers` for those with an environment, headers or a URL that
+    /// may hold a secret.
+    map<McpServerConfig> mcp_servers;
+    /// How `mcp_servers` is delivered.
+    own<Delivery> mcp_servers_delivery;
+    /// Files with MCP servers. `--mcp-config` for each.
+    paths mcp_config_files;
+    /// Uses no MCP server but those given here; as `isolation` says if unset. `--strict-mcp-config`.
+    value<bool> strict_mcp_config;
+    /// Plugins to load. `--plugin-dir`, `--plugin-dir-no-mcp`, or `initialize.plugins`.
+    list<PluginConfig> plugins;
+    /// How `plugins` is delivered.
+    own<Delivery> plugin_delivery;
+
+    /// A settings layer of the session's own. `--settings`, or `initialize.settings`.
+    value<SettingsInput> settings;
+    /// How inline `settings` are delivered.
+    own<Delivery> settings_delivery;
+    /// The sandbox for commands, merged into inline `settings`.
+    value<Box<SandboxSettings>> sandbox;
+    /// Policy from the program that no other settings can loosen. `--managed-settings`, or `initialize.managedSettings`.
+    value<Box<Settings>> managed_settings;
+    /// How `managed_settings` is delivered.
+    own<Delivery> managed_settings_delivery;
+    /// The settings files to load; as `isolation` says if unset, none if empty. `--setting-sources`.
+    value<Vec<SettingSource>> setting_sources;
+
+    /// Goes on with the latest session of the working directory. `--continue`.
+    flag continue_conversation;
+    /// Goes on with this session: its id or title. `--resume`.
+    text resume;
+    /// The id of the new session, a UUID. `--session-id`.
+    text session_id;
+    /// Goes on in a new session instead of the old one. `--fork-session`.
+    flag fork_session;
+    /// Goes on after this message of the session, a UUID; what came later is dropped. `--resume-session-at`.
+    text resume_session_at;
+    /// The prompt whose turn may be dropped by that; the CLI refuses to drop any other. `--resume-drops-turn`.
+    text resume_drops_turn;
+    /// Whether the session is written to disk, so that it can be resumed; yes if unset. `--no-session-persistence` if not.
+    value<bool> persist_session;
+    /// The title of a new session. `initialize.title`.
+    text title;
+
+    /// Streams the model's answer as it is written. `--include-partial-messages`.
+    flag include_partial_messages;
+    /// Reports the hooks that run. `--include-hook-events`.
+    flag include_hook_events;
+    /// Reports what subagents say and think. `initialize.forwardSubagentText`.
+    flag forward_subagent_text;
+    /// Reports tool calls of subagents' subagents. Not declared upstream. `initialize.forwardNestedSubagentToolCalls`.
+    flag forward_nested_subagent_tool_calls;
+    /// Leaves prompts as they are: no `@file`, no slash commands. For the session to put `client_composed` on each prompt.
+    flag verbatim_prompts;
+    /// Suggests a next prompt after each turn. `initialize.promptSuggestions`.
+    flag prompt_suggestions;
+    /// Sums up every half minute what a background task does. `initialize.agentProgressSummaries`.
+    flag agent_progress_summaries;
+    /// Says that single tasks can be stopped here, so that an interrupt spares those in the background.
+    /// `initialize.perTaskStopAffordance`.
+    flag per_task_stop_affordance;
+    /// Lets a prompt that follows at once take the place of the one before. Not declared upstream.
+    /// `initialize.rapidFollowupPreempt`.
+    flag rapid_followup_preempt;
+    /// Keeps copies of changed files, so that they can be brought back. `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`.
+    flag enable_file_checkpointing;
+    /// Waits for `initialize` before anything is set up, even where no option needs it. `--await-initialize`.
+    flag await_initialize;
+
+    /// Says that the program offers to switch back from bypassed permissions. Not declared upstream.
+    /// `initialize.offersBypassSwitchBack`.
+    flag offers_bypass_switch_back;
+    /// Says that the program keeps bypassed permissions in hand. Not declared upstream. `initialize.keepsBypassHeld`.
+    flag keeps_bypass_held;
+    /// MCP servers that the isolation of web search leaves alone. Not declared upstream.
+    /// `initialize.webSearchIsolationExemptMcpServers`.
+    texts web_search_isolation_exempt_mcp_servers;
+    /// Whether the user trusts a directory. Not declared upstream. `initialize.workspaceTrust`.
+    value<WorkspaceTrust> workspace_trust;
+    /// What kind of work this is, for the API's statistics. Not declared upstream. `--workload`.
+    text workload;
+    /// Channels that messages may come in through. Not declared upstream. `--channels`.
+    texts channels;
+
+    /// Writes the CLI's debug log. `--debug`; `debug_file` does it by itself.
+    flag debug;
+    /// The file for the debug log. `--debug-file`.
+    path debug_file;
+    /// The longest line that is read from the CLI, in bytes; longer ones are skipped and reported. The codec's default if
+    /// unset.
+    value<usize> max_line_bytes;
+
+    /// Flags that this build has no option for. See [`extra_arg`](Self::extra_arg).
+    own<Vec<(String, Option<String>)>> extra_args;
+    /// Fields of `initialize` that this build has no option for. See [`initialize_field`](Self::initialize_field).
+    own<BTreeMap<String, RawJson>> initialize_fields;
+}
+
+/// Shows an option unless it is unset, which most are.
+fn show(shown: &mut fmt::DebugStruct<'_, '_>, name: &'static str, value: &dyn fmt::Debug) {
+    // Arguments of MCP servers often hold keys, and there may be many agents.
+    const HIDDEN: &[&str] = &[
+        "agents",
+        "mcp_servers",
+        "settings",
+        "managed_settings",
+        "extra_args",
+        "initialize_fields",
+        "executable_args",
+    ];
+    let text = format!("{value:?}");
+    if matches!(text.as_str(), "None" | "[]" | "{}" | "false" | "Auto") {
+        return;
+    }
+    let text = if HIDDEN.contains(&name) { "…" } else { &text };
+    shown.field(name, &format_args!("{text}"));
+}
+
+impl Options {
+    /// Adds a variable to the CLI's environment. Outranks everything else; what picks an account is left to `auth`.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment = self.environment.set(name, value);
+        self
+    }
+
+    /// Adds a flag that this build has no option for: `extra_arg("name", Some("value"))` is `--name=value`, with `None` it
+    /// is `--name`. The name goes without dashes. Flags that have an option, or that the session depends on, are refused by
+    /// [`check`](Self::check).
+    pub fn extra_arg(mut self, flag: impl Into<String>, value: Option<&str>) -> Self {
+        self.extra_args.push((flag.into(), value.map(str::to_owned)));
+        self
+    }
+
+    /// Adds a field to `initialize` that this build has no option for. A field that an option has set is refused by
+    /// [`check`](Self::check).
+    pub fn initialize_field(mut self, name: impl Into<String>, value: impl Into<RawJson>) -> Self {
+        self.initialize_fields.insert(name.into(), value.into());
+        self
+    }
+}

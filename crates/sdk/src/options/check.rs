@@ -1,0 +1,584 @@
+//! What contradicts, found before anything is started.
+
+use std::path::Path;
+
+use outrigger_protocol::shared::{McpServerConfig, OutputFormat, PermissionMode, ThinkingConfig};
+
+use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, rules};
+use crate::env::{self, Surroundings};
+
+/// The flags that the session depends on.
+const RESERVED: &[&str] = &[
+    "output-format",
+    "input-format",
+    "verbose",
+    "print",
+    "help",
+    "version",
+    "await-initialize",
+    "await-claim",
+    "initialize-fields",
+    "managed-settings-in-initialize",
+    "session-mirror",
+    "sdk-url",
+];
+
+/// The flags that have an option, in either of the spellings that the CLI takes.
+const OPTIONS: &[&str] = &[
+    "add-dir",
+    "agent",
+    "agents",
+    "allow-dangerously-skip-permissions",
+    "allowedTools",
+    "allowed-tools",
+    "append-system-prompt",
+    "betas",
+    "channels",
+    "continue",
+    "dangerously-skip-permissions",
+    "debug",
+    "debug-file",
+    "disallowedTools",
+    "disallowed-tools",
+    "effort",
+    "exclude-dynamic-system-prompt-sections",
+    "fallback-model",
+    "fork-session",
+    "forward-subagent-text",
+    "include-hook-events",
+    "include-partial-messages",
+    "json-schema",
+    "managed-settings",
+    "max-budget-usd",
+    "max-thinking-tokens",
+    "max-turns",
+    "mcp-config",
+    "model",
+    "no-session-persistence",
+    "permission-mode",
+    "permission-prompt-tool",
+    "permission-prompts",
+    "plugin-dir",
+    "plugin-dir-no-mcp",
+    "project-config-root",
+    "prompt-suggestions",
+    "resume",
+    "resume-drops-turn",
+    "resume-session-at",
+    "session-id",
+    "setting-sources",
+    "settings",
+    "strict-mcp-config",
+    "system-prompt",
+    "system-prompt-file",
+    "system-prompt-snapshot",
+    "task-budget",
+    "thinking",
+    "thinking-display",
+    "tools",
+    "workload",
+];
+
+/// The fields of `initialize` that the session fills in.
+const SESSION_FIELDS: &[&str] = &[
+    "subtype",
+    "hooks",
+    "sdkMcpServers",
+    "sdkMcpServerConfigs",
+    "sdkMcpServerManifests",
+    "sdkMcpServerManifestsOrigin",
+];
+
+impl Options {
+    /// Finds what contradicts, misses something or cannot be passed on, for a launch from this process. Starts nothing and
+    /// looks at no file; [`launch`](Self::launch) does the same first.
+    ///
+    /// # Errors
+    ///
+    /// The first problem found.
+    pub fn check(&self) -> Result<(), OptionsError> {
+        self.check_in(&Surroundings::of_this_process(), Host::default())
+    }
+
+    /// [`check`](Self::check) for a launch from elsewhere, by a session that takes the given part in it.
+    ///
+    /// # Errors
+    ///
+    /// The first problem found.
+    pub fn check_in(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {
+        self.rules(surroundings, host)?;
+        self.plan(host, surroundings.cwd.as_deref().unwrap_or_else(|| "".as_ref()))
+            .map(drop)
+    }
+
+    pub(super) fn rules(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {
+        self.check_account()?;
+        self.check_permissions(surroundings, host)?;
+        self.check_session()?;
+        self.check_model()?;
+        self.check_tools()?;
+        self.check_agents()?;
+        self.check_servers()?;
+        self.check_settings()?;
+        self.check_place()?;
+        self.check_hatches()
+    }
+
+    fn check_account(&self) -> Result<(), OptionsError> {
+        if self.auth.is_blank() {
+            return Err(OptionsError::invalid(
+                "auth",
+                "",
+                "holds an empty key, token or URL",
+            ));
+        }
+        if let Auth::ApiKey(secret)
+        | Auth::AuthToken(secret)
+        | Auth::OAuthToken(secret)
+        | Auth::Gateway { token: secret, .. } = &self.auth
+        {
+            // It ends up in a header; a stray line feed from a file makes every request fail.
+            if secret
+                .reveal()
+                .chars()
+                .any(|c| c.is_control() || c.is_whitespace())
+            {
+                return Err(OptionsError::invalid(
+                    "auth",
+                    "",
+                    "holds a key or token with a blank or line feed: trim it",
+                ));
+            }
+        }
+        let hidden = self.isolation == Isolation::Hermetic && self.hermetic_home.is_none();
+        if hidden && self.auth.lives_in_home() {
+            return Err(OptionsError::AuthNotReachable {
+                auth: self.auth.name(),
+            });
+        }
+        let by_hand = self.environment.own().keys().chain(self.environment.passed());
+        for name in by_hand {
+            rules::variable(name)
+                .map_err(|problem| OptionsError::invalid("environment", name.to_string_lossy(), problem))?;
+            if self.auth.decides(name) {
+                return Err(OptionsError::auth_variable(name, &self.auth));
+            }
+            let moved = ["HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR"];
+            if self.isolation == Isolation::Hermetic && moved.iter().any(|moved| name == moved) {
+                return Err(OptionsError::Conflict {
+                    options: ["isolation", "environment"],
+                    advice: "Isolation::Hermetic sets HOME, CLAUDE_CONFIG_DIR and CLAUDE_CODE_TMPDIR; name a hermetic_home instead",
+                });
+            }
+        }
+        for (name, value) in self.environment.own() {
+            if env::same(name, "HOME".as_ref()) && !Path::new(value).is_absolute() {
+                return Err(OptionsError::invalid(
+                    "environment",
+                    "HOME",
+                    "has to be an absolute path",
+                ));
+            }
+            if value.as_encoded_bytes().contains(&0) {
+                let name = name.to_string_lossy();
+                return Err(OptionsError::invalid(
+                    "environment",
+                    name,
+                    "has a value with a NUL character in it",
+                ));
+            }
+        }
+        if self.hermetic_home.is_some() && self.isolation != Isolation::Hermetic {
+            return Err(requires(
+                "hermetic_home",
+                "isolation",
+                "set it to Isolation::Hermetic",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_permissions(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {
+        if host.answers_permissions && self.permission_prompt_tool_name.is_some() {
+            return Err(OptionsError::Conflict {
+                options: ["permission_prompt_tool_name", "permissions"],
+                advice: "either an MCP tool answers permission questions or this program does",
+            });
+        }
+        if self.permission_prompt_tool_name.as_deref() == Some("stdio") {
+            let problem =
+                "means this program: give the session something that answers permission questions instead";
+            return Err(OptionsError::invalid(
+                "permission_prompt_tool_name",
+                "stdio",
+                problem,
+            ));
+        }
+        let bypass = self.permission_mode == Some(PermissionMode::BypassPermissions);
+        if bypass && !self.allow_dangerously_skip_permissions {
+            return Err(requires(
+                "permission_mode",
+                "allow_dangerously_skip_permissions",
+                "bypassPermissions runs everything unasked; say that this is meant",
+            ));
+        }
+        let skips = bypass || self.allow_dangerously_skip_permissions;
+        let root = self.user.map_or(surroundings.is_root(), |user| user.uid == 0);
+        let sandboxed = self.assume_sandbox
+            || self
+                .environment
+                .own()
+                .contains_key(std::ffi::OsStr::new("IS_SANDBOX"));
+        if skips && root && !sandboxed {
+            return Err(OptionsError::BypassAsRoot);
+        }
+        Ok(())
+    }
+
+    fn check_session(&self) -> Result<(), OptionsError> {
+        let resumes = self.resume.is_some() || self.continue_conversation;
+        if self.resume.is_some() && self.continue_conversation {
+            return Err(OptionsError::Conflict {
+                options: ["resume", "continue_conversation"],
+                advice: "name a session or take the latest one",
+            });
+        }
+        if resumes && self.isolation == Isolation::Hermetic && self.hermetic_home.is_none() {
+            return Err(requires(
+                if self.resume.is_some() {
+                    "resume"
+                } else {
+                    "continue_conversation"
+                },
+                "hermetic_home",
+                "a hermetic session leaves nothing behind to go on with unless its home is kept",
+            ));
+        }
+        if self.session_id.is_some() && resumes && !self.fork_session {
+            return Err(requires(
+                "session_id",
+                "fork_session",
+                "a session that goes on keeps its id; fork it to get a new one",
+            ));
+        }
+        if self.fork_session && !resumes {
+            return Err(requires(
+                "fork_session",
+                "resume",
+                "only a session that goes on can be forked; or set continue_conversation",
+            ));
+        }
+        if self.resume_session_at.is_some() && self.resume.is_none() {
+            return Err(requires(
+                "resume_session_at",
+                "resume",
+                "the CLI wants the session by its id, not by continue_conversation",
+            ));
+        }
+        if self.resume_drops_turn.is_some() && self.resume_session_at.is_none() {
+            return Err(requires(
+                "resume_drops_turn",
+                "resume_session_at",
+                "only a cut can drop a turn",
+            ));
+        }
+        for (option, id) in [
+            ("session_id", &self.session_id),
+            ("resume_session_at", &self.resume_session_at),
+        ] {
+            if let Some(id) = id {
+                rules::uuid(id).map_err(|problem| OptionsError::invalid(option, id, problem))?;
+            }
+        }
+        if let Some(resume) = &self.resume
+            && (resume.trim().is_empty() || resume.chars().any(char::is_control))
+        {
+            return Err(OptionsError::invalid(
+                "resume",
+                resume,
+                "is neither an id nor a title of a session",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_model(&self) -> Result<(), OptionsError> {
+        if let Some(fallback) = &self.fallback_model {
+            for model in fallback.split(',') {
+                if model.trim().is_empty() {
+                    return Err(OptionsError::invalid(
+                        "fallback_model",
+                        fallback,
+                        "has an empty entry",
+                    ));
+                }
+                if Some(model.trim()) == self.model.as_deref() {
+                    return Err(OptionsError::Conflict {
+                        options: ["fallback_model", "model"],
+                        advice: "a model cannot stand in for itself; name another",
+                    });
+                }
+            }
+        }
+        if self.thinking.is_some() && self.max_thinking_tokens.is_some() {
+            return Err(OptionsError::Conflict {
+                options: ["thinking", "max_thinking_tokens"],
+                advice: "give the budget as ThinkingConfig::Enabled",
+            });
+        }
+        if let Some(ThinkingConfig::Enabled {
+            budget_tokens: Some(0),
+            ..
+        }) = self.thinking
+        {
+            return Err(OptionsError::invalid(
+                "thinking",
+                "0",
+                "is no budget; use ThinkingConfig::Disabled",
+            ));
+        }
+        if self.max_turns == Some(0) {
+            return Err(OptionsError::invalid(
+                "max_turns",
+                "0",
+                "is no limit at all to the CLI; leave it unset or give at least 1",
+            ));
+        }
+        if self
+            .max_budget_usd
+            .is_some_and(|budget| !budget.is_finite() || budget <= 0.0)
+        {
+            let value = self
+                .max_budget_usd
+                .map(|budget| budget.to_string())
+                .unwrap_or_default();
+            return Err(OptionsError::invalid(
+                "max_budget_usd",
+                value,
+                "is not more than 0",
+            ));
+        }
+        if self.task_budget == Some(0) {
+            return Err(OptionsError::invalid("task_budget", "0", "is not at least 1"));
+        }
+        if self.system_prompt.is_some() && self.system_prompt_file.is_some() {
+            return Err(OptionsError::Conflict {
+                options: ["system_prompt", "system_prompt_file"],
+                advice: "give the prompt or the file",
+            });
+        }
+        if let Some(OutputFormat::JsonSchema { schema }) = &self.output_format {
+            let value = schema.to_value().map_err(|_| {
+                OptionsError::invalid(
+                    "output_format",
+                    "",
+                    "holds a schema that cannot be read, or is nested too deep",
+                )
+            })?;
+            rules::schema(&value).map_err(|problem| OptionsError::invalid("output_format", "", problem))?;
+        }
+        each("betas", &self.betas, rules::word)
+    }
+
+    fn check_tools(&self) -> Result<(), OptionsError> {
+        if let Some(Tools::Only(names)) = &self.tools {
+            each("tools", names, rules::word)?;
+        }
+        each("allowed_tools", &self.allowed_tools, rules::rule)?;
+        each("disallowed_tools", &self.disallowed_tools, rules::rule)?;
+        if let Some(Skills::Named(names)) = &self.skills {
+            each("skills", names, rules::skill)?;
+        }
+        each("channels", &self.channels, rules::word)?;
+        for (from, to) in &self.tool_aliases {
+            each("tool_aliases", [from, to], rules::word)?;
+        }
+        not_by_file("disallowed_tools", self.disallowed_tools_delivery)
+    }
+
+    fn check_agents(&self) -> Result<(), OptionsError> {
+        for (name, agent) in &self.agents {
+            rules::name(name).map_err(|problem| OptionsError::invalid("agents", name, problem))?;
+            agent.validate().map_err(|problem| OptionsError::Agent {
+                name: name.clone(),
+                problem,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_servers(&self) -> Result<(), OptionsError> {
+        for (name, server) in &self.mcp_servers {
+            rules::name(name).map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
+            let problem = match server {
+                McpServerConfig::Stdio(server) if server.command.is_empty() => "has no command",
+                McpServerConfig::Sse(server) | McpServerConfig::Http(server) if server.url.is_empty() => {
+                    "has no URL"
+                }
+                McpServerConfig::Sdk(_) => "lives in this program: register it with the session instead",
+                server if server.timeout() == Some(0) => "has a timeout of 0: leave it unset",
+                _ => continue,
+            };
+            return Err(OptionsError::invalid("mcp_servers", name, problem));
+        }
+        for plugin in &self.plugins {
+            if plugin.path.is_empty() {
+                return Err(OptionsError::invalid(
+                    "plugins",
+                    "",
+                    "has an entry with an empty path",
+                ));
+            }
+            if plugin.required_by_organization.is_some() && self.plugin_delivery == Delivery::CommandLine {
+                return Err(OptionsError::Delivery {
+                    option: "plugins",
+                    delivery: self.plugin_delivery,
+                    problem: "required_by_organization has no flag; use Delivery::Initialize",
+                });
+            }
+        }
+        not_by_file("plugins", self.plugin_delivery)
+    }
+
+    fn check_settings(&self) -> Result<(), OptionsError> {
+        let file = matches!(self.settings, Some(SettingsInput::File(_)));
+        if file && self.sandbox.is_some() {
+            return Err(OptionsError::Conflict {
+                options: ["settings", "sandbox"],
+                advice: "a sandbox can only be merged into inline settings: read the file, or put the sandbox into it",
+            });
+        }
+        if file && self.settings_delivery != Delivery::Auto {
+            return Err(OptionsError::Delivery {
+                option: "settings",
+                delivery: self.settings_delivery,
+                problem: "a settings file is passed by its path; only inline settings can be delivered otherwise",
+            });
+        }
+        not_by_file("managed_settings", self.managed_settings_delivery)
+    }
+
+    fn check_place(&self) -> Result<(), OptionsError> {
+        if !cfg!(unix) && self.user.is_some() {
+            return Err(OptionsError::invalid("user", "", "works on Unix only"));
+        }
+        if let Some(directory) = self
+            .additional_directories
+            .iter()
+            .find(|directory| directory.as_os_str().is_empty())
+        {
+            return Err(OptionsError::invalid(
+                "additional_directories",
+                directory.to_string_lossy(),
+                "has an empty entry",
+            ));
+        }
+        for (option, text) in [("client_app", &self.client_app), ("workload", &self.workload)] {
+            if text
+                .as_deref()
+                .is_some_and(|text| text.trim().is_empty() || text.chars().any(char::is_control))
+            {
+                return Err(OptionsError::invalid(
+                    option,
+                    "",
+                    "is empty or holds a control character",
+                ));
+            }
+        }
+        if self.max_line_bytes == Some(0) {
+            return Err(OptionsError::invalid(
+                "max_line_bytes",
+                "0",
+                "lets no line through",
+            ));
+        }
+        if let Some(argument) = self
+            .executable_args
+            .iter()
+            .find(|argument| argument.contains('\0'))
+        {
+            return Err(OptionsError::invalid(
+                "executable_args",
+                argument,
+                "holds a NUL character",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_hatches(&self) -> Result<(), OptionsError> {
+        for (index, (flag, _)) in self.extra_args.iter().enumerate() {
+            let refuse = |problem| {
+                Err(OptionsError::ExtraArg {
+                    flag: flag.clone(),
+                    problem,
+                })
+            };
+            if let Err(problem) = rules::flag(flag) {
+                return refuse(problem);
+            }
+            if RESERVED.contains(&flag.as_str()) {
+                return refuse("is a flag that the session depends on");
+            }
+            if OPTIONS.contains(&flag.as_str()) {
+                return refuse("is a flag that has an option: use that");
+            }
+            if self
+                .extra_args
+                .iter()
+                .take(index)
+                .any(|(earlier, _)| earlier == flag)
+            {
+                return refuse("is given twice, of which the CLI would take the last");
+            }
+        }
+        for name in self.initialize_fields.keys() {
+            let refuse = |problem| {
+                Err(OptionsError::InitializeField {
+                    name: name.clone(),
+                    problem,
+                })
+            };
+            if let Err(problem) = rules::name(name) {
+                return refuse(problem);
+            }
+            if SESSION_FIELDS.contains(&name.as_str()) {
+                return refuse("is a field that the session fills in");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn requires(option: &'static str, needs: &'static str, advice: &'static str) -> OptionsError {
+    OptionsError::Requires {
+        option,
+        needs,
+        advice,
+    }
+}
+
+fn each<S: AsRef<str>>(
+    option: &'static str,
+    values: impl IntoIterator<Item = S>,
+    rule: fn(&str) -> Result<(), &'static str>,
+) -> Result<(), OptionsError> {
+    values.into_iter().try_for_each(|value| {
+        rule(value.as_ref()).map_err(|problem| OptionsError::invalid(option, value, problem))
+    })
+}
+
+/// The options that the CLI takes no file for.
+fn not_by_file(option: &'static str, delivery: Delivery) -> Result<(), OptionsError> {
+    match delivery {
+        Delivery::File => {
+            let problem = "the CLI takes no file for it; use Delivery::Initialize";
+            Err(OptionsError::Delivery {
+                option,
+                delivery,
+                problem,
+            })
+        }
+        _ => Ok(()),
+    }
+}

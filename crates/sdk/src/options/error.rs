@@ -1,0 +1,215 @@
+//! What is wrong with a set of options, told before anything is started.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use outrigger_protocol::shared::InvalidAgent;
+
+use super::{Auth, Delivery};
+use crate::discover::FindError;
+
+/// Options that contradict each other, miss something or cannot be passed on. Nothing has been started.
+///
+/// Options are named as the fields of [`Options`](super::Options). `Display` says what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// Two options that exclude each other.
+    Conflict {
+        /// The two.
+        options: [&'static str; 2],
+        /// What to do.
+        advice: &'static str,
+    },
+    /// An option that means nothing without another.
+    Requires {
+        /// The one that is set.
+        option: &'static str,
+        /// The one that is missing.
+        needs: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A value that the CLI would refuse, misread or drop without a word.
+    Invalid {
+        /// The option.
+        option: &'static str,
+        /// The value, shortened; empty where it might be secret.
+        value: String,
+        /// What is wrong with it and what it should be.
+        problem: &'static str,
+    },
+    /// A subagent that the CLI would refuse. It would drop all others with it, silently.
+    Agent {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        problem: InvalidAgent,
+    },
+    /// Permissions are to be skipped by the superuser, which the CLI refuses.
+    BypassAsRoot,
+    /// A variable was set by hand that the chosen account decides on.
+    AuthVariable {
+        /// The variable.
+        name: String,
+        /// The variant of [`Auth`].
+        auth: &'static str,
+    },
+    /// The chosen account lies in the user's home, which a hermetic session does not see.
+    AuthNotReachable {
+        /// The variant of [`Auth`].
+        auth: &'static str,
+    },
+    /// There is no home directory to give to the CLI. Without one it would write into that of the system's user database.
+    NoHome,
+    /// The working directory is missing. This is not the program that is missing, though the system reports both alike.
+    Cwd {
+        /// The directory; empty if there is none at all.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A file that an option names is missing or cannot be read.
+    File {
+        /// The option.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        error: String,
+    },
+    /// A way of delivery that the option does not have.
+    Delivery {
+        /// The option.
+        option: &'static str,
+        /// What was asked for.
+        delivery: Delivery,
+        /// Why not, and what to ask for.
+        problem: &'static str,
+    },
+    /// Too long for the command line, and there is no other way for it.
+    TooLong {
+        /// The option.
+        option: &'static str,
+        /// How long it would be, in bytes.
+        bytes: usize,
+    },
+    /// A flag of [`Options::extra_arg`](super::Options::extra_arg) that cannot be passed on.
+    ExtraArg {
+        /// The flag.
+        flag: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A field of [`Options::initialize_field`](super::Options::initialize_field) that is taken or cannot be passed on.
+    InitializeField {
+        /// The field.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A private directory or file for the session could not be made.
+    Private {
+        /// What it is for.
+        purpose: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The system's words.
+        error: String,
+    },
+    /// The CLI was not found.
+    Cli(FindError),
+    /// The JavaScript runtime for a CLI that is a script was not found.
+    Runtime {
+        /// The runtime's program.
+        name: String,
+        /// The script.
+        script: PathBuf,
+    },
+}
+
+impl OptionsError {
+    /// A value with what is wrong with it. Shortened: errors end up in logs.
+    pub(crate) fn invalid(option: &'static str, value: impl AsRef<str>, problem: &'static str) -> Self {
+        let value = value.as_ref();
+        let mut short: String = value.chars().take(80).collect();
+        if short.len() < value.len() {
+            short.push('…');
+        }
+        Self::Invalid {
+            option,
+            value: short,
+            problem,
+        }
+    }
+
+    pub(crate) fn auth_variable(name: &std::ffi::OsStr, auth: &Auth) -> Self {
+        Self::AuthVariable {
+            name: name.to_string_lossy().into_owned(),
+            auth: auth.name(),
+        }
+    }
+}
+
+impl fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict { options: [a, b], advice } => write!(f, "`{a}` and `{b}` exclude each other: {advice}"),
+            Self::Requires { option, needs, advice } => write!(f, "`{option}` needs `{needs}`: {advice}"),
+            Self::Invalid { option, value, problem } if value.is_empty() => write!(f, "`{option}` {problem}"),
+            Self::Invalid { option, value, problem } => write!(f, "`{option}` is {value:?}, which {problem}"),
+            Self::Agent { name, .. } => write!(f, "`agents`: the CLI would refuse {name:?} and drop all agents with it"),
+            Self::BypassAsRoot => f.write_str(
+                "the CLI refuses `permission_mode` bypassPermissions and `allow_dangerously_skip_permissions` to root: \
+                 run as another user, or, in a throw-away container only, set `assume_sandbox` (IS_SANDBOX=1)",
+            ),
+            Self::AuthVariable { name, auth } => {
+                write!(f, "the variable {name} is set beside Auth::{auth}: leave it out, or choose the `auth` that sets it")
+            }
+            Self::AuthNotReachable { auth } => write!(
+                f,
+                "Auth::{auth} lies in the user's home, which Isolation::Hermetic hides: give the key or token itself as \
+                 `auth`, name a `hermetic_home` that holds the login, or choose Isolation::Plain"
+            ),
+            Self::NoHome => f.write_str(
+                "there is no home directory: set HOME to an absolute path, give one with `env`, or use Isolation::Hermetic",
+            ),
+            Self::Cwd { path, problem } if path.as_os_str().is_empty() => write!(f, "`cwd`: {problem}"),
+            Self::Cwd { path, problem } => write!(f, "`cwd`: {} {problem}", path.display()),
+            Self::File { option, path, error } => write!(f, "`{option}`: cannot read {}: {error}", path.display()),
+            Self::Delivery { option, delivery, problem } => {
+                write!(f, "`{option}` cannot be delivered by {delivery:?}: {problem}")
+            }
+            Self::TooLong { option, bytes } => {
+                write!(f, "`{option}` would put {bytes} bytes on the command line: shorten it")
+            }
+            Self::ExtraArg { flag, problem } => write!(f, "`extra_args`: {flag:?} {problem}"),
+            Self::InitializeField { name, problem } => write!(f, "`initialize_fields`: {name:?} {problem}"),
+            Self::Private { purpose, path, error } => {
+                write!(f, "cannot make a private place for {purpose} in {}: {error}", path.display())
+            }
+            Self::Cli(_) => f.write_str("the Claude Code CLI cannot be used"),
+            Self::Runtime { name, script } => write!(
+                f,
+                "{} needs {name}, which is not on the PATH: install it, choose another `executable`, or use the native build",
+                script.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OptionsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Cli(error) => Some(error),
+            Self::Agent { problem, .. } => Some(problem),
+            _ => None,
+        }
+    }
+}
+
+impl From<FindError> for OptionsError {
+    fn from(error: FindError) -> Self {
+        Self::Cli(error)
+    }
+}

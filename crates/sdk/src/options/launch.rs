@@ -1,0 +1,573 @@
+//! Options made concrete: a program, its arguments, its environment, and the first request.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::shared::McpServerConfig;
+
+use super::initialize::InitializeFields;
+use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
+use crate::discover::{self, is_module};
+use crate::env::{self, Surroundings, Variables};
+
+/// The part that the session itself takes, as far as the command line has to announce it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Host {
+    /// Whether it answers permission questions: `--permission-prompt-tool=stdio`.
+    pub answers_permissions: bool,
+}
+
+impl Host {
+    /// A session that answers permission questions.
+    pub fn answering_permissions() -> Self {
+        Self {
+            answers_permissions: true,
+        }
+    }
+}
+
+/// What to start, complete. Made by [`Options::launch`].
+///
+/// `Debug` shows no value of the environment, no long or secret argument and nothing of `initialize`.
+#[non_exhaustive]
+pub struct Launch {
+    /// The program; an absolute path.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its complete environment: nothing else is to be inherited.
+    pub env: Variables,
+    /// Its working directory; exists.
+    pub cwd: PathBuf,
+    /// The user to run it as, if another.
+    pub run_as: Option<RunAs>,
+    /// The first request to send. The session adds its hooks and in-process servers.
+    pub initialize: InitializeFields,
+    /// Whether the CLI waits for that request: it has to be the first line, and no prompt may be sent before its reply.
+    pub await_initialize: bool,
+    /// What the reply has to confirm; see [`Launch::confirm`].
+    pub confirmations: Vec<Confirmation>,
+    /// The account that was chosen, to be compared with what the CLI reports.
+    pub auth: Auth,
+    /// Whether every prompt is to be marked `client_composed`.
+    pub verbatim_prompts: bool,
+    /// The longest line to read, in bytes, if one was set.
+    pub max_line_bytes: Option<usize>,
+    /// What in this launch is secret, for redacting what the CLI says.
+    pub secrets: Vec<Secret>,
+    /// Keeps the session's private directory and files. To be dropped when the process has ended, not before.
+    pub guard: Guard,
+}
+
+/// Private directories and files of a session; removed when dropped.
+#[derive(Debug, Default)]
+pub struct Guard {
+    home: Option<tempfile::TempDir>,
+    files: Vec<tempfile::TempPath>,
+}
+
+impl Guard {
+    /// The temporary home of a hermetic session.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_ref().map(tempfile::TempDir::path)
+    }
+
+    /// The private files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.as_ref())
+    }
+}
+
+/// Something that went out in `initialize` and that the reply has to confirm. A CLI that does not know the field ignores it,
+/// and the session would run without what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Confirmation {
+    /// [`Options::mcp_servers`](super::Options::mcp_servers).
+    McpServers,
+    /// [`Options::plugins`](super::Options::plugins).
+    Plugins,
+    /// [`Options::settings`](super::Options::settings).
+    Settings,
+    /// [`Options::managed_settings`](super::Options::managed_settings).
+    ManagedSettings,
+    /// [`Options::disallowed_tools`](super::Options::disallowed_tools).
+    DisallowedTools,
+    /// [`Options::code_running_mcp_tools`](super::Options::code_running_mcp_tools).
+    CodeRunningMcpTools,
+}
+
+impl Confirmation {
+    /// The field of the reply that has to be true.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::McpServers => "mcp_servers_applied",
+            Self::Plugins => "plugins_applied",
+            Self::Settings => "settings_applied",
+            Self::ManagedSettings => "managed_settings_applied",
+            Self::DisallowedTools => "disallowed_tools_applied",
+            Self::CodeRunningMcpTools => "code_running_mcp_tools_applied",
+        }
+    }
+
+    /// The option that it is about.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::McpServers => "mcp_servers",
+            Self::Plugins => "plugins",
+            Self::Settings => "settings",
+            Self::ManagedSettings => "managed_settings",
+            Self::DisallowedTools => "disallowed_tools",
+            Self::CodeRunningMcpTools => "code_running_mcp_tools",
+        }
+    }
+}
+
+/// The CLI did not confirm something that the session depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unconfirmed {
+    /// What was not confirmed.
+    pub what: Confirmation,
+    /// What the CLI said about it instead of `true`; `None` if nothing.
+    pub found: Option<String>,
+}
+
+impl fmt::Display for Unconfirmed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (option, field) = (self.what.option(), self.what.field());
+        match &self.found {
+            None => write!(
+                f,
+                "the CLI ignored `{option}`: its reply to initialize has no {field}; update Claude Code"
+            ),
+            Some(found) => write!(
+                f,
+                "the CLI did not take `{option}`: its reply to initialize has {field} = {found}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Unconfirmed {}
+
+impl Options {
+    /// Makes the options concrete, after [`check_in`](Self::check_in): finds the CLI, makes the session's private directory
+    /// and files, puts the environment together. Starts nothing. What was made goes when the [`Guard`] is dropped.
+    ///
+    /// # Errors
+    ///
+    /// What [`check_in`](Self::check_in) finds; besides, a missing CLI, working directory, home or file, and private places
+    /// that cannot be made.
+    pub fn launch(&self, surroundings: &Surroundings, host: Host) -> Result<Launch, OptionsError> {
+        self.rules(surroundings, host)?;
+        let cwd = self.working_directory(surroundings)?;
+        let plan = self.plan(host, &cwd)?;
+        self.check_files(&cwd)?;
+        let found = discover::find(self.cli_path.as_deref(), surroundings)?;
+
+        let mut guard = Guard::default();
+        let env = self.variables(surroundings, &cwd, &mut guard)?;
+        let (program, mut args) = self.program(found.path, surroundings)?;
+        args.extend(plan.args);
+        for file in plan.files {
+            let path = self.private_file(&file.content, file.flag, &mut guard)?;
+            let mut argument = OsString::from(format!("--{}=", file.flag));
+            argument.push(path);
+            args.push(argument);
+        }
+        Ok(Launch {
+            program,
+            args,
+            secrets: self.secrets(&env),
+            env,
+            cwd,
+            run_as: self.user,
+            initialize: plan.initialize,
+            await_initialize: plan.await_initialize,
+            confirmations: plan.confirmations,
+            auth: self.auth.clone(),
+            verbatim_prompts: self.verbatim_prompts,
+            max_line_bytes: self.max_line_bytes,
+            guard,
+        })
+    }
+
+    fn working_directory(&self, surroundings: &Surroundings) -> Result<PathBuf, OptionsError> {
+        let cwd = match (&self.cwd, &surroundings.cwd) {
+            (Some(own), Some(base)) => base.join(own),
+            (Some(own), None) if own.is_absolute() => own.clone(),
+            (Some(own), None) => {
+                let problem = "is relative, and this process's working directory does not exist any more";
+                return Err(OptionsError::Cwd {
+                    path: own.clone(),
+                    problem,
+                });
+            }
+            (None, Some(base)) => base.clone(),
+            (None, None) => {
+                let problem = "this process's working directory does not exist any more: name one";
+                return Err(OptionsError::Cwd {
+                    path: PathBuf::new(),
+                    problem,
+                });
+            }
+        };
+        match std::fs::metadata(&cwd) {
+            Ok(meta) if meta.is_dir() => Ok(cwd),
+            Ok(_) => Err(OptionsError::Cwd {
+                path: cwd,
+                problem: "is not a directory",
+            }),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(OptionsError::Cwd {
+                path: cwd,
+                problem: "cannot be entered: check the permissions",
+            }),
+            Err(_) => Err(OptionsError::Cwd {
+                path: cwd,
+                problem: "does not exist: create it, or name another",
+            }),
+        }
+    }
+
+    /// The files that the CLI would refuse to start without.
+    fn check_files(&self, cwd: &Path) -> Result<(), OptionsError> {
+        let settings = match &self.settings {
+            Some(super::SettingsInput::File(path)) => Some(path),
+            _ => None,
+        };
+        let files = [
+            ("settings", settings),
+            ("system_prompt_file", self.system_prompt_file.as_ref()),
+        ]
+        .into_iter()
+        .filter_map(|(option, path)| Some((option, path?)))
+        .chain(
+            self.mcp_config_files
+                .iter()
+                .map(|path| ("mcp_config_files", path)),
+        );
+        for (option, path) in files {
+            let path = cwd.join(path);
+            if let Err(error) = std::fs::File::open(&path) {
+                return Err(OptionsError::File {
+                    option,
+                    path,
+                    error: error.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The program and what comes before the CLI's own arguments.
+    fn program(
+        &self,
+        cli: PathBuf,
+        surroundings: &Surroundings,
+    ) -> Result<(PathBuf, Vec<OsString>), OptionsError> {
+        let mut args: Vec<OsString> = self.executable_args.iter().map(OsString::from).collect();
+        if !is_module(&cli) {
+            return Ok((cli, args));
+        }
+        let name = format!("{}{}", self.executable.program(), std::env::consts::EXE_SUFFIX);
+        match discover::on_path(&name, surroundings) {
+            Some(runtime) => {
+                args.push(cli.into_os_string());
+                Ok((runtime, args))
+            }
+            None => Err(OptionsError::Runtime { name, script: cli }),
+        }
+    }
+
+    fn variables(
+        &self,
+        surroundings: &Surroundings,
+        cwd: &Path,
+        guard: &mut Guard,
+    ) -> Result<Variables, OptionsError> {
+        let mut variables = self.environment.inherited(&surroundings.env);
+        variables.extend(self.auth.variables(&surroundings.env));
+        let mut set = |name: &str, value: &OsStr| env::put(&mut variables, name.into(), value.into());
+
+        if self.isolation == Isolation::Hermetic {
+            let home = self.make_home(cwd, guard)?;
+            for (name, place) in &home.variables {
+                set(name, place.as_os_str());
+            }
+        } else if env::get(self.environment.own(), "HOME").is_none() {
+            let home = surroundings.home().ok_or(OptionsError::NoHome)?;
+            set("HOME", home.as_os_str());
+        }
+        set("PWD", cwd.as_os_str());
+        set("CLAUDE_CODE_ENTRYPOINT", OsStr::new("sdk-rust"));
+        set("CLAUDE_AGENT_SDK_VERSION", OsStr::new(env!("CARGO_PKG_VERSION")));
+        // The frames that tell when a run is really over, and a `result` with a reason when it cannot begin.
+        set("CLAUDE_CODE_SDK_READS_SESSION_STATE", OsStr::new("1"));
+        set("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", OsStr::new("1"));
+        // Windows must not look for programs in the working directory, which may be anybody's checkout.
+        set("NoDefaultCurrentDirectoryInExePath", OsStr::new("1"));
+        let switches = [
+            (
+                self.enable_file_checkpointing,
+                "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING",
+                "true",
+            ),
+            (self.question_extended, "CLAUDE_CODE_QUESTION_EXTENDED", "1"),
+            (
+                self.question_optional_descriptions,
+                "CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS",
+                "1",
+            ),
+            (self.assume_sandbox, "IS_SANDBOX", "1"),
+            (self.disable_autoupdater, "DISABLE_AUTOUPDATER", "1"),
+        ];
+        for (on, name, value) in switches {
+            if on {
+                set(name, OsStr::new(value));
+            }
+        }
+        if let Some(format) = self.question_preview_format {
+            set("CLAUDE_CODE_QUESTION_PREVIEW_FORMAT", OsStr::new(format.as_str()));
+        }
+        if let Some(name) = &self.client_app {
+            set("CLAUDE_AGENT_SDK_CLIENT_APP", OsStr::new(name));
+        }
+        for (name, value) in self.environment.own() {
+            set_own(&mut variables, name, value);
+        }
+        Ok(variables)
+    }
+
+    fn make_home(&self, cwd: &Path, guard: &mut Guard) -> Result<Home, OptionsError> {
+        let root = match &self.hermetic_home {
+            Some(path) => cwd.join(path),
+            None => {
+                let made = private_directory("outrigger-")
+                    .map_err(|error| private("a hermetic session", &std::env::temp_dir(), &error))?;
+                let path = made.path().to_owned();
+                guard.home = Some(made);
+                path
+            }
+        };
+        let home = Home::below(&root);
+        for directory in [&root]
+            .into_iter()
+            .chain(home.variables.iter().map(|(_, path)| path))
+        {
+            make_private(directory)
+                .and_then(|()| self.hand_over(directory))
+                .map_err(|error| private("a hermetic session", directory, &error))?;
+        }
+        Ok(home)
+    }
+
+    fn private_file(&self, content: &str, flag: &str, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
+        let failed = |error: io::Error| {
+            private(
+                "what must not be on the command line",
+                &std::env::temp_dir(),
+                &error,
+            )
+        };
+        let mut file = tempfile::Builder::new()
+            .prefix(&format!("outrigger-{flag}-"))
+            .suffix(".json")
+            .tempfile()
+            .map_err(failed)?;
+        file.write_all(content.as_bytes())
+            .and_then(|()| file.flush())
+            .map_err(failed)?;
+        let path = file.into_temp_path();
+        let place = path.to_path_buf();
+        guard.files.push(path);
+        self.hand_over(&place).map_err(failed)?;
+        Ok(place)
+    }
+
+    /// Gives a private place to the user that the CLI is going to run as.
+    fn hand_over(&self, path: &Path) -> io::Result<()> {
+        match self.user {
+            #[cfg(unix)]
+            Some(user) => std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)),
+            #[cfg(not(unix))]
+            Some(_) => Err(io::ErrorKind::Unsupported.into()),
+            None => {
+                let _ = path;
+                Ok(())
+            }
+        }
+    }
+
+    fn secrets(&self, env: &Variables) -> Vec<Secret> {
+        let credentials = [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "AWS_BEARER_TOKEN_BEDROCK",
+        ];
+        let sensitive = env.iter().filter(|(name, _)| {
+            credentials.iter().any(|credential| name == credential)
+                || super::plan::sounds_secret(&name.to_string_lossy())
+        });
+        let mut secrets: Vec<Secret> = sensitive
+            .filter_map(|(_, value)| value.to_str())
+            .map(Secret::from)
+            .collect();
+        for server in self.mcp_servers.values() {
+            let values = match server {
+                McpServerConfig::Stdio(server) => server.env.as_ref(),
+                McpServerConfig::Sse(server) | McpServerConfig::Http(server) => server.headers.as_ref(),
+                _ => None,
+            };
+            secrets.extend(
+                values
+                    .into_iter()
+                    .flat_map(BTreeMap::values)
+                    .map(|value| Secret::from(value.as_str())),
+            );
+        }
+        // Redacting "1" or "true" would make everything unreadable and hide nothing.
+        secrets.retain(|secret| secret.reveal().len() >= 8);
+        secrets
+    }
+}
+
+fn set_own(variables: &mut Variables, name: &OsStr, value: &OsStr) {
+    env::put(variables, name.to_owned(), value.to_owned());
+}
+
+/// The directories of a hermetic session, with the variables that name them.
+struct Home {
+    variables: Vec<(&'static str, PathBuf)>,
+}
+
+impl Home {
+    fn below(root: &Path) -> Self {
+        let home = root.join("home");
+        let mut variables = vec![
+            ("HOME", home.clone()),
+            ("CLAUDE_CONFIG_DIR", home.join(".claude")),
+            ("CLAUDE_CODE_TMPDIR", root.join("tmp")),
+            ("XDG_CONFIG_HOME", home.join(".config")),
+            ("XDG_CACHE_HOME", home.join(".cache")),
+            ("XDG_DATA_HOME", home.join(".local/share")),
+            ("XDG_STATE_HOME", home.join(".local/state")),
+        ];
+        if cfg!(windows) {
+            variables.push(("USERPROFILE", home.clone()));
+            variables.push(("APPDATA", home.join("AppData/Roaming")));
+            variables.push(("LOCALAPPDATA", home.join("AppData/Local")));
+        }
+        Self { variables }
+    }
+}
+
+fn private(purpose: &'static str, path: &Path, error: &io::Error) -> OptionsError {
+    OptionsError::Private {
+        purpose,
+        path: path.to_owned(),
+        error: error.to_string(),
+    }
+}
+
+/// Makes a temporary directory that only this user can enter.
+pub(crate) fn private_directory(prefix: &str) -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o700));
+    }
+    builder.tempdir()
+}
+
+/// Makes a directory that only this user can enter; one that exists is taken as it is.
+fn make_private(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+impl Launch {
+    /// The command to start, with nothing inherited. Pipes and process groups are up to the caller.
+    pub fn command(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.program);
+        command
+            .args(&self.args)
+            .env_clear()
+            .envs(&self.env)
+            .current_dir(&self.cwd);
+        #[cfg(unix)]
+        if let Some(user) = self.run_as {
+            use std::os::unix::process::CommandExt;
+            command.uid(user.uid).gid(user.gid);
+        }
+        command
+    }
+
+    /// Compares the reply to `initialize` (the innermost `response`) with what it has to confirm.
+    ///
+    /// # Errors
+    ///
+    /// With the first field that is missing or not true: the session must not go on then.
+    pub fn confirm(&self, reply: &RawJson) -> Result<(), Unconfirmed> {
+        let fields: BTreeMap<String, RawJson> = reply.decode().unwrap_or_default();
+        for &what in &self.confirmations {
+            let found = fields.get(what.field()).map(|value| value.get().to_owned());
+            if found.as_deref() != Some("true") {
+                return Err(Unconfirmed { what, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// The command line for logs and errors: what may be secret or long is only counted.
+    pub fn shown(&self) -> Vec<String> {
+        const LONG: &[&str] = &[
+            "--settings",
+            "--managed-settings",
+            "--mcp-config",
+            "--json-schema",
+        ];
+        std::iter::once(self.program.as_os_str())
+            .chain(self.args.iter().map(OsString::as_os_str))
+            .map(|argument| {
+                let text = argument.to_string_lossy();
+                match text.split_once('=') {
+                    Some((flag, value)) if LONG.contains(&flag) && value.starts_with('{') => {
+                        format!("{flag}=({} bytes)", value.len())
+                    }
+                    Some((flag, value)) if value.len() > 200 => format!("{flag}=({} bytes)", value.len()),
+                    _ => text.into_owned(),
+                }
+            })
+            .collect()
+    }
+}
+
+impl fmt::Debug for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launch")
+            .field("command", &self.shown())
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("cwd", &self.cwd)
+            .field("run_as", &self.run_as)
+            .field("await_initialize", &self.await_initialize)
+            .field("confirmations", &self.confirmations)
+            .field("auth", &self.auth)
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,513 @@
+//! Which option goes which way: the command line, `initialize`, or a private file. No I/O.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use outrigger_protocol::settings::{Settings, merge_sandbox};
+use outrigger_protocol::shared::{
+    JsonObject, McpServerConfig, OutputFormat, SettingSource, ThinkingConfig, ThinkingDisplay,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::args::{Args, LONG};
+use super::initialize::{self, InitializeFields};
+use super::{Confirmation, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools};
+
+/// Where every option goes.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) args: Vec<OsString>,
+    pub(crate) files: Vec<File>,
+    pub(crate) initialize: InitializeFields,
+    pub(crate) await_initialize: bool,
+    pub(crate) confirmations: Vec<Confirmation>,
+}
+
+/// A private file to be written, and the flag that names it.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) flag: &'static str,
+    pub(crate) content: String,
+}
+
+/// What goes into `initialize` only because of how it is delivered.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    pub(crate) mcp_servers: bool,
+    pub(crate) plugins: bool,
+    pub(crate) disallowed_tools: bool,
+    pub(crate) settings: Option<JsonObject>,
+    pub(crate) managed_settings: Option<JsonObject>,
+}
+
+impl Options {
+    /// Sorts the options. `base` is what relative files are relative to.
+    pub(super) fn plan(&self, host: Host, base: &Path) -> Result<Plan, OptionsError> {
+        let mut args = Args::default();
+        let mut files = Vec::new();
+        let mut delivered = Delivered::default();
+
+        args.value("output_format", "output-format", "stream-json")?;
+        args.switch("verbose");
+        args.value("input_format", "input-format", "stream-json")?;
+        self.model_args(&mut args, base)?;
+        self.permission_args(&mut args, host)?;
+        self.session_args(&mut args)?;
+        self.other_args(&mut args)?;
+
+        let spilled = self.tool_args(&mut args, &mut delivered)?;
+        self.settings_args(&mut args, &mut files, &mut delivered, spilled, base)?;
+        self.server_args(&mut args, &mut files, &mut delivered, base)?;
+
+        let confirmations = confirmations(&delivered, !self.code_running_mcp_tools.is_empty());
+        let await_initialize = self.await_initialize || !confirmations.is_empty();
+        if await_initialize {
+            args.switch("await-initialize");
+        }
+        if delivered.managed_settings.is_some() {
+            args.switch("managed-settings-in-initialize");
+        }
+        let fields: Vec<&str> = [
+            ("settings", delivered.settings.is_some()),
+            ("disallowedTools", delivered.disallowed_tools),
+        ]
+        .into_iter()
+        .filter_map(|(field, is)| is.then_some(field))
+        .collect();
+        if !fields.is_empty() {
+            args.value("settings", "initialize-fields", fields.join(","))?;
+        }
+
+        for (flag, value) in &self.extra_args {
+            if args.has(flag) || files.iter().any(|file| file.flag == flag) {
+                let problem = "is a flag that an option has set already";
+                return Err(OptionsError::ExtraArg {
+                    flag: flag.clone(),
+                    problem,
+                });
+            }
+            match value {
+                Some(value) => args.value_or_empty("extra_args", flag, value)?,
+                None => args.switch(flag),
+            }
+        }
+
+        let initialize = initialize::fields(self, delivered)?;
+        Ok(Plan {
+            args: args.finish()?,
+            files,
+            initialize,
+            await_initialize,
+            confirmations,
+        })
+    }
+
+    fn model_args(&self, args: &mut Args, base: &Path) -> Result<(), OptionsError> {
+        if let Some(model) = &self.model {
+            args.value("model", "model", model)?;
+        }
+        if let Some(model) = &self.fallback_model {
+            args.value("fallback_model", "fallback-model", model)?;
+        }
+        if let Some(effort) = self.effort {
+            args.value("effort", "effort", effort.as_str())?;
+        }
+        match (self.thinking, self.max_thinking_tokens) {
+            (Some(ThinkingConfig::Adaptive { display }), _) => {
+                args.value("thinking", "thinking", "adaptive")?;
+                display_arg(args, display)?;
+            }
+            (
+                Some(ThinkingConfig::Enabled {
+                    budget_tokens,
+                    display,
+                }),
+                _,
+            ) => {
+                match budget_tokens {
+                    Some(budget) => args.value("thinking", "max-thinking-tokens", budget.to_string())?,
+                    None => args.value("thinking", "thinking", "adaptive")?,
+                }
+                display_arg(args, display)?;
+            }
+            (Some(ThinkingConfig::Disabled), _) => args.value("thinking", "thinking", "disabled")?,
+            (None, Some(0)) => args.value("max_thinking_tokens", "thinking", "disabled")?,
+            (None, Some(tokens)) => {
+                args.value("max_thinking_tokens", "max-thinking-tokens", tokens.to_string())?
+            }
+            (None, None) => {}
+        }
+        if !self.betas.is_empty() {
+            args.value("betas", "betas", self.betas.join(","))?;
+        }
+        if let Some(turns) = self.max_turns {
+            args.value("max_turns", "max-turns", turns.to_string())?;
+        }
+        if let Some(budget) = self.max_budget_usd {
+            args.value("max_budget_usd", "max-budget-usd", budget.to_string())?;
+        }
+        if let Some(total) = self.task_budget {
+            args.value("task_budget", "task-budget", total.to_string())?;
+        }
+        if let Some(file) = &self.system_prompt_file {
+            args.value("system_prompt_file", "system-prompt-file", base.join(file))?;
+        }
+        if let Some(OutputFormat::JsonSchema { schema }) = &self.output_format {
+            // On the command line the CLI checks the schema; only what is too long has to do without.
+            let text = schema.as_raw().get();
+            if text.len() <= LONG {
+                args.value("output_format", "json-schema", text)?;
+            }
+        }
+        if let Some(agent) = &self.agent {
+            args.value("agent", "agent", agent)?;
+        }
+        Ok(())
+    }
+
+    fn permission_args(&self, args: &mut Args, host: Host) -> Result<(), OptionsError> {
+        if let Some(mode) = self.permission_mode {
+            args.value("permission_mode", "permission-mode", mode.as_str())?;
+        }
+        if self.allow_dangerously_skip_permissions {
+            args.switch("allow-dangerously-skip-permissions");
+        }
+        if host.answers_permissions {
+            args.value("permission_prompt_tool_name", "permission-prompt-tool", "stdio")?;
+        } else if let Some(name) = &self.permission_prompt_tool_name {
+            args.value("permission_prompt_tool_name", "permission-prompt-tool", name)?;
+        }
+        if let Some(prompts) = self.permission_prompts {
+            args.value("permission_prompts", "permission-prompts", prompts.as_str())?;
+        }
+        Ok(())
+    }
+
+    fn session_args(&self, args: &mut Args) -> Result<(), OptionsError> {
+        if self.continue_conversation {
+            args.switch("continue");
+        }
+        let texts = [
+            ("resume", "resume", &self.resume),
+            ("session_id", "session-id", &self.session_id),
+            ("resume_session_at", "resume-session-at", &self.resume_session_at),
+        ];
+        for (option, flag, text) in texts {
+            if let Some(text) = text {
+                args.value(option, flag, text)?;
+            }
+        }
+        if let Some(prompt) = &self.resume_drops_turn {
+            args.value_or_empty("resume_drops_turn", "resume-drops-turn", prompt)?;
+        }
+        if self.fork_session {
+            args.switch("fork-session");
+        }
+        if self.persist_session == Some(false) {
+            args.switch("no-session-persistence");
+        }
+        Ok(())
+    }
+
+    fn other_args(&self, args: &mut Args) -> Result<(), OptionsError> {
+        args.paths(
+            "additional_directories",
+            "add-dir",
+            self.additional_directories.iter().map(AsRef::as_ref),
+        )?;
+        args.paths(
+            "project_config_root",
+            "project-config-root",
+            self.project_config_root.as_deref(),
+        )?;
+        if self.include_hook_events {
+            args.switch("include-hook-events");
+        }
+        if self.include_partial_messages {
+            args.switch("include-partial-messages");
+        }
+        match &self.debug_file {
+            Some(file) => args.value("debug_file", "debug-file", file)?,
+            None if self.debug => args.switch("debug"),
+            None => {}
+        }
+        if let Some(workload) = &self.workload {
+            args.value("workload", "workload", workload)?;
+        }
+        if !self.channels.is_empty() {
+            args.value("channels", "channels", self.channels.join(","))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the rules for `permissions.allow` of the settings: those that are too long for the command line, which
+    /// `initialize` takes in no other way.
+    fn tool_args(&self, args: &mut Args, delivered: &mut Delivered) -> Result<Vec<String>, OptionsError> {
+        match &self.tools {
+            Some(Tools::Preset) => args.value("tools", "tools", "default")?,
+            Some(Tools::Only(names)) => args.value_or_empty("tools", "tools", names.join(","))?,
+            None => {}
+        }
+        if !self.disallowed_tools.is_empty() {
+            let list = self.disallowed_tools.join(",");
+            match self.disallowed_tools_delivery {
+                Delivery::CommandLine => args.value("disallowed_tools", "disallowedTools", list)?,
+                Delivery::Auto if list.len() <= LONG => {
+                    args.value("disallowed_tools", "disallowedTools", list)?
+                }
+                _ => delivered.disallowed_tools = true,
+            }
+        }
+        let mut allowed = self.allowed_tools.clone();
+        match &self.skills {
+            Some(Skills::All) => allowed.push("Skill".to_owned()),
+            Some(Skills::Named(names)) => allowed.extend(names.iter().map(|name| format!("Skill({name})"))),
+            None => {}
+        }
+        let list = allowed.join(",");
+        if list.len() > LONG {
+            return Ok(allowed);
+        }
+        if !list.is_empty() {
+            args.value("allowed_tools", "allowedTools", list)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn settings_args(
+        &self,
+        args: &mut Args,
+        files: &mut Vec<File>,
+        delivered: &mut Delivered,
+        spilled: Vec<String>,
+        base: &Path,
+    ) -> Result<(), OptionsError> {
+        let sources = match (&self.setting_sources, self.isolation) {
+            (Some(sources), _) => Some(sources.as_slice()),
+            (None, Isolation::Plain | Isolation::Hermetic) => Some([].as_slice()),
+            (None, Isolation::Project) => Some([SettingSource::Project, SettingSource::Local].as_slice()),
+            (None, Isolation::Interactive) => None,
+        };
+        if let Some(sources) = sources {
+            let list: Vec<&str> = sources.iter().map(|source| source.as_str()).collect();
+            args.value_or_empty("setting_sources", "setting-sources", list.join(","))?;
+        }
+
+        let inline = match &self.settings {
+            Some(SettingsInput::File(path)) if spilled.is_empty() => {
+                args.value("settings", "settings", base.join(path))?;
+                None
+            }
+            Some(SettingsInput::File(_)) => {
+                return Err(OptionsError::Conflict {
+                    options: ["allowed_tools", "settings"],
+                    advice: "so many rules have to go into inline settings: read the file, or put the rules into it",
+                });
+            }
+            Some(SettingsInput::Inline(settings)) => Some(settings.as_ref().clone()),
+            None if self.sandbox.is_some() || !spilled.is_empty() => Some(Settings::default()),
+            None => None,
+        };
+        if let Some(mut settings) = inline {
+            if !spilled.is_empty() {
+                let rules = settings
+                    .permissions
+                    .get_or_insert_default()
+                    .allow
+                    .get_or_insert_default();
+                rules.extend(spilled);
+            }
+            let json = object("settings", &settings)?;
+            let json = match &self.sandbox {
+                Some(sandbox) => merge_sandbox(Some(&json), sandbox).map_err(|_| unwritable("sandbox"))?,
+                None => json,
+            };
+            match route("settings", self.settings_delivery, &json, looks_secret(&json))? {
+                Delivery::Initialize => delivered.settings = Some(json),
+                Delivery::File => files.push(File {
+                    flag: "settings",
+                    content: json.get().to_owned(),
+                }),
+                _ => args.value("settings", "settings", json.get())?,
+            }
+        }
+        if let Some(settings) = &self.managed_settings {
+            let json = object("managed_settings", settings)?;
+            match route(
+                "managed_settings",
+                self.managed_settings_delivery,
+                &json,
+                looks_secret(&json),
+            )? {
+                Delivery::Initialize => delivered.managed_settings = Some(json),
+                _ => args.value("managed_settings", "managed-settings", json.get())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn server_args(
+        &self,
+        args: &mut Args,
+        files: &mut Vec<File>,
+        delivered: &mut Delivered,
+        base: &Path,
+    ) -> Result<(), OptionsError> {
+        if !self.mcp_servers.is_empty() {
+            let json = object(
+                "mcp_servers",
+                &BTreeMap::from([("mcpServers", &self.mcp_servers)]),
+            )?;
+            let secret = self.mcp_servers.values().any(server_looks_secret);
+            match route("mcp_servers", self.mcp_servers_delivery, &json, secret)? {
+                Delivery::Initialize => delivered.mcp_servers = true,
+                Delivery::File => files.push(File {
+                    flag: "mcp-config",
+                    content: json.get().to_owned(),
+                }),
+                _ => args.value("mcp_servers", "mcp-config", json.get())?,
+            }
+        }
+        for file in &self.mcp_config_files {
+            args.value("mcp_config_files", "mcp-config", base.join(file))?;
+        }
+        let strict = match self.strict_mcp_config {
+            Some(strict) => strict,
+            None => matches!(self.isolation, Isolation::Plain | Isolation::Hermetic),
+        };
+        if strict {
+            args.switch("strict-mcp-config");
+        }
+
+        let length: usize = self.plugins.iter().map(|plugin| plugin.path.len()).sum();
+        let flagless = self
+            .plugins
+            .iter()
+            .any(|plugin| plugin.required_by_organization.is_some());
+        delivered.plugins = !self.plugins.is_empty()
+            && match self.plugin_delivery {
+                Delivery::Auto => flagless || length > LONG,
+                delivery => delivery == Delivery::Initialize,
+            };
+        if !delivered.plugins {
+            for plugin in &self.plugins {
+                let no_mcp = plugin.skip_mcp_discovery == Some(true);
+                args.value(
+                    "plugins",
+                    if no_mcp { "plugin-dir-no-mcp" } else { "plugin-dir" },
+                    &plugin.path,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn display_arg(args: &mut Args, display: Option<ThinkingDisplay>) -> Result<(), OptionsError> {
+    display.map_or(Ok(()), |display| {
+        args.value("thinking", "thinking-display", display.as_str())
+    })
+}
+
+fn confirmations(delivered: &Delivered, code_running: bool) -> Vec<Confirmation> {
+    [
+        (delivered.mcp_servers, Confirmation::McpServers),
+        (delivered.plugins, Confirmation::Plugins),
+        (delivered.settings.is_some(), Confirmation::Settings),
+        (
+            delivered.managed_settings.is_some(),
+            Confirmation::ManagedSettings,
+        ),
+        (delivered.disallowed_tools, Confirmation::DisallowedTools),
+        (code_running, Confirmation::CodeRunningMcpTools),
+    ]
+    .into_iter()
+    .filter_map(|(is, confirmation)| is.then_some(confirmation))
+    .collect()
+}
+
+pub(crate) fn object<T: Serialize + ?Sized>(
+    option: &'static str,
+    value: &T,
+) -> Result<JsonObject, OptionsError> {
+    JsonObject::encode(value).map_err(|_| unwritable(option))
+}
+
+pub(crate) fn unwritable(option: &'static str) -> OptionsError {
+    OptionsError::invalid(option, "", "cannot be written as JSON")
+}
+
+/// The way that a value takes, if it may.
+fn route(
+    option: &'static str,
+    delivery: Delivery,
+    json: &JsonObject,
+    secret: bool,
+) -> Result<Delivery, OptionsError> {
+    let long = json.get().len() > LONG;
+    match delivery {
+        Delivery::Auto if secret || long => Ok(Delivery::Initialize),
+        Delivery::Auto => Ok(Delivery::CommandLine),
+        Delivery::CommandLine if secret => Err(OptionsError::Delivery {
+            option,
+            delivery,
+            problem: "it looks as if it held a secret, and every process of the machine can read a command line",
+        }),
+        other => Ok(other),
+    }
+}
+
+/// Words in a name that make its value a secret.
+const SECRETIVE: &[&str] = &[
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "apikey",
+    "api_key",
+    "api-key",
+    "authorization",
+    "bearer",
+    "credential",
+];
+
+pub(crate) fn sounds_secret(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    SECRETIVE.iter().any(|word| text.contains(word))
+}
+
+/// Whether JSON holds an environment, headers, or a string under a name that sounds secret. Better once too often.
+pub(crate) fn looks_secret(json: &JsonObject) -> bool {
+    fn walk(value: &Value) -> bool {
+        match value {
+            Value::Object(map) => map.iter().any(|(key, value)| match (key.as_str(), value) {
+                ("env" | "headers", Value::Object(variables)) => !variables.is_empty(),
+                // A command that prints a key is no secret.
+                (key, Value::String(text)) if !key.ends_with("Helper") => {
+                    sounds_secret(key) && !text.is_empty()
+                }
+                (_, value) => walk(value),
+            }),
+            Value::Array(values) => values.iter().any(walk),
+            _ => false,
+        }
+    }
+    // What is nested too deep to look at is not shown around.
+    json.to_value().map_or(true, |value| walk(&value))
+}
+
+fn server_looks_secret(server: &McpServerConfig) -> bool {
+    match server {
+        McpServerConfig::Stdio(server) => {
+            server.env.as_ref().is_some_and(|env| !env.is_empty())
+                || server.args.iter().any(|arg| sounds_secret(arg))
+        }
+        McpServerConfig::Sse(server) | McpServerConfig::Http(server) => {
+            server.headers.as_ref().is_some_and(|headers| !headers.is_empty())
+                || server.url.contains(['?', '@'])
+        }
+        _ => true,
+    }
+}

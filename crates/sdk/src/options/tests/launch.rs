@@ -1,0 +1,313 @@
+//! What a launch makes on disk and in the environment.
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::settings::Settings;
+use outrigger_protocol::shared::{McpServerConfig, McpStdioServerConfig};
+
+use super::super::*;
+use super::{Stage, args, bare, mode, var};
+use crate::discover::FindError;
+use crate::env::Environment;
+
+fn secret_server() -> McpServerConfig {
+    McpServerConfig::Stdio(McpStdioServerConfig::new("c", [""; 0]).env("K", "a long secret"))
+}
+
+#[test]
+fn nothing_of_the_parent_but_the_list() {
+    let mut stage = Stage::new();
+    for name in [
+        "CLAUDECODE",
+        "CLAUDE_CODE_SESSION_ID",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "NODE_OPTIONS",
+        "AWS_REGION",
+    ] {
+        stage.surroundings.env.insert(name.into(), "parent".into());
+    }
+    for environment in [Environment::listed(), Environment::inherit_all()] {
+        let launch = stage.launch(&bare().environment(environment)).unwrap();
+        for name in [
+            "CLAUDECODE",
+            "CLAUDE_CODE_SESSION_ID",
+            "ANTHROPIC_AUTH_TOKEN",
+            "NODE_OPTIONS",
+            "OUTRIGGER_CLAUDE2",
+        ] {
+            assert_eq!(var(&launch, name), None, "{name}");
+        }
+        assert_eq!(var(&launch, "ANTHROPIC_API_KEY"), Some("sk-test-key"));
+    }
+    let bedrock = stage.launch(&bare().auth(Auth::Bedrock)).unwrap();
+    assert_eq!(var(&bedrock, "CLAUDE_CODE_USE_BEDROCK"), Some("1"));
+    assert_eq!(var(&bedrock, "AWS_REGION"), Some("parent"));
+    assert_eq!(var(&bedrock, "ANTHROPIC_API_KEY"), None);
+    // What is set by hand outranks what the SDK sets.
+    let own = stage
+        .launch(
+            &bare()
+                .env("CLAUDE_CODE_ENTRYPOINT", "mine")
+                .env("HOME", "/elsewhere"),
+        )
+        .unwrap();
+    assert_eq!(var(&own, "CLAUDE_CODE_ENTRYPOINT"), Some("mine"));
+    assert_eq!(var(&own, "HOME"), Some("/elsewhere"));
+}
+
+#[test]
+fn never_without_a_home() {
+    let mut stage = Stage::new();
+    assert_eq!(
+        var(
+            &stage
+                .launch(&bare().environment(Environment::listed().unset("HOME")))
+                .unwrap(),
+            "HOME"
+        ),
+        stage.path("home").to_str()
+    );
+    stage.surroundings.env.remove(std::ffi::OsStr::new("HOME"));
+    assert_eq!(stage.launch(&bare()).unwrap_err(), OptionsError::NoHome);
+    assert!(
+        var(
+            &stage.launch(&bare().isolation(Isolation::Hermetic)).unwrap(),
+            "HOME"
+        )
+        .is_some()
+    );
+    assert_eq!(
+        var(&stage.launch(&bare().env("HOME", "/h")).unwrap(), "HOME"),
+        Some("/h")
+    );
+}
+
+#[test]
+fn hermetic_home_is_private_and_goes() {
+    let mut stage = Stage::new();
+    stage
+        .surroundings
+        .env
+        .insert("CLAUDE_CONFIG_DIR".into(), "/the/users".into());
+    stage
+        .surroundings
+        .env
+        .insert("XDG_CONFIG_HOME".into(), "/the/users".into());
+    let launch = stage.launch(&bare().isolation(Isolation::Hermetic)).unwrap();
+    assert_eq!(args(&launch)[3..], ["--setting-sources=", "--strict-mcp-config"]);
+    let root = launch.guard.home().unwrap().to_owned();
+    assert_eq!(var(&launch, "HOME"), root.join("home").to_str());
+    assert_eq!(
+        var(&launch, "CLAUDE_CONFIG_DIR"),
+        root.join("home/.claude").to_str()
+    );
+    assert_eq!(var(&launch, "CLAUDE_CODE_TMPDIR"), root.join("tmp").to_str());
+    assert!(launch.env.values().all(|value| value != "/the/users"));
+    for below in ["", "home", "home/.claude", "tmp"] {
+        assert!(root.join(below).is_dir());
+        if cfg!(unix) {
+            assert_eq!(mode(&root.join(below)), 0o700, "{below}");
+        }
+    }
+    drop(launch);
+    assert!(!root.exists());
+
+    let kept = bare()
+        .isolation(Isolation::Hermetic)
+        .hermetic_home(stage.path("kept"));
+    let launch = stage.launch(&kept).unwrap();
+    assert_eq!(launch.guard.home(), None);
+    drop(launch);
+    assert!(stage.path("kept/home/.claude").is_dir());
+}
+
+#[test]
+fn files_are_private_and_go() {
+    let stage = Stage::new();
+    let mut settings = Settings::default();
+    settings.env = Some([("K".to_owned(), "a long secret".to_owned())].into());
+    let options = bare()
+        .settings(settings)
+        .settings_delivery(Delivery::File)
+        .mcp_servers("s", secret_server())
+        .mcp_servers_delivery(Delivery::File);
+    let launch = stage.launch(&options).unwrap();
+    assert!(!launch.await_initialize && launch.initialize.is_empty());
+    let files: Vec<_> = launch.guard.files().map(ToOwned::to_owned).collect();
+    assert_eq!(
+        args(&launch)[3..],
+        [
+            format!("--settings={}", files[0].display()),
+            format!("--mcp-config={}", files[1].display())
+        ]
+    );
+    let content = std::fs::read_to_string(&files[1]).unwrap();
+    assert_eq!(
+        content,
+        r#"{"mcpServers":{"s":{"type":"stdio","command":"c","args":[],"env":{"K":"a long secret"}}}}"#
+    );
+    for file in &files {
+        if cfg!(unix) {
+            assert_eq!(mode(file), 0o600);
+        }
+    }
+    drop(launch);
+    assert!(files.iter().all(|file| !file.exists()));
+}
+
+#[test]
+fn a_missing_directory_is_not_a_missing_program() {
+    let mut stage = Stage::new();
+    std::fs::write(stage.path("work/file"), "").unwrap();
+    for (cwd, expected) in [("gone", "does not exist"), ("file", "not a directory")] {
+        match stage.launch(&bare().cwd(cwd)).unwrap_err() {
+            OptionsError::Cwd { path, problem } => {
+                assert_eq!(path, stage.path("work").join(cwd));
+                assert!(problem.contains(expected), "{problem}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let error = stage.launch(&bare().cli_path("/no/such/claude")).unwrap_err();
+    assert!(
+        matches!(&error, OptionsError::Cli(FindError::Unusable { .. })),
+        "{error}"
+    );
+    assert!(
+        std::error::Error::source(&error)
+            .unwrap()
+            .to_string()
+            .contains("no such file")
+    );
+    stage.surroundings.cwd = None;
+    assert!(matches!(stage.launch(&bare()), Err(OptionsError::Cwd { .. })));
+    assert!(stage.launch(&bare().cwd(stage.path("work"))).is_ok());
+}
+
+#[test]
+fn missing_files_are_told_before_the_start() {
+    let stage = Stage::new();
+    for (name, options) in [
+        ("settings", bare().settings(PathBuf::from("gone"))),
+        ("system_prompt_file", bare().system_prompt_file("gone")),
+        ("mcp_config_files", bare().mcp_config_files(["gone"])),
+    ] {
+        match stage.launch(&options).unwrap_err() {
+            OptionsError::File { option, path, .. } => {
+                assert_eq!((option, path), (name, stage.path("work/gone")))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_script_is_run_by_its_runtime() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut stage = Stage::new();
+    let script = stage.path("cli.js");
+    std::fs::write(&script, "console.log(1)").unwrap();
+    let options = bare()
+        .cli_path(&script)
+        .executable(Runtime::Bun)
+        .executable_args(["--smol"]);
+    stage
+        .surroundings
+        .env
+        .insert("PATH".into(), stage.path("bin").into());
+    assert!(matches!(
+        stage.launch(&options),
+        Err(OptionsError::Runtime { .. })
+    ));
+
+    std::fs::create_dir(stage.path("bin")).unwrap();
+    std::fs::write(stage.path("bin/bun"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(stage.path("bin/bun"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let launch = stage.launch(&options).unwrap();
+    assert_eq!(launch.program, stage.path("bin/bun"));
+    assert_eq!(
+        args(&launch)[..3],
+        ["--smol", script.to_str().unwrap(), "--output-format=stream-json"]
+    );
+
+    // A native program takes the arguments before its own.
+    let launch = stage.launch(&bare().executable_args(["--first"])).unwrap();
+    assert_eq!(args(&launch)[..2], ["--first", "--output-format=stream-json"]);
+    assert_eq!(launch.program, std::env::current_exe().unwrap());
+}
+
+#[test]
+fn what_the_session_has_to_know() {
+    let stage = Stage::new();
+    let user = RunAs { uid: 7, gid: 8 };
+    let launch = stage
+        .launch(&bare().verbatim_prompts(true).max_line_bytes(9usize).user(user))
+        .unwrap();
+    assert_eq!(
+        (launch.verbatim_prompts, launch.max_line_bytes, launch.run_as),
+        (true, Some(9), Some(user))
+    );
+    assert_eq!(launch.auth, Auth::ApiKey("sk-test-key".into()));
+    assert_eq!(launch.cwd, stage.path("work"));
+    let command = launch.command();
+    assert_eq!(command.get_program(), launch.program);
+    assert_eq!(command.get_args().count(), launch.args.len());
+    assert_eq!(command.get_current_dir(), Some(launch.cwd.as_path()));
+    assert_eq!(command.get_envs().count(), launch.env.len());
+}
+
+#[test]
+fn replies_have_to_confirm() {
+    let stage = Stage::new();
+    let launch = stage.launch(&bare().mcp_servers("s", secret_server())).unwrap();
+    assert_eq!(launch.confirmations, [Confirmation::McpServers]);
+    let confirm = |reply: &str| launch.confirm(&RawJson::from_text(reply).unwrap());
+    assert_eq!(confirm(r#"{"commands":[],"mcp_servers_applied":true}"#), Ok(()));
+    assert_eq!(confirm(r#"{"commands":[]}"#).unwrap_err().found, None);
+    assert_eq!(
+        confirm(r#"{"mcp_servers_applied":false}"#)
+            .unwrap_err()
+            .found
+            .as_deref(),
+        Some("false")
+    );
+    assert!(confirm("[]").is_err());
+    assert!(
+        stage
+            .launch(&bare())
+            .unwrap()
+            .confirm(&RawJson::from_text("{}").unwrap())
+            .is_ok()
+    );
+}
+
+#[test]
+fn secrets_are_known_and_never_shown() {
+    let stage = Stage::new();
+    let options = bare()
+        .mcp_servers("s", secret_server())
+        .env("MY_TOKEN", "another secret")
+        .env("PLAIN", "not hidden");
+    let launch = stage.launch(&options).unwrap();
+    let mut secrets: Vec<&str> = launch.secrets.iter().map(Secret::reveal).collect();
+    secrets.sort_unstable();
+    assert_eq!(secrets, ["a long secret", "another secret", "sk-test-key"]);
+    let text = format!("{launch:?} {:?}", launch.shown());
+    for secret in secrets {
+        assert!(!text.contains(secret), "{text}");
+    }
+    for argument in &launch.args {
+        assert!(!argument.to_str().unwrap().contains("secret"));
+    }
+}
+
+/// Options are moved by every setter, often inside futures.
+#[test]
+fn options_stay_small() {
+    assert!(
+        std::mem::size_of::<Options>() < 2400,
+        "{}",
+        std::mem::size_of::<Options>()
+    );
+}

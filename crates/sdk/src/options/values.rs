@@ -1,0 +1,183 @@
+//! The values of options that are more than a string or a number.
+
+use std::path::PathBuf;
+
+use outrigger_protocol::settings::Settings;
+use serde::Serialize;
+
+/// How much of the user's and the project's configuration a session sees.
+///
+/// A preset, not a wall: the CLI runs with this process's rights whatever is chosen. An explicit
+/// [`setting_sources`](super::Options::setting_sources) or [`strict_mcp_config`](super::Options::strict_mcp_config)
+/// outranks what the preset says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// The user's home, so that logins and session files are where `claude` keeps them, but no settings file is read and no
+    /// configured MCP server started (`--setting-sources=`, `--strict-mcp-config`). The default: a checkout that is not
+    /// trusted cannot run anything by being opened.
+    #[default]
+    Plain,
+    /// Nothing of the user's: own `HOME`, `CLAUDE_CONFIG_DIR` and `CLAUDE_CODE_TMPDIR` in a private directory that is
+    /// removed with the session, or in [`hermetic_home`](super::Options::hermetic_home), which is kept. No settings file,
+    /// no configured MCP server. Logins are out of sight, and without a `hermetic_home` sessions cannot be resumed.
+    Hermetic,
+    /// The project's own settings and those for it on this machine (`--setting-sources=project,local`), in the user's home.
+    /// Runs the hooks and MCP servers that the checkout brings: choose it for checkouts that are trusted.
+    Project,
+    /// As in the user's terminal: everything that `claude` would load by itself.
+    Interactive,
+}
+
+/// The program that runs a CLI that is a script (`.js`, `.mjs`, `.ts`, `.tsx`, `.jsx`). Native builds need none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Runtime {
+    /// Node.js.
+    #[default]
+    Node,
+    /// Bun.
+    Bun,
+    /// Deno.
+    Deno,
+}
+
+impl Runtime {
+    /// The program's name on the `PATH`.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Bun => "bun",
+            Self::Deno => "deno",
+        }
+    }
+}
+
+/// The built-in tools that the session has at all. What they may do is another matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tools {
+    /// All that Claude Code has by default.
+    Preset,
+    /// These and no others; none at all if empty.
+    Only(Vec<String>),
+}
+
+impl Tools {
+    /// No built-in tool.
+    pub const NONE: Self = Self::Only(Vec::new());
+
+    /// Only the named ones.
+    pub fn only<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self::Only(names.into_iter().map(Into::into).collect())
+    }
+}
+
+/// The skills that the model may use. They still have to come from a settings source or a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Skills {
+    /// All that are found.
+    All,
+    /// These.
+    Named(Vec<String>),
+}
+
+impl Skills {
+    /// Only the named ones.
+    pub fn named<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self::Named(names.into_iter().map(Into::into).collect())
+    }
+}
+
+/// Who is asked when a tool call needs a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PermissionPrompts {
+    /// This program.
+    Host,
+    /// Nobody: what would be asked is refused.
+    None,
+}
+
+impl PermissionPrompts {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The form in which `AskUserQuestion` previews its choices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuestionPreviewFormat {
+    /// Markdown.
+    Markdown,
+    /// HTML.
+    Html,
+}
+
+impl QuestionPreviewFormat {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::Html => "html",
+        }
+    }
+}
+
+/// How an option reaches the CLI that may be long or secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// On the command line while it is short (8 KiB) and holds nothing that looks secret, else in `initialize`.
+    #[default]
+    Auto,
+    /// On the command line, where every process of the machine can read it. Refused for what looks secret or is too long.
+    CommandLine,
+    /// In `initialize`, over stdin: `--await-initialize`, and the CLI has to confirm that it took it. Needs a CLI of at
+    /// least 2.1.330.
+    Initialize,
+    /// In a file that only this user can read and that is removed with the session. For CLIs that are older.
+    File,
+}
+
+/// A settings layer of the session's own. It outranks the user's and the project's settings files.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum SettingsInput {
+    /// A file. A relative path is taken from the session's working directory.
+    File(PathBuf),
+    /// The settings themselves.
+    Inline(Box<Settings>),
+}
+
+impl From<Settings> for SettingsInput {
+    fn from(settings: Settings) -> Self {
+        Self::Inline(Box::new(settings))
+    }
+}
+
+impl From<PathBuf> for SettingsInput {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+/// The user to run the CLI as; Unix only, and only the superuser may choose. `HOME` is not changed by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunAs {
+    /// The user's id.
+    pub uid: u32,
+    /// The id of the user's main group.
+    pub gid: u32,
+}
+
+/// A note on how far a directory is trusted, for hosts that asked the user. The CLI then need not ask again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkspaceTrust {
+    /// Whether the user trusts it.
+    pub accepted: bool,
+    /// The directory.
+    pub directory: String,
+}
