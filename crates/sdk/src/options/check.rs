@@ -79,6 +79,11 @@ const OPTIONS: &[&str] = &[
     "workload",
 ];
 
+/// Whether this flag only ever comes from an option or from the session itself.
+pub(super) fn is_ours(flag: &str) -> bool {
+    RESERVED.contains(&flag) || OPTIONS.contains(&flag)
+}
+
 /// The fields of `initialize` that the session fills in.
 const SESSION_FIELDS: &[&str] = &[
     "subtype",

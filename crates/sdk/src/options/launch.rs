@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::McpServerConfig;
 
+use super::check::is_ours;
 use super::initialize::InitializeFields;
 use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
 use crate::discover::{self, is_module};
@@ -533,24 +534,25 @@ impl Launch {
         Ok(())
     }
 
-    /// The command line for logs and errors: what may be secret or long is only counted.
+    /// The command line for logs and errors: what may be secret or long is only counted, and so are the values of flags
+    /// that this build has no option for.
     pub fn shown(&self) -> Vec<String> {
-        const LONG: &[&str] = &[
-            "--settings",
-            "--managed-settings",
-            "--mcp-config",
-            "--json-schema",
-        ];
+        const JSON: &[&str] = &["settings", "managed-settings", "mcp-config", "json-schema"];
         std::iter::once(self.program.as_os_str())
             .chain(self.args.iter().map(OsString::as_os_str))
             .map(|argument| {
                 let text = argument.to_string_lossy();
-                match text.split_once('=') {
-                    Some((flag, value)) if LONG.contains(&flag) && value.starts_with('{') => {
-                        format!("{flag}=({} bytes)", value.len())
-                    }
-                    Some((flag, value)) if value.len() > 200 => format!("{flag}=({} bytes)", value.len()),
-                    _ => text.into_owned(),
+                let Some((flag, value)) = text.strip_prefix("--").and_then(|text| text.split_once('='))
+                else {
+                    return text.into_owned();
+                };
+                let hidden = value.len() > 200
+                    || !is_ours(flag)
+                    || (JSON.contains(&flag) && value.trim_start().starts_with('{'));
+                if hidden {
+                    format!("--{flag}=({} bytes)", value.len())
+                } else {
+                    text.into_owned()
                 }
             })
             .collect()
