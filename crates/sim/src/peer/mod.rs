@@ -21,12 +21,14 @@
 //! ```
 
 pub mod agent;
+mod command_line;
 mod io;
 mod matcher;
 mod running;
 mod script;
 
 pub use agent::{Agent, Brain, Reply};
+pub use command_line::{CommandLine, Refusal, Surroundings};
 pub use matcher::Match;
 pub use running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};
 pub use script::{Script, Seen};

@@ -117,7 +117,7 @@ impl Context {
             } else {
                 config.mode.clone()
             },
-            rules: Rules::new(&config.allowed, &config.disallowed),
+            rules: Rules::new(&config.allowed, &config.disallowed, &config.asked),
             directories: config.directories.clone(),
             files: BTreeMap::new(),
             queue: VecDeque::new(),

@@ -76,6 +76,8 @@ pub(super) struct Config {
     pub(super) permission_prompts: bool,
     pub(super) allowed: Vec<String>,
     pub(super) disallowed: Vec<String>,
+    pub(super) asked: Vec<String>,
+    pub(super) await_initialize: bool,
     pub(super) tools: Option<Vec<String>>,
     pub(super) directories: Vec<String>,
     pub(super) max_turns: Option<u64>,
@@ -103,6 +105,8 @@ impl Agent {
             permission_prompts: true,
             allowed: Vec::new(),
             disallowed: Vec::new(),
+            asked: Vec::new(),
+            await_initialize: false,
             tools: None,
             directories: Vec::new(),
             max_turns: None,
@@ -249,6 +253,18 @@ impl Builder {
             .config
             .disallowed
             .extend(rules.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds rules for tools that are always asked for, as `permissions.ask` of the settings has them.
+    pub fn asked_tools<S: Into<String>>(mut self, rules: impl IntoIterator<Item = S>) -> Self {
+        self.agent.config.asked.extend(rules.into_iter().map(Into::into));
+        self
+    }
+
+    /// Whether the first line must be an `initialize` request, as with `--await-initialize`.
+    pub fn await_initialize(mut self, awaited: bool) -> Self {
+        self.agent.config.await_initialize = awaited;
         self
     }
 

@@ -16,13 +16,13 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn new(allow: &[String], deny: &[String]) -> Self {
+    pub(super) fn new(allow: &[String], deny: &[String], ask: &[String]) -> Self {
         // One argument may hold several rules, divided by commas or spaces outside of parentheses.
         let split = |rules: &[String]| rules.iter().flat_map(|rules| split_rules(rules)).collect();
         Self {
             allow: split(allow),
             deny: split(deny),
-            ask: Vec::new(),
+            ask: split(ask),
         }
     }
 

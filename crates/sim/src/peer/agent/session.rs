@@ -248,6 +248,12 @@ impl<I: AsyncRead + Unpin> Session<I> {
             }
             Ok(json) => json,
         };
+        let is_initialize = json["type"] == "control_request" && json["request"]["subtype"] == "initialize";
+        if self.ctx.config.await_initialize && !is_initialize && !self.ctx.state().initialized {
+            let text = "Error: --await-initialize requires the initialize control request as the first stdin line, and the \
+                        first line is a different message.";
+            return Some(self.refuse(text).await);
+        }
         match json["type"].as_str() {
             Some("user") => return self.prompt(&json).await,
             Some("control_request") => {

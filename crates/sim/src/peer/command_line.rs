@@ -1,0 +1,555 @@
+//! The CLI's command line: which flags there are, what they take, and how it refuses them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::agent::{Agent, Builder, payload};
+
+/// What a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    One,
+    Perhaps,
+    Many,
+}
+
+/// Every flag as the CLI shows it in complaints. `<x>` is a value, `[x]` one that may be missing, `…` any number.
+const FLAGS: &[&str] = &[
+    "--add-dir <directories...>",
+    "--agent <agent>",
+    "--agents <json-or-file>",
+    "--allow-dangerously-skip-permissions",
+    "--allowedTools <tools...>",
+    "--allowed-tools <tools...>",
+    "--append-system-prompt <prompt>",
+    "--append-system-prompt-file <file>",
+    "--append-subagent-system-prompt <prompt>",
+    "--autocompact <auto|tokens>",
+    "--await-initialize",
+    "--bare",
+    "--betas <betas...>",
+    "--channels <channels...>",
+    "--continue",
+    "-c",
+    "--dangerously-skip-permissions",
+    "--debug [filter]",
+    "-d [filter]",
+    "--debug-file <path>",
+    "--debug-to-stderr",
+    "--disable-slash-commands",
+    "--disallowedTools <tools...>",
+    "--disallowed-tools <tools...>",
+    "--effort <level>",
+    "--exclude-dynamic-system-prompt-sections",
+    "--fallback-model <model>",
+    "--file <specs...>",
+    "--fork-session",
+    "--forward-subagent-text",
+    "--from-pr [value]",
+    "--include-hook-events",
+    "--include-partial-messages",
+    "--initialize-fields <fields>",
+    "--input-format <format>",
+    "--json-schema <schema>",
+    "--managed-settings <json>",
+    "--managed-settings-in-initialize",
+    "--max-budget-usd <amount>",
+    "--max-thinking-tokens <tokens>",
+    "--max-turns <turns>",
+    "--mcp-config <configs...>",
+    "--model <model>",
+    "--name <name>",
+    "-n <name>",
+    "--no-session-persistence",
+    "--output-format <format>",
+    "--permission-mode <mode>",
+    "--permission-prompt-tool <tool>",
+    "--permission-prompts <target>",
+    "--plugin-dir <path>",
+    "--plugin-dir-no-mcp <path>",
+    "--plugin-url <url>",
+    "--print",
+    "-p",
+    "--project-config-root <path>",
+    "--prompt-suggestions [value]",
+    "--replay-user-messages",
+    "--restricted",
+    "--resume [value]",
+    "-r [value]",
+    "--resume-drops-turn <uuid>",
+    "--resume-session-at <uuid>",
+    "--safe-mode",
+    "--session-id <uuid>",
+    "--session-mirror",
+    "--setting-sources <sources>",
+    "--settings <file-or-json>",
+    "--strict-mcp-config",
+    "--system-prompt <prompt>",
+    "--system-prompt-file <file>",
+    "--system-prompt-snapshot <on|off>",
+    "--task-budget <tokens>",
+    "--thinking <mode>",
+    "--thinking-display <mode>",
+    "--tools <tools...>",
+    "--verbose",
+    "--version",
+    "-v",
+    "--workload <name>",
+];
+
+const MODES: &str = "acceptEdits, auto, bypassPermissions, manual, dontAsk, plan";
+
+/// A command line of the CLI that has been read, whether or not the simulation does something with a flag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    given: Vec<(&'static str, Vec<String>)>,
+}
+
+/// Why the CLI would not start, or (for `--version`) what it prints instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The exit code.
+    pub code: i32,
+    /// What goes to stdout.
+    pub stdout: String,
+    /// What goes to stderr.
+    pub stderr: String,
+}
+
+/// The surroundings of a process that the simulation looks at.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Surroundings {
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The environment.
+    pub env: Vec<(String, String)>,
+}
+
+impl Surroundings {
+    /// Those of a process in this directory with this environment.
+    pub fn new(cwd: impl Into<PathBuf>, env: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self {
+            cwd: cwd.into(),
+            env: env.into_iter().collect(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.env.iter().rev().find(|(key, _)| key == name);
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+}
+
+impl CommandLine {
+    /// Reads arguments, without the program's name.
+    ///
+    /// # Errors
+    ///
+    /// An unknown flag, a value that is missing or not accepted, a combination of flags that the CLI does not accept; and
+    /// `--version`, whose refusal has the exit code 0.
+    pub fn read(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Refusal> {
+        let mut arguments = arguments
+            .into_iter()
+            .map(|argument| argument.into().to_string_lossy().into_owned())
+            .peekable();
+        let mut given = Vec::new();
+        while let Some(argument) = arguments.next() {
+            if !argument.starts_with('-') {
+                return Err(refuse(
+                    "error: a prompt on the command line is not simulated: write it to stdin",
+                ));
+            }
+            let (name, attached) = match argument.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+                _ => (argument.as_str(), None),
+            };
+            let unknown = || refuse(format!("error: unknown option '{argument}'"));
+            let shown = *FLAGS
+                .iter()
+                .find(|flag| flag_name(flag) == name)
+                .ok_or_else(unknown)?;
+            let takes = takes(shown);
+            let mut values = Vec::new();
+            match (takes, attached) {
+                (Takes::Nothing, Some(_)) => return Err(unknown()),
+                (Takes::Nothing, None) => {}
+                (_, Some(value)) => values.push(value),
+                (Takes::Perhaps, None) => values.extend(arguments.next_if(|next| !next.starts_with('-'))),
+                (_, None) => match arguments.next() {
+                    Some(value) => values.push(value),
+                    None => return Err(refuse(format!("error: option '{shown}' argument missing"))),
+                },
+            }
+            if takes == Takes::Many {
+                while let Some(value) = arguments.next_if(|next| !next.starts_with('-')) {
+                    values.push(value);
+                }
+            }
+            given.push((shown, values));
+        }
+        let this = Self { given };
+        this.check()?;
+        Ok(this)
+    }
+
+    /// Whether a flag was given, by its long name.
+    pub fn has(&self, flag: &str) -> bool {
+        self.given.iter().any(|(shown, _)| long_name(shown) == flag)
+    }
+
+    /// The value of a flag, by its long name: the last one if there are several.
+    pub fn value(&self, flag: &str) -> Option<&str> {
+        self.values(flag).last()
+    }
+
+    /// All values of a flag, by its long name.
+    pub fn values(&self, flag: &str) -> impl DoubleEndedIterator<Item = &str> {
+        let given = self
+            .given
+            .iter()
+            .filter(move |(shown, _)| long_name(shown) == flag);
+        given.flat_map(|(_, values)| values.iter().map(String::as_str))
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.has("--version") {
+            return Err(Refusal {
+                code: 0,
+                stdout: format!("{} (Claude Code)\n", payload::VERSION),
+                stderr: String::new(),
+            });
+        }
+        let wrong = |flag: &str, value: &str, why: &str| {
+            refuse(format!(
+                "error: option '{flag}' argument '{value}' is invalid. {why}"
+            ))
+        };
+        if let Some(mode) = self.value("--permission-mode")
+            && !MODES.split(", ").chain(["default"]).any(|known| known == mode)
+        {
+            let why = format!("Allowed choices are {MODES}.");
+            return Err(wrong("--permission-mode <mode>", mode, &why));
+        }
+        if let Some(amount) = self.value("--max-budget-usd")
+            && !amount.parse::<f64>().is_ok_and(|amount| amount > 0.0)
+        {
+            let why = "--max-budget-usd must be a number greater than 0";
+            return Err(wrong("--max-budget-usd <amount>", amount, why));
+        }
+        if let Some(turns) = self.value("--max-turns")
+            && !turns.parse::<u64>().is_ok_and(|turns| turns > 0)
+        {
+            return Err(wrong(
+                "--max-turns <turns>",
+                turns,
+                "--max-turns must be a positive integer",
+            ));
+        }
+        if let Some(id) = self.value("--session-id")
+            && uuid::Uuid::parse_str(id).is_err()
+        {
+            return Err(refuse("Error: Invalid session ID. Must be a valid UUID."));
+        }
+        if self.has("--resume-session-at") && !self.has("--resume") {
+            return Err(refuse("Error: --resume-session-at requires --resume"));
+        }
+        if let Some(schema) = self.value("--json-schema")
+            && let Err(error) = serde_json::from_str::<Value>(schema)
+        {
+            return Err(refuse(format!("Error: --json-schema is not valid JSON: {error}")));
+        }
+        let sources = self.value("--setting-sources").unwrap_or_default();
+        let unknown = sources
+            .split(',')
+            .find(|source| !["user", "project", "local", ""].contains(source));
+        if let Some(source) = unknown {
+            let what = format!("Invalid setting source: {source}. Valid options are: user, project, local");
+            return Err(refuse(format!("Error processing --setting-sources: {what}")));
+        }
+        let stream = |flag| self.value(flag) == Some("stream-json");
+        if !stream("--output-format") || !stream("--input-format") {
+            return Err(refuse(
+                "error: only --output-format stream-json with --input-format stream-json is simulated",
+            ));
+        }
+        if !self.has("--verbose") {
+            let what = "When using --print, --output-format=stream-json requires --verbose";
+            return Err(refuse(format!("Error: {what}")));
+        }
+        Ok(())
+    }
+
+    /// The agent that these flags and these surroundings call for.
+    ///
+    /// `OUTRIGGER_SIM_REAL_TOOLS=1` lets tools really run, `OUTRIGGER_SIM_SEED` makes ids repeat.
+    ///
+    /// # Errors
+    ///
+    /// Settings or MCP configurations that cannot be read.
+    pub fn agent(&self, around: &Surroundings) -> Result<Builder, Refusal> {
+        let mut agent = Agent::builder()
+            .cwd(&around.cwd)
+            .partial_messages(self.has("--include-partial-messages"))
+            .replay_user_messages(self.has("--replay-user-messages"))
+            .await_initialize(self.has("--await-initialize"))
+            .bypass_launched(
+                self.has("--dangerously-skip-permissions")
+                    || self.has("--allow-dangerously-skip-permissions"),
+            )
+            .permission_prompts(
+                self.value("--permission-prompt-tool") == Some("stdio")
+                    && self.value("--permission-prompts") != Some("none"),
+            )
+            .allowed_tools(self.values("--allowedTools"))
+            .disallowed_tools(self.values("--disallowedTools"))
+            .real_tools(around.get("OUTRIGGER_SIM_REAL_TOOLS") == Some("1"));
+        for settings in self.values("--settings") {
+            agent = apply_settings(agent, &read_settings(settings, &around.cwd)?);
+        }
+        for config in self.values("--mcp-config") {
+            read_mcp_config(config, &around.cwd)?;
+        }
+        if let Some(home) = around.get("HOME") {
+            agent = agent.home(home);
+        }
+        if let Some(model) = self.value("--model") {
+            agent = agent.model(model);
+        }
+        if let Some(mode) = self.value("--permission-mode") {
+            agent = agent.permission_mode(mode);
+        }
+        if self.has("--dangerously-skip-permissions") {
+            agent = agent.permission_mode("bypassPermissions");
+        }
+        if let Some(tools) = self.tools() {
+            agent = agent.tools(tools);
+        }
+        for directory in self.values("--add-dir") {
+            agent = agent.add_directory(directory);
+        }
+        if let Some(Ok(turns)) = self.value("--max-turns").map(str::parse) {
+            agent = agent.max_turns(turns);
+        }
+        if let Some(Ok(retries)) = around.get("CLAUDE_CODE_MAX_RETRIES").map(str::parse) {
+            agent = agent.max_retries(retries);
+        }
+        if around.get("CLAUDE_CODE_SDK_READS_SESSION_STATE") == Some("1") {
+            agent = agent.sdk_reads_session_state();
+        } else if around.get("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") == Some("1") {
+            agent = agent.emit_session_state_events();
+        }
+        agent = match around.get("OUTRIGGER_SIM_SEED").map(str::parse) {
+            Some(Ok(seed)) => agent.seed(seed),
+            _ => agent.seed(uuid::Uuid::new_v4().as_u64_pair().0),
+        };
+        let resumed = if self.has("--fork-session") {
+            None
+        } else {
+            self.value("--resume")
+        };
+        if let Some(id) = self.value("--session-id").or(resumed) {
+            agent = agent.session_id(id);
+        }
+        Ok(agent)
+    }
+
+    /// The built-in tools that `--tools` names; none for its `default`.
+    fn tools(&self) -> Option<Vec<String>> {
+        if !self.has("--tools") || self.value("--tools") == Some("default") {
+            return None;
+        }
+        let names = self.values("--tools").flat_map(|names| names.split([',', ' ']));
+        Some(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// What the CLI says on stderr although it starts.
+    pub fn warning(&self) -> Option<String> {
+        const LEVELS: &str = "low, medium, high, xhigh, max";
+        let level = self.value("--effort")?;
+        (!LEVELS.split(", ").any(|known| known == level)).then(|| {
+            format!(
+                "Warning: Unknown --effort value '{level}' — ignoring it and using the default effort. Valid values: \
+                 {LEVELS}."
+            )
+        })
+    }
+}
+
+fn refuse(stderr: impl Into<String>) -> Refusal {
+    Refusal {
+        code: 1,
+        stdout: String::new(),
+        stderr: stderr.into() + "\n",
+    }
+}
+
+fn flag_name(shown: &str) -> &str {
+    shown.split_once(' ').map_or(shown, |(name, _)| name)
+}
+
+/// The name under which a flag is asked for.
+fn long_name(shown: &str) -> &str {
+    match flag_name(shown) {
+        "-c" => "--continue",
+        "-d" => "--debug",
+        "-n" => "--name",
+        "-p" => "--print",
+        "-r" => "--resume",
+        "-v" => "--version",
+        "--allowed-tools" => "--allowedTools",
+        "--disallowed-tools" => "--disallowedTools",
+        name => name,
+    }
+}
+
+fn takes(shown: &str) -> Takes {
+    match shown.split_once(' ') {
+        None => Takes::Nothing,
+        Some((_, value)) if value.starts_with('[') => Takes::Perhaps,
+        Some((_, value)) if value.ends_with("...>") => Takes::Many,
+        Some(_) => Takes::One,
+    }
+}
+
+/// Settings are JSON, or the path of a file; JSON that is none is taken for a path, as the CLI does.
+fn read_settings(settings: &str, cwd: &Path) -> Result<Value, Refusal> {
+    if let Ok(json @ Value::Object(_)) = serde_json::from_str(settings) {
+        return Ok(json);
+    }
+    let path = cwd.join(settings);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|_| refuse(format!("Error: Settings file not found: {}", path.display())))?;
+    serde_json::from_str(&text).map_err(|error| {
+        refuse(format!(
+            "Error: Invalid settings file {}: {error}",
+            path.display()
+        ))
+    })
+}
+
+/// Takes what the simulation understands out of settings: permissions and the model. The rest has no effect on it.
+fn apply_settings(mut agent: Builder, settings: &Value) -> Builder {
+    let strings = |list: &Value| -> Vec<String> {
+        let entries = list.as_array().into_iter().flatten();
+        entries
+            .filter_map(|entry| entry.as_str().map(str::to_owned))
+            .collect()
+    };
+    let permissions = &settings["permissions"];
+    agent = agent
+        .allowed_tools(strings(&permissions["allow"]))
+        .disallowed_tools(strings(&permissions["deny"]))
+        .asked_tools(strings(&permissions["ask"]));
+    for directory in strings(&permissions["additionalDirectories"]) {
+        agent = agent.add_directory(directory);
+    }
+    if let Some(mode) = permissions["defaultMode"].as_str() {
+        agent = agent.permission_mode(mode);
+    }
+    if let Some(model) = settings["model"].as_str() {
+        agent = agent.model(model);
+    }
+    agent
+}
+
+fn read_mcp_config(config: &str, cwd: &Path) -> Result<Value, Refusal> {
+    if let Ok(json @ Value::Object(_)) = serde_json::from_str(config) {
+        return Ok(json);
+    }
+    let path = cwd.join(config);
+    let invalid = |what: String| refuse(format!("Error: Invalid MCP configuration:\n{what}"));
+    let text = std::fs::read_to_string(&path)
+        .map_err(|_| invalid(format!("MCP config file not found: {}", path.display())))?;
+    serde_json::from_str(&text).map_err(|error| invalid(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str =
+        "--output-format stream-json --verbose --input-format stream-json --permission-prompt-tool stdio";
+
+    fn read(more: &str) -> Result<CommandLine, Refusal> {
+        CommandLine::read(
+            BASE.split(' ')
+                .chain(more.split(' ').filter(|word| !word.is_empty())),
+        )
+    }
+
+    #[test]
+    fn both_forms_and_all_kinds_of_values() {
+        let line = read(
+            "--model=opus --resume --allowedTools Bash(ls:*) Read --add-dir=/a /b -c --tools= --debug x",
+        )
+        .unwrap();
+        assert_eq!(line.value("--model"), Some("opus"));
+        assert!(line.has("--resume") && line.value("--resume").is_none());
+        assert_eq!(
+            line.values("--allowedTools").collect::<Vec<_>>(),
+            ["Bash(ls:*)", "Read"]
+        );
+        assert_eq!(line.values("--add-dir").collect::<Vec<_>>(), ["/a", "/b"]);
+        assert!(line.has("--continue"));
+        assert_eq!(line.tools(), Some(Vec::new()));
+        assert_eq!(line.value("--debug"), Some("x"));
+        assert_eq!(line.value("--permission-prompt-tool"), Some("stdio"));
+    }
+
+    #[test]
+    fn refusals() {
+        for (more, stderr) in [
+            ("--no-such-flag", "error: unknown option '--no-such-flag'\n"),
+            ("--verbose=1", "error: unknown option '--verbose=1'\n"),
+            ("--model", "error: option '--model <model>' argument missing\n"),
+            (
+                "--session-id nope",
+                "Error: Invalid session ID. Must be a valid UUID.\n",
+            ),
+            (
+                "--permission-mode bogus",
+                "error: option '--permission-mode <mode>' argument 'bogus' is invalid. Allowed choices are acceptEdits, \
+                 auto, bypassPermissions, manual, dontAsk, plan.\n",
+            ),
+            (
+                "--max-budget-usd -1",
+                "error: option '--max-budget-usd <amount>' argument '-1' is invalid. --max-budget-usd must be a number \
+                 greater than 0\n",
+            ),
+            (
+                "--setting-sources nonsense",
+                "Error processing --setting-sources: Invalid setting source: nonsense. Valid options are: user, project, \
+                 local\n",
+            ),
+        ] {
+            let refusal = read(more).unwrap_err();
+            assert_eq!((refusal.code, refusal.stderr.as_str()), (1, stderr));
+        }
+        let refusal = CommandLine::read(["--version"]).unwrap_err();
+        assert_eq!(
+            (refusal.code, refusal.stdout.as_str()),
+            (0, "2.1.330 (Claude Code)\n")
+        );
+        let refusal = CommandLine::read(["--output-format", "stream-json", "--input-format", "stream-json"])
+            .unwrap_err();
+        assert!(refusal.stderr.contains("requires --verbose"));
+        let around = Surroundings::new("/work/project", []);
+        let refusal = read("--settings {nope").unwrap().agent(&around).unwrap_err();
+        assert_eq!(
+            refusal.stderr,
+            "Error: Settings file not found: /work/project/{nope\n"
+        );
+        let refusal = read("--mcp-config {nope").unwrap().agent(&around).unwrap_err();
+        assert_eq!(
+            refusal.stderr,
+            "Error: Invalid MCP configuration:\nMCP config file not found: /work/project/{nope\n"
+        );
+    }
+}
