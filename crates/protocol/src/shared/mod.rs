@@ -2,7 +2,7 @@
 
 pub mod agent;
 mod citation;
-mod closed_enum;
+pub(crate) mod closed_enum;
 mod content;
 pub mod effort;
 pub mod hook;

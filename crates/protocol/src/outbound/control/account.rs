@@ -1,0 +1,101 @@
+//! The account and signing in.
+
+use serde::{Deserialize, Serialize};
+
+use super::request;
+use crate::json::RawJson;
+use crate::open_enum;
+
+/// The account in use.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct AccountInfo {
+    /// Its address.
+    pub email: Option<String>,
+    /// Its organization.
+    pub organization: Option<String>,
+    /// Its plan.
+    pub subscription_type: Option<String>,
+    /// Where the sign-in comes from; `none` without one.
+    pub token_source: Option<String>,
+    /// Where the API key comes from.
+    pub api_key_source: Option<String>,
+    /// Who serves the model.
+    pub api_provider: Option<ApiProvider>,
+}
+
+open_enum! {
+    /// Who serves the model.
+    pub enum ApiProvider {
+        /// Anthropic.
+        FirstParty = "firstParty",
+        /// Amazon Bedrock.
+        Bedrock = "bedrock",
+        /// Google Vertex AI.
+        Vertex = "vertex",
+        /// Microsoft Foundry.
+        Foundry = "foundry",
+        /// Anthropic on AWS.
+        AnthropicAws = "anthropicAws",
+        /// Anthropic on Google Cloud.
+        AnthropicGoogleCloud = "anthropicGoogleCloud",
+        /// Mantle.
+        Mantle = "mantle",
+        /// A gateway of the organization.
+        Gateway = "gateway",
+    }
+}
+
+request! {
+    /// Begins to sign in.
+    pub struct ClaudeAuthenticate {
+        optional {
+            /// Signs in with claude.ai (as it does unless told) or with the console.
+            login_with_claude_ai: "loginWithClaudeAi" => bool,
+            /// Makes a profile of the console.
+            console_profile: "consoleProfile" => bool,
+        }
+    }
+}
+
+/// How to go on signing in.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ClaudeAuthenticateReply {
+    /// The page that shows a code to copy, for `claude_oauth_callback`.
+    pub manual_url: Option<String>,
+    /// The page that comes back to the CLI by itself.
+    pub automatic_url: Option<String>,
+    /// Whether it makes a profile of the console.
+    pub console_profile: Option<bool>,
+}
+
+request! {
+    /// Ends the sign-in with a code.
+    pub struct ClaudeOauthCallback {
+        required {
+            /// The code.
+            authorization_code: "authorizationCode" => String,
+            /// The attempt, as the page named it.
+            state: "state" => String,
+        }
+    }
+}
+
+request! {
+    /// Waits for the sign-in to end.
+    pub struct ClaudeOauthWaitForCompletion {}
+}
+
+/// The sign-in has ended.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ClaudeOauthReply {
+    /// The account.
+    pub account: AccountInfo,
+    /// Set if the sign-in is for part of the session only.
+    pub hybrid_sign_in: Option<RawJson>,
+}

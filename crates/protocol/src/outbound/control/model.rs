@@ -1,0 +1,110 @@
+//! The model and how it thinks.
+
+use serde::{Deserialize, Serialize};
+
+use super::request;
+use crate::shared::Effort;
+use crate::shared::closed_enum::closed_enum;
+
+request! {
+    /// Changes the model from the next call on.
+    pub struct SetModel {
+        optional {
+            /// The system prompt that goes with the model. Sent from the next compaction on.
+            system_prompt: "system_prompt" => String,
+            /// Does nothing but set the system prompt unless the session has that model already.
+            only_if_model_is_current: "only_if_model_is_current" => bool,
+        }
+        nullable {
+            /// The model; unset, `None` and `default` are all the session's default.
+            model: "model" => String,
+        }
+    }
+}
+
+/// The model in force.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct SetModelReply {
+    /// Its full id.
+    pub model: Option<String>,
+}
+
+request! {
+    /// Lists the models.
+    pub struct ListModels {}
+}
+
+/// The models.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ListModelsReply {
+    /// The models.
+    pub models: Vec<ModelInfo>,
+}
+
+/// A model that the session could use.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// What to give to `set_model`: an alias or a full id.
+    pub value: String,
+    /// The full id behind it.
+    pub resolved_model: Option<String>,
+    /// What to call it.
+    pub display_name: String,
+    /// What is to be said about it.
+    pub description: String,
+    /// Whether it takes an effort.
+    pub supports_effort: Option<bool>,
+    /// Which efforts it takes.
+    pub supported_effort_levels: Option<Vec<String>>,
+    /// Whether it decides itself how much to think.
+    pub supports_adaptive_thinking: Option<bool>,
+    /// Whether it has a fast mode.
+    pub supports_fast_mode: Option<bool>,
+    /// Whether auto mode works with it.
+    pub supports_auto_mode: Option<bool>,
+    /// Whether it can be told not to think.
+    pub supports_thinking_off: Option<bool>,
+    /// Whether it cannot be chosen at the moment.
+    pub disabled: Option<bool>,
+    /// The ordinary price, while there is a lower one.
+    pub promo_list_price: Option<String>,
+}
+
+impl ModelInfo {
+    /// The efforts that it takes, as far as this build knows them.
+    pub fn efforts(&self) -> impl Iterator<Item = Effort> {
+        self.supported_effort_levels
+            .iter()
+            .flatten()
+            .filter_map(|level| Effort::from_wire(level))
+    }
+}
+
+request! {
+    /// Changes how the model thinks.
+    pub struct SetMaxThinkingTokens {
+        nullable {
+            /// The most tokens to think with; 0 for none, `None` for the default.
+            max_thinking_tokens: "max_thinking_tokens" => u64,
+            /// What is shown of it; `None` for the default.
+            thinking_display: "thinking_display" => LiveThinkingDisplay,
+        }
+    }
+}
+
+closed_enum! {
+    /// What is shown of the model's thinking, as a running session takes it.
+    #[non_exhaustive]
+    pub enum LiveThinkingDisplay {
+        /// A summary.
+        Summarized = "summarized",
+        /// Nothing.
+        Omitted = "omitted",
+        /// The main points.
+        Highlights = "highlights",
+    }
+}

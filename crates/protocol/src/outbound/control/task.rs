@@ -1,0 +1,172 @@
+//! Tasks in the background.
+
+use serde::{Deserialize, Serialize};
+
+use std::collections::BTreeMap;
+
+use super::request;
+use crate::json::RawJson;
+use crate::open_enum;
+use crate::wire_enum;
+
+request! {
+    /// Stops a task. Succeeds for a task that there is not, too.
+    pub struct StopTask {
+        required {
+            /// The task.
+            task_id: "task_id" => String,
+        }
+    }
+}
+
+request! {
+    /// Puts what runs into the background.
+    pub struct BackgroundTasks {
+        optional {
+            /// Only what this call started.
+            tool_use_id: "tool_use_id" => String,
+        }
+    }
+}
+
+/// Whether anything was put into the background.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct BackgroundTasksReply {
+    /// Whether; absent if no particular call was asked for.
+    pub backgrounded: Option<bool>,
+}
+
+request! {
+    /// Reads what a shell task has put out.
+    pub struct GetTaskOutput {
+        required {
+            /// The task.
+            task_id: "task_id" => String,
+        }
+        optional {
+            /// Sends the answer only to those who look on at the moment.
+            live_reply: "liveReply" => bool,
+            /// Goes on sending.
+            follow: "follow" => bool,
+            /// Only what came after this.
+            after: "after" => String,
+            /// Only what came before this.
+            before: "before" => String,
+        }
+    }
+}
+
+/// What a task has put out.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct GetTaskOutputReply {
+    /// The output, or its end.
+    pub output: String,
+    /// How much there is.
+    pub total_bytes: u64,
+    /// Whether this is not all.
+    pub truncated: bool,
+    /// The task.
+    pub task_id: Option<String>,
+    /// What became of following.
+    pub follow: Option<FollowState>,
+    /// The messages of an agent.
+    pub messages: Option<TaskMessages>,
+    /// Whether the task has ended.
+    pub done: Option<bool>,
+    /// The last piece, to go on from.
+    pub last: Option<String>,
+    /// Whether there is more.
+    pub more: Option<bool>,
+}
+
+/// What became of following a task.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct FollowState {
+    /// What.
+    pub status: FollowStatus,
+    /// Why not.
+    pub reason: Option<String>,
+    /// Whether it can be asked for again.
+    pub may_follow_again: Option<bool>,
+}
+
+open_enum! {
+    /// What became of following a task.
+    pub enum FollowStatus {
+        /// It is followed.
+        Following = "following",
+        /// It cannot be.
+        Unavailable = "unavailable",
+        /// It no longer is.
+        FollowStopped = "follow_stopped",
+    }
+}
+
+/// The messages of an agent.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct TaskMessages {
+    /// The messages, as they would be on stdout.
+    pub frames: Vec<RawJson>,
+    /// What they come after.
+    pub after: Option<String>,
+    /// The last of them.
+    pub last: Option<String>,
+    /// How many came before.
+    pub earlier: Option<u64>,
+    /// Whether they are sent as they come.
+    pub live: Option<bool>,
+    /// Whether what was sent before is void.
+    pub reset: Option<bool>,
+}
+
+request! {
+    /// Runs a command as a task, without the model. Permission rules apply.
+    pub struct StartShellTask {
+        required {
+            /// The program: one word of the shell.
+            command: "command" => String,
+        }
+        optional {
+            /// Its arguments. The shell expands nothing in them.
+            args: "args" => Vec<String>,
+            /// Where to run it; the session's directory unless told.
+            cwd: "cwd" => String,
+            /// Environment variables to add.
+            env: "env" => BTreeMap<String, String>,
+            /// How long it may run, in milliseconds.
+            timeout_ms: "timeout_ms" => u64,
+            /// What it does, for people.
+            description: "description" => String,
+        }
+    }
+}
+
+wire_enum! {
+    /// What became of a command.
+    pub enum StartShellTaskReply by "status" {
+        /// It runs.
+        "started" => Started(ShellTaskStarted),
+        /// It was refused.
+        "denied" => Denied(ShellTaskDenied),
+    }
+}
+
+/// The command runs.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ShellTaskStarted {
+    /// The task.
+    pub task_id: String,
+}
+
+/// The command was refused.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ShellTaskDenied {
+    /// Why.
+    pub message: String,
+}

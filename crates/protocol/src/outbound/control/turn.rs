@@ -1,0 +1,135 @@
+//! The turn that runs and the prompts that wait.
+
+use serde::{Deserialize, Serialize};
+
+use super::request;
+use crate::open_enum;
+
+request! {
+    /// Stops the turn. Its result is an error with `terminal_reason` `aborted_streaming` or `aborted_tools`; subagents are stopped,
+    /// background shells go on.
+    pub struct Interrupt {
+        optional {
+            /// Also takes back the prompts that wait; the answer lists them.
+            cancel_queued: "cancel_queued" => bool,
+            /// Why; tools may behave differently. The CLI knows `interrupt`, `user-cancel`, `remote-cancel` and others.
+            reason: "reason" => String,
+            /// Stops the turn so that a waiting prompt is taken at once.
+            send_now: "send_now" => bool,
+            /// The waiting prompt that is to be taken.
+            message_uuid: "message_uuid" => String,
+            /// Stops only a turn that answers one of these prompts.
+            for_user_message_uuids: "for_user_message_uuids" => Vec<String>,
+            /// Leaves subagents in the background alone.
+            spare_background_tasks: "spare_background_tasks" => bool,
+            /// The process that this is meant for, when several take turns.
+            worker_epoch: "worker_epoch" => u64,
+        }
+    }
+}
+
+/// What became of the prompts that waited when the turn was stopped. Older CLIs answer nothing.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct InterruptReply {
+    /// Prompts that still wait.
+    #[serde(default)]
+    pub still_queued: Vec<String>,
+    /// Prompts that were taken back.
+    pub cancelled: Option<Vec<String>>,
+    /// Prompts of the stopped turn that wait again.
+    pub put_back: Option<Vec<String>>,
+    /// What became of `send_now`.
+    pub send_now: Option<SendNowOutcome>,
+    /// What became of the turn.
+    pub turn: Option<InterruptedTurn>,
+}
+
+open_enum! {
+    /// What became of `send_now`.
+    pub enum SendNowOutcome {
+        /// The turn was stopped.
+        Stopped = "stopped",
+        /// The prompt is on its way already.
+        Delivering = "delivering",
+        /// No prompt waits.
+        NothingWaiting = "nothing_waiting",
+    }
+}
+
+open_enum! {
+    /// What became of an interrupted turn.
+    pub enum InterruptedTurn {
+        /// It was stopped.
+        Stopped = "stopped",
+        /// There was none.
+        Idle = "idle",
+        /// It was another one and goes on.
+        Spared = "spared",
+    }
+}
+
+request! {
+    /// Takes back a prompt that waits.
+    pub struct CancelAsyncMessage {
+        required {
+            /// The prompt's uuid.
+            message_uuid: "message_uuid" => String,
+        }
+    }
+}
+
+/// Whether a prompt was taken back.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct CancelAsyncMessageReply {
+    /// Whether it was; false if it was no longer, or never, waiting.
+    pub cancelled: bool,
+    /// The prompt, if no turn can have read it.
+    pub message_uuid: Option<String>,
+}
+
+request! {
+    /// Ends the session: stops what runs and lets the process exit.
+    pub struct EndSession {
+        optional {
+            /// Why, for the log.
+            reason: "reason" => String,
+        }
+    }
+}
+
+request! {
+    /// Says whether anybody looks on. With nobody, the CLI may leave out what is only for looking at.
+    pub struct SetHasSubscribers {
+        required {
+            /// Whether; `None` if it is not known.
+            has_subscribers: "has_subscribers" => Option<bool>,
+        }
+    }
+}
+
+request! {
+    /// Says whether a prompt waits on our side for the turn to end. The result then comes a little sooner.
+    pub struct SetMessageWaiting {
+        required {
+            /// Whether.
+            waiting: "waiting" => bool,
+        }
+    }
+}
+
+request! {
+    /// Says that somebody is typing a prompt, so that the CLI can get ready. To be sent at the first key and about every 10 s.
+    pub struct PromptDraftActivity {}
+}
+
+request! {
+    /// Pauses suggestions of prompts.
+    pub struct SetPromptSuggestionsPaused {
+        required {
+            /// Whether.
+            paused: "paused" => bool,
+        }
+    }
+}
