@@ -25,6 +25,7 @@
 //! The first path segment is the direction: [`inbound`] is what the CLI writes, [`outbound`] what it reads, [`shared`] what
 //! goes both ways.
 
+pub mod check;
 pub mod drift;
 mod frame;
 pub mod framer;

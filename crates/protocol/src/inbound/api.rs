@@ -20,6 +20,7 @@ pub struct ApiMessage {
     /// The model that wrote it; `<synthetic>` when the CLI wrote it itself.
     pub model: String,
     /// The blocks.
+    #[serde(default)]
     pub content: Vec<ContentBlock>,
     /// Why the model stopped; null until the message is complete.
     pub stop_reason: Option<StopReason>,
@@ -110,6 +111,7 @@ pub struct ContainerSkill {
 #[non_exhaustive]
 pub struct ContextManagement {
     /// The edits.
+    #[serde(default)]
     pub applied_edits: Vec<AppliedEdit>,
 }
 

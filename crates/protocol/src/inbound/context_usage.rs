@@ -22,12 +22,16 @@ pub struct ContextUsage {
     /// Set if more is in use than fits.
     pub over_limit: Option<OverLimit>,
     /// The parts.
+    #[serde(default)]
     pub categories: Vec<ContextCategory>,
     /// Definitions of MCP tools.
+    #[serde(default)]
     pub mcp_tools: Vec<ContextMcpTool>,
     /// Memory files.
+    #[serde(default)]
     pub memory_files: Vec<ContextMemoryFile>,
     /// Definitions of agents.
+    #[serde(default)]
     pub agents: Vec<ContextAgent>,
     /// Descriptions of skills.
     pub skills: Option<Vec<ContextSkill>>,
@@ -145,6 +149,7 @@ pub struct SessionUsage {
     /// Lines of code removed.
     pub total_lines_removed: u64,
     /// Tokens by model.
+    #[serde(default)]
     pub model_usage: BTreeMap<String, ModelUsage>,
 }
 

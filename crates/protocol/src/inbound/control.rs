@@ -54,8 +54,8 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ControlSuccess {
-    /// The request.
-    pub request_id: RequestId,
+    /// The request; absent if it had no id.
+    pub request_id: Option<RequestId>,
     /// What it gave back, by the request's subtype; absent for plain acknowledgements.
     pub response: Option<RawJson>,
     /// Permission requests that are still open. Always there in the answer to `initialize`.
@@ -70,8 +70,8 @@ pub struct ControlSuccess {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ControlError {
-    /// The request.
-    pub request_id: RequestId,
+    /// The request; absent if it had no id.
+    pub request_id: Option<RequestId>,
     /// Why, in words.
     pub error: String,
     /// Why, as a code.

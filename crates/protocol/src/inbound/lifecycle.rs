@@ -161,5 +161,6 @@ pub struct TranscriptMirror {
     #[serde(rename = "filePath")]
     pub file_path: String,
     /// The lines of the file, of all kinds.
+    #[serde(default)]
     pub entries: Vec<RawJson>,
 }

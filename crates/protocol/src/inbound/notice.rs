@@ -74,6 +74,7 @@ pub struct ToolUseSummary {
     /// The line.
     pub summary: String,
     /// The calls.
+    #[serde(default)]
     pub preceding_tool_use_ids: Vec<String>,
     /// When, as ISO 8601.
     pub timestamp: Option<String>,
@@ -91,6 +92,7 @@ pub struct AuthStatus {
     #[serde(rename = "isAuthenticating")]
     pub is_authenticating: bool,
     /// What to show.
+    #[serde(default)]
     pub output: Vec<String>,
     /// Why it failed.
     pub error: Option<String>,

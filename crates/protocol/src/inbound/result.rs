@@ -42,11 +42,12 @@ pub struct ResultMessage {
     /// Tokens of this turn, without subagents.
     pub usage: Usage,
     /// Tokens and money by model since the session began, everything included.
-    #[serde(rename = "modelUsage")]
+    #[serde(rename = "modelUsage", default)]
     pub model_usage: BTreeMap<String, ModelUsage>,
     /// The same since the result before.
     pub model_usage_since_last_result: Option<BTreeMap<String, ModelUsage>>,
     /// Tool calls that were refused.
+    #[serde(default)]
     pub permission_denials: Vec<PermissionDenial>,
     /// The answer in the shape asked for by a JSON schema.
     pub structured_output: Option<RawJson>,
@@ -431,6 +432,7 @@ pub struct SubagentStats {
     /// Started in the background.
     pub started_in_background: u64,
     /// Started, by kind.
+    #[serde(default)]
     pub by_type: BTreeMap<String, u64>,
     /// How deep they nested.
     pub max_depth: u64,

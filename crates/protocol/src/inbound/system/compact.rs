@@ -133,6 +133,7 @@ pub struct PreservedMessages {
     /// What they now follow.
     pub anchor_uuid: String,
     /// The messages, in order.
+    #[serde(default)]
     pub uuids: Vec<String>,
     /// The same with those that are not part of the conversation.
     pub all_uuids: Option<Vec<String>>,

@@ -95,8 +95,10 @@ pub struct StopHookSummary {
     /// How many ran.
     pub hook_count: u64,
     /// Each of them.
+    #[serde(default)]
     pub hook_infos: Vec<HookInfo>,
     /// What went wrong.
+    #[serde(default)]
     pub hook_errors: Vec<String>,
     /// What they told the model.
     pub hook_additional_context: Option<Vec<String>>,

@@ -25,18 +25,23 @@ pub struct Init {
     #[serde(rename = "permissionMode")]
     pub permission_mode: ReportedPermissionMode,
     /// Names of the tools. The subagent tool is listed as `Task` although calls name it `Agent`.
+    #[serde(default)]
     pub tools: Vec<String>,
     /// The MCP servers.
+    #[serde(default)]
     pub mcp_servers: Vec<InitMcpServer>,
     /// Names of the slash commands.
+    #[serde(default)]
     pub slash_commands: Vec<String>,
     /// Those that only work in a terminal.
     pub terminal_slash_commands: Option<Vec<String>>,
     /// Names of the agents.
     pub agents: Option<Vec<String>>,
     /// Names of the skills.
+    #[serde(default)]
     pub skills: Vec<String>,
     /// The plugins.
+    #[serde(default)]
     pub plugins: Vec<InitPlugin>,
     /// Plugins that could not be loaded.
     pub plugin_errors: Option<Vec<PluginError>>,
@@ -275,6 +280,7 @@ pub struct DroppedEnv {
     /// Where they were set.
     pub source: String,
     /// Their names.
+    #[serde(default)]
     pub names: Vec<String>,
 }
 

@@ -191,6 +191,7 @@ pub struct ThinkingTokens {
 #[non_exhaustive]
 pub struct CommandsChanged {
     /// The commands.
+    #[serde(default)]
     pub commands: Vec<SlashCommand>,
     /// This line's id.
     pub uuid: String,
@@ -254,6 +255,7 @@ pub struct MemoryRecall {
     /// How.
     pub mode: MemoryRecallMode,
     /// The memories.
+    #[serde(default)]
     pub memories: Vec<Memory>,
     /// This line's id.
     pub uuid: String,
@@ -300,6 +302,7 @@ open_enum! {
 #[non_exhaustive]
 pub struct MemorySaved {
     /// The files.
+    #[serde(default)]
     pub written_paths: Vec<String>,
     /// How many are the team's.
     pub team_count: Option<u64>,
@@ -334,8 +337,10 @@ pub struct InstructionSizeWarning {
 #[non_exhaustive]
 pub struct FilesPersisted {
     /// Those that were.
+    #[serde(default)]
     pub files: Vec<PersistedFile>,
     /// Those that were not.
+    #[serde(default)]
     pub failed: Vec<FailedFile>,
     /// When, as ISO 8601.
     pub processed_at: String,
@@ -372,6 +377,7 @@ pub struct FileSnapshot {
     /// Text to show.
     pub content: String,
     /// The copies.
+    #[serde(default)]
     pub snapshot_files: Vec<SnapshotFile>,
     /// This line's id.
     pub uuid: String,
@@ -400,6 +406,7 @@ pub struct FileAttachmentsMissing {
     /// How many were attached.
     pub sent_count: u64,
     /// Those that are missing.
+    #[serde(default)]
     pub missing: Vec<MissingFile>,
     /// This line's id.
     pub uuid: String,

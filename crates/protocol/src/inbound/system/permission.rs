@@ -61,6 +61,7 @@ pub struct PermissionRetry {
     /// Text to show.
     pub content: String,
     /// The commands.
+    #[serde(default)]
     pub commands: Vec<String>,
     /// This line's id.
     pub uuid: String,
@@ -73,6 +74,7 @@ pub struct PermissionRetry {
 #[non_exhaustive]
 pub struct InheritedAsksSettled {
     /// Those that are still open.
+    #[serde(default)]
     pub kept_request_ids: Vec<String>,
     /// This line's id.
     pub uuid: String,

@@ -88,6 +88,7 @@ pub struct SessionWritesLost {
     /// `ENOSPC` or `EDQUOT`.
     pub error_code: String,
     /// What was not written: `transcript`, `global_config`.
+    #[serde(default)]
     pub lost: Vec<String>,
     /// The sessions concerned.
     pub transcript_session_ids: Option<Vec<String>>,
@@ -143,6 +144,7 @@ pub struct TurnHandoffAvailable {
     /// Version of this frame, 1.
     pub v: u64,
     /// The tools that may have been called.
+    #[serde(default)]
     pub tools: Vec<String>,
     /// Which process of the session this is.
     pub worker_epoch: f64,
@@ -181,6 +183,7 @@ pub struct TurnPreempted {
     /// The prompt it gave way to.
     pub preempted_by_uuid: String,
     /// The prompts that gave way.
+    #[serde(default)]
     pub preempted_message_uuids: Vec<String>,
     /// This line's id.
     pub uuid: String,
@@ -287,6 +290,7 @@ pub struct CloudSessionDelta {
     /// Counts these frames, from 1.
     pub seq: u64,
     /// The fields that changed.
+    #[serde(default)]
     pub changed: Vec<String>,
     /// The whole state.
     pub cloud_session: CloudSession,
@@ -398,8 +402,10 @@ pub struct CloudServing {
 #[non_exhaustive]
 pub struct CloudCalls {
     /// Those that run.
+    #[serde(default)]
     pub live: Vec<CloudCall>,
     /// Those that have ended.
+    #[serde(default)]
     pub recent: Vec<CloudCallEnded>,
 }
 

@@ -213,6 +213,7 @@ pub struct HandbackReport {
 #[non_exhaustive]
 pub struct BackgroundTasksChanged {
     /// The tasks.
+    #[serde(default)]
     pub tasks: Vec<BackgroundTask>,
     /// This line's id.
     pub uuid: String,
@@ -263,6 +264,7 @@ pub struct TaskSummary {
 #[non_exhaustive]
 pub struct TaskListStatuses {
     /// The items.
+    #[serde(default)]
     pub statuses: Vec<TaskListStatus>,
     /// This line's id.
     pub uuid: String,

@@ -125,6 +125,7 @@ pub struct UiStatus {
 #[non_exhaustive]
 pub struct UiPlaced {
     /// The rows.
+    #[serde(default)]
     pub rows: Vec<UiRow>,
     /// This line's id.
     pub uuid: String,
@@ -151,6 +152,7 @@ pub struct UiRow {
 #[non_exhaustive]
 pub struct UiPanes {
     /// The panes.
+    #[serde(default)]
     pub panes: Vec<UiPane>,
     /// The one that is shown.
     pub shown_id: Option<String>,
