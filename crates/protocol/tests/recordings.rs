@@ -15,6 +15,10 @@ fn judge(checker: &mut Checker, path: &Path) {
         match recorded(line) {
             Recorded::Frame(direction, frame) => checker.line(direction, frame.get().as_bytes()),
             Recorded::Text(direction, text) => checker.raw_text(direction, &text),
+            Recorded::Start => {
+                checker.conversation();
+                continue;
+            }
             Recorded::Plain => checker.line(Direction::Unknown, line),
             _ => continue,
         };

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::Direction;
 use crate::json::RawJson;
+use crate::shape::keys;
 
 /// One line of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +14,9 @@ pub enum Recorded {
     Frame(Direction, RawJson),
     /// A line that was no JSON, as text, and who wrote it.
     Text(Direction, String),
-    /// Remarks of the recorder, or what was said on stderr.
+    /// Another conversation begins: the recorder tells the scenario or the command line.
+    Start,
+    /// Other remarks of the recorder, or what was said on stderr.
     Remark,
     /// No envelope: the line is itself what was said, by whom is not told.
     Plain,
@@ -22,7 +25,7 @@ pub enum Recorded {
 /// Reads one line of a recording.
 ///
 /// Recordings have one JSON object a line, `{"t": seconds, "dir": "in" | "out" | "err" | "meta", "msg": …}`; `msg` is the frame, or
-/// `{"raw": "…"}` for a line that was no JSON. `in` is what the client wrote, `out` what the CLI wrote on stdout. Any other line is
+/// `{"raw": "…"}` for a line that was no JSON. `meta` with a `scenario` or an `argv` begins a conversation. `in` is what the client wrote, `out` what the CLI wrote on stdout. Any other line is
 /// [`Recorded::Plain`]: plain NDJSON.
 pub fn recorded(line: &[u8]) -> Recorded {
     #[derive(Deserialize)]
@@ -43,6 +46,9 @@ pub fn recorded(line: &[u8]) -> Recorded {
     let direction = match dir.as_str() {
         "out" => Direction::Out,
         "in" => Direction::In,
+        "meta" if keys(&msg).contains_key("argv") || keys(&msg).contains_key("scenario") => {
+            return Recorded::Start;
+        }
         _ => return Recorded::Remark,
     };
     match msg.decode::<Text>() {
