@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::RawJson;
 use crate::open_enum;
-use crate::shared::PermissionUpdate;
+use crate::shared::{HookInput, PermissionUpdate};
 use crate::wire_enum;
 
 wire_enum! {
@@ -185,7 +185,7 @@ pub struct HookCallback {
     /// The callback, as it was registered in `initialize`.
     pub callback_id: String,
     /// What happened.
-    pub input: RawJson,
+    pub input: HookInput,
     /// The tool call; a random id for events that have none.
     pub tool_use_id: Option<String>,
     /// When it was called, in milliseconds since 1970.

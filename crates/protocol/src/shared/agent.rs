@@ -23,56 +23,56 @@ pub struct AgentDefinition {
     /// Its system prompt.
     pub prompt: String,
     /// The only tools it may use; all of the parent's if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools: Option<Vec<String>>,
     /// Tools it may not use. `mcp__server` takes away all tools of a server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub disallowed_tools: Option<Vec<String>>,
     /// Its model: an alias, a full id, or `inherit` for the main one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub model: Option<String>,
     /// Its MCP servers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub mcp_servers: Option<Vec<AgentMcpServer>>,
     /// A reminder that is added to its system prompt. Experimental upstream.
     #[serde(
         rename = "criticalSystemReminder_EXPERIMENTAL",
         default,
-        skip_serializing_if = "Option::is_none"
+        skip_serializing_if = "crate::whole::unset"
     )]
     pub critical_system_reminder: Option<String>,
     /// Skills to load into its context at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub skills: Option<Vec<String>>,
     /// Its first prompt when it is the main agent; goes before the user's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub initial_prompt: Option<String>,
     /// The most round trips to the API before it stops; at least 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub max_turns: Option<u64>,
     /// The size in tokens at which it compacts its conversation; can only lower what it would inherit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub auto_compact_window: Option<u64>,
     /// Runs in the background.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub background: Option<bool>,
     /// Runs without the instruction files of user and project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub omit_claude_md: Option<bool>,
     /// Where its memory is kept; none if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub memory: Option<AgentMemory>,
     /// How hard it thinks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<AgentEffort>,
     /// How its tool calls are decided; as the parent's if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub permission_mode: Option<PermissionMode>,
     /// The agent, or up to four separated by commas, that watches this one in the background.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub observer: Option<String>,
     /// What to add to each report that the observer gets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub observer_message: Option<String>,
 }
 

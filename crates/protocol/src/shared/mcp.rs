@@ -67,13 +67,13 @@ pub struct McpStdioServerConfig {
     #[serde(default)]
     pub args: Vec<String>,
     /// Environment variables to add.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub env: Option<BTreeMap<String, String>>,
     /// How long one tool call may take, in milliseconds; the CLI's default if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub timeout: Option<u64>,
     /// Offers the server's tools to the model at once instead of on demand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub always_load: Option<bool>,
 }
 
@@ -118,16 +118,16 @@ pub struct McpRemoteServerConfig {
     /// Where it is.
     pub url: String,
     /// Headers to send with every request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub headers: Option<BTreeMap<String, String>>,
     /// What to do about single tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools: Option<Vec<McpServerToolPolicy>>,
     /// How long one tool call may take, in milliseconds; the CLI's default if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub timeout: Option<u64>,
     /// Offers the server's tools to the model at once instead of on demand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub always_load: Option<bool>,
 }
 
@@ -172,10 +172,10 @@ pub struct McpSdkServerConfig {
     /// The name under which `mcp_message` reaches it.
     pub name: String,
     /// How long one tool call may take, in milliseconds; the CLI's default if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub timeout: Option<u64>,
     /// What to do about single tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub tools: Option<Vec<McpServerToolPolicy>>,
 }
 
@@ -197,10 +197,10 @@ pub struct McpServerToolPolicy {
     /// The tool, by the name that the server gives it.
     pub name: String,
     /// Whether its calls are asked; as every other tool's if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub permission_policy: Option<McpPermissionPolicy>,
     /// The most that the organization lets anybody grant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub org_max_permission: Option<McpOrgMaxPermission>,
 }
 

@@ -14,10 +14,10 @@ pub struct PluginConfig {
     /// The plugin's directory.
     pub path: String,
     /// Leaves the plugin's MCP servers alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub skip_mcp_discovery: Option<bool>,
     /// Marks a plugin that the organization demands. The CLI declares it nowhere but reads it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub required_by_organization: Option<bool>,
 }
 

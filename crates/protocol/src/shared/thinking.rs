@@ -12,16 +12,16 @@ pub enum ThinkingConfig {
     /// The model decides how much.
     Adaptive {
         /// What is shown of it; the model's default if `None`.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "crate::whole::unset")]
         display: Option<ThinkingDisplay>,
     },
     /// On, with a budget.
     Enabled {
         /// The most tokens to think with; `None` is as `Adaptive`.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "crate::whole::unset")]
         budget_tokens: Option<u64>,
         /// What is shown of it; the model's default if `None`.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "crate::whole::unset")]
         display: Option<ThinkingDisplay>,
     },
     /// Off.

@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for AnyHookOutput {
 pub struct AsyncHookOutput {
     r#async: True,
     /// How long the hook may take, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub async_timeout: Option<u64>,
 }
 
@@ -200,28 +200,28 @@ impl<'de> Deserialize<'de> for True {
 #[non_exhaustive]
 pub struct SyncHookOutput {
     /// See [`CommonOutput`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub r#continue: Option<bool>,
     /// See [`CommonOutput`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub suppress_output: Option<bool>,
     /// See [`CommonOutput`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub stop_reason: Option<String>,
     /// See [`CommonOutput`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub decision: Option<HookDecision>,
     /// See [`CommonOutput`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub system_message: Option<String>,
     /// See [`CommonOutput`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub terminal_sequence: Option<String>,
     /// See [`CommonOutput`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// What the event in particular may be answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub hook_specific_output: Option<HookSpecificOutput>,
 }
 
@@ -289,7 +289,7 @@ macro_rules! hook_outputs {
         #[serde(rename_all = "camelCase")]
         #[non_exhaustive]
         pub struct $name {
-            $( $(#[doc = $doc])* $(#[serde($($s)*)])? #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$ty>, )*
+            $( $(#[doc = $doc])* $(#[serde($($s)*)])? #[serde(default, skip_serializing_if = "crate::whole::unset")] pub $field: Option<$ty>, )*
         }
 
         impl $name {

@@ -68,16 +68,16 @@ impl<'de> Deserialize<'de> for PermissionResult {
 #[non_exhaustive]
 pub struct PermissionAllow {
     /// The input to run with instead of the model's. `None` and the empty object both keep the model's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub updated_input: Option<JsonObject>,
     /// Changes of permissions to apply along with it, at most [`PermissionUpdate::LIMIT`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub updated_permissions: Option<Vec<PermissionUpdate>>,
     /// The call that this is about.
-    #[serde(rename = "toolUseID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "toolUseID", default, skip_serializing_if = "crate::whole::unset")]
     pub tool_use_id: Option<String>,
     /// How a person decided, if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub decision_classification: Option<PermissionDecisionClassification>,
 }
 
@@ -109,13 +109,13 @@ pub struct PermissionDeny {
     /// What the model reads as the tool's result, verbatim. Lost if `interrupt` is set.
     pub message: String,
     /// Ends the turn as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub interrupt: Option<bool>,
     /// The call that this is about.
-    #[serde(rename = "toolUseID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "toolUseID", default, skip_serializing_if = "crate::whole::unset")]
     pub tool_use_id: Option<String>,
     /// How a person decided, if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub decision_classification: Option<PermissionDecisionClassification>,
 }
 

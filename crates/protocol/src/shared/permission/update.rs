@@ -138,7 +138,7 @@ pub struct PermissionRuleValue {
     pub tool_name: String,
     /// What the call must match, such as `git status:*`; `None` for every call. Left out on the wire if `None`, because
     /// the CLI refuses `null`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub rule_content: Option<String>,
 }
 
