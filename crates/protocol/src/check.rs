@@ -242,12 +242,11 @@ fn outbound_of_cli(frame: &Frame, answers: Option<&str>) -> Vec<Finding> {
         Ok(body) => findings.extend(compare::compare(&frame.text(), body.get(), &["type"])),
         Err(error) => findings.push(Finding::Altered(error.to_string())),
     }
-    if let Message::ControlResponse(response) = &message {
-        if let ControlResult::Success(success) = &response.response {
-            if let Some(payload) = &success.response {
-                findings.extend(reply(answers, payload));
-            }
-        }
+    if let Message::ControlResponse(response) = &message
+        && let ControlResult::Success(success) = &response.response
+        && let Some(payload) = &success.response
+    {
+        findings.extend(reply(answers, payload));
     }
     findings
 }

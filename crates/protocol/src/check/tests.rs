@@ -1,1 +1,264 @@
-//! Tests of the judge.
+//! Tests of the judge: it has to find what is there, and nothing else.
+
+use super::*;
+
+fn judge(direction: Direction, line: &str) -> Verdict {
+    let mut checker = Checker::new();
+    let mut verdicts = checker.line(direction, line.as_bytes());
+    assert_eq!(verdicts.len(), 1);
+    verdicts.remove(0)
+}
+
+fn unmodelled(verdict: &Verdict) -> Vec<&str> {
+    verdict
+        .findings
+        .iter()
+        .map(|finding| match finding {
+            Finding::Unmodelled(path) => path.as_str(),
+            other => panic!("{other}"),
+        })
+        .collect()
+}
+
+#[test]
+fn a_field_without_a_type_is_named_at_any_depth() {
+    let verdict = judge(
+        Direction::Out,
+        r#"{"type":"system","subtype":"status","status":null,"uuid":"u","session_id":"s","new":null}"#,
+    );
+    assert_eq!(unmodelled(&verdict), ["new"]);
+    let verdict = judge(
+        Direction::Out,
+        r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b","x":{"y":1}}]},"parent_tool_use_id":null}"#,
+    );
+    assert_eq!(unmodelled(&verdict), ["message.content[].x"]);
+    assert!(verdict.is_failure());
+}
+
+#[test]
+fn payloads_of_others_are_not_looked_into() {
+    let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
+    let verdict = judge(
+        Direction::Out,
+        &format!(
+            r#"{{"type":"user","message":{{"role":"user","content":"\ud83d"}},"tool_use_result":{{"any":{deep},"n":1e400,"s":"\ud83d"}}}}"#
+        ),
+    );
+    assert_eq!(verdict.findings, []);
+}
+
+#[test]
+fn numbers_are_equal_by_value() {
+    let verdict = judge(
+        Direction::Out,
+        r#"{"type":"tool_progress","tool_use_id":"t","tool_name":"Bash","parent_tool_use_id":null,"elapsed_time_seconds":30,"uuid":"u","session_id":"s"}"#,
+    );
+    assert_eq!(verdict.findings, []);
+    assert_eq!(compare::compare("[5,1e2,0.1]", "[5.0,100,0.1]", &[]), []);
+    assert_eq!(
+        compare::compare("9007199254740993", "9007199254740992", &[]).len(),
+        1
+    );
+}
+
+#[test]
+fn costs_keep_all_their_digits() {
+    for cost in [
+        "0.00014000000000000001",
+        "0.0011200000000000001",
+        "7.000000000000001e-05",
+    ] {
+        let typed: f64 = serde_json::from_str(cost).unwrap();
+        assert_eq!(typed, cost.parse::<f64>().unwrap());
+    }
+}
+
+#[test]
+fn the_comparison_finds_what_is_missing_and_what_changed() {
+    let finds = |original, typed| compare::compare(original, typed, &["type"]);
+    assert_eq!(finds(r#"{"type":"x","a":1}"#, r#"{"a":1,"b":null}"#), []);
+    assert_eq!(
+        finds(r#"{"a":{"type":1}}"#, r#"{"a":{}}"#),
+        [Finding::Unmodelled("a.type".into())]
+    );
+    assert_eq!(finds(r#"{"a":null}"#, r#"{}"#), [Finding::Unmodelled("a".into())]);
+    assert_eq!(
+        finds(r#"{"a":1}"#, r#"{"a":null}"#),
+        [Finding::Altered("a".into())]
+    );
+    assert_eq!(finds(r#"{"a":"\u0041"}"#, r#"{"a":"A"}"#), []);
+    assert_eq!(
+        finds("[1,2]", "[1]"),
+        [Finding::Altered(" had 2 elements and has 1".into())]
+    );
+    // As in JavaScript, the last of two equal keys counts.
+    assert_eq!(finds(r#"{"a":1,"a":2}"#, r#"{"a":2}"#), []);
+}
+
+#[test]
+fn what_is_unknown_is_told_and_only_values_are_forgiven() {
+    let kind = judge(Direction::Out, r#"{"type":"no_such_type"}"#);
+    assert!(
+        matches!(kind.findings.as_slice(), [Finding::Unknown(_)]),
+        "{kind:?}"
+    );
+    let subtype = judge(Direction::Out, r#"{"type":"system","subtype":"no_such_subtype"}"#);
+    assert!(
+        matches!(subtype.findings.as_slice(), [Finding::Unknown(_)]),
+        "{subtype:?}"
+    );
+    assert!(subtype.is_failure());
+    let value = judge(
+        Direction::Out,
+        r#"{"type":"command_lifecycle","command_uuid":"c","state":"no_such_state","uuid":"u","session_id":"s"}"#,
+    );
+    assert!(
+        matches!(value.findings.as_slice(), [Finding::Unlisted(_)]),
+        "{value:?}"
+    );
+    assert!(value.is_clean());
+}
+
+#[test]
+fn what_does_not_decode_is_told_with_the_reason() {
+    let misfit = judge(Direction::Out, r#"{"type":"command_lifecycle","command_uuid":7}"#);
+    match misfit.findings.as_slice() {
+        [Finding::Undecodable(reason)] => assert!(reason.contains("invalid type: integer `7`"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    let no_frame = judge(Direction::Out, "oops");
+    assert!(matches!(no_frame.findings.as_slice(), [Finding::Undecodable(_)]));
+    assert!(no_frame.is_failure());
+}
+
+#[test]
+fn a_client_may_write_what_it_likes() {
+    let verdict = judge(Direction::In, r#"{"type":"no_such_type","x":1}"#);
+    assert!(!verdict.is_failure());
+    let mut checker = Checker::new();
+    assert!(checker.raw_text(Direction::In, "not json").is_empty());
+    assert_eq!(checker.report().raw_lines, 1);
+    // The CLI may not.
+    assert_eq!(checker.raw_text(Direction::Out, "not json").len(), 1);
+    assert!(!checker.report().passed());
+}
+
+#[test]
+fn responses_are_told_by_the_request_that_they_answer() {
+    let mut checker = Checker::new();
+    let mut answers = |direction, line: &str| checker.line(direction, line.as_bytes()).remove(0).answers;
+    let ask = |id: &str, subtype: &str| {
+        format!(r#"{{"type":"control_request","request_id":{id},"request":{{"subtype":"{subtype}"}}}}"#)
+    };
+    let answer = |id: &str| {
+        format!(r#"{{"type":"control_response","response":{{"subtype":"success","request_id":{id}}}}}"#)
+    };
+    answers(Direction::In, &ask("7", "mcp_status"));
+    answers(Direction::Out, &ask(r#""7""#, "no_such_subtype"));
+    assert_eq!(
+        answers(Direction::Out, &answer("7")).as_deref(),
+        Some("mcp_status")
+    );
+    assert_eq!(
+        answers(Direction::In, &answer(r#""7""#)).as_deref(),
+        Some("no_such_subtype")
+    );
+    // An id that is used again, and the echo of an answer.
+    answers(Direction::In, &ask(r#""a""#, "interrupt"));
+    answers(Direction::In, &ask(r#""a""#, "set_model"));
+    assert_eq!(
+        answers(Direction::Out, &answer(r#""a""#)).as_deref(),
+        Some("interrupt")
+    );
+    assert_eq!(
+        answers(Direction::Out, &answer(r#""a""#)).as_deref(),
+        Some("set_model")
+    );
+    answers(Direction::Out, &ask(r#""b""#, "can_use_tool"));
+    assert_eq!(
+        answers(Direction::In, &answer(r#""b""#)).as_deref(),
+        Some("can_use_tool")
+    );
+    assert_eq!(
+        answers(Direction::Out, &answer(r#""b""#)).as_deref(),
+        Some("can_use_tool")
+    );
+    assert_eq!(answers(Direction::Out, &answer(r#""nobody asked""#)), None);
+    checker.conversation();
+    let verdicts = checker.line(Direction::Out, answer("7").as_bytes());
+    assert_eq!(verdicts[0].answers, None);
+}
+
+#[test]
+fn plain_lines_are_taken_for_the_side_that_writes_such() {
+    let side = |line: &str| judge(Direction::Unknown, line).direction;
+    assert_eq!(side(r#"{"type":"keep_alive"}"#), Direction::Out);
+    assert_eq!(side(r#"{"type":"system","subtype":"init"}"#), Direction::Out);
+    let ask = |subtype: &str| {
+        format!(r#"{{"type":"control_request","request_id":"a","request":{{"subtype":"{subtype}"}}}}"#)
+    };
+    assert_eq!(side(&ask("can_use_tool")), Direction::Out);
+    assert_eq!(side(&ask("interrupt")), Direction::In);
+    assert_eq!(
+        side(r#"{"type":"update_environment_variables","variables":{}}"#),
+        Direction::In
+    );
+    let mut checker = Checker::new();
+    checker.line(Direction::Unknown, ask("can_use_tool").as_bytes());
+    let answer = br#"{"type":"control_response","response":{"subtype":"success","request_id":"a"}}"#;
+    assert_eq!(
+        checker.line(Direction::Unknown, answer)[0].direction,
+        Direction::In
+    );
+}
+
+#[test]
+fn recordings_are_read() {
+    let read = |line: &str| recorded(line.as_bytes());
+    let frame = RawJson::from_text(r#"{"type": "keep_alive"}"#).unwrap();
+    assert_eq!(
+        read(r#"{"t": 0.5, "dir": "out", "msg": {"type": "keep_alive"}}"#),
+        Recorded::Frame(Direction::Out, frame)
+    );
+    assert_eq!(
+        read(r#"{"t": 0.5, "dir": "in", "msg": {"raw": "{\"a\n"}}"#),
+        Recorded::Text(Direction::In, "{\"a\n".to_owned())
+    );
+    assert_eq!(
+        read(r#"{"t": 0, "dir": "meta", "msg": {"scenario": "x"}}"#),
+        Recorded::Start
+    );
+    assert_eq!(
+        read(r#"{"t": 0, "dir": "meta", "msg": {"exit_code": 0}}"#),
+        Recorded::Remark
+    );
+    assert_eq!(
+        read(r#"{"t": 0, "dir": "err", "msg": {"raw": "oops"}}"#),
+        Recorded::Remark
+    );
+    assert_eq!(read(r#"{"type":"keep_alive"}"#), Recorded::Plain);
+    assert_eq!(read("not json"), Recorded::Plain);
+}
+
+#[test]
+fn the_report_counts_by_kind() {
+    let mut checker = Checker::new();
+    for line in [
+        r#"{"type":"keep_alive"}"#,
+        r#"{"type":"keep_alive","x":1}"#,
+        r#"{"type":"keep_alive","x":1}"#,
+    ] {
+        checker.line(Direction::Out, line.as_bytes());
+    }
+    let [kind] = checker.report().kinds.as_slice() else {
+        panic!("{:?}", checker.report());
+    };
+    assert_eq!((kind.total, kind.typed, kind.failed), (3, 1, 2));
+    assert_eq!(kind.unmodelled.get("x"), Some(&2));
+    assert!(
+        checker
+            .report()
+            .to_string()
+            .contains("2 x field without a type: x")
+    );
+}

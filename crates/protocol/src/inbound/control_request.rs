@@ -13,7 +13,7 @@ wire_enum! {
         /// May this tool call run?
         "can_use_tool" => CanUseTool(Box<CanUseTool>),
         /// A hook of ours.
-        "hook_callback" => HookCallback(HookCallback),
+        "hook_callback" => HookCallback(Box<HookCallback>),
         /// A message for an MCP server of ours. Each needs an answer, notifications too.
         "mcp_message" => McpMessage(McpMessage),
         /// An MCP server asks the user something.
