@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::framer::Framed;
 use crate::inbound::Message;
@@ -528,50 +530,40 @@ struct Str<'t> {
 impl<'de> DeserializeSeed<'de> for Str<'_> {
     type Value = Option<Span>;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
+        // Taken as text first: no number is too large for it, and a cargo feature of serde_json that makes numbers
+        // look like objects does not matter.
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        Ok(match raw.as_bytes().first() {
+            Some(b'"') => self.string(raw),
+            Some(b'-' | b'0'..=b'9') => integer(raw).map(Span::Own),
+            _ => None,
+        })
     }
 }
 
-impl<'de> Visitor<'de> for Str<'_> {
-    type Value = Option<Span>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-    fn visit_borrowed_str<E>(self, found: &'de str) -> Result<Self::Value, E> {
-        let start = (found.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+impl Str<'_> {
+    fn string(&self, raw: &str) -> Option<Span> {
+        let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+        if inner.contains('\\') {
+            let own: Option<Box<str>> = serde_json::from_str(raw).ok();
+            let mended = || serde_json::from_str(&crate::repair::lone_surrogates(raw)?).ok();
+            return own.or_else(mended).map(Span::Own);
+        }
+        let start = (inner.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         let inside = start
-            .checked_add(found.len())
+            .checked_add(inner.len())
             .is_some_and(|end| end <= self.text.len());
-        Ok(Some(match (u32::try_from(start), u32::try_from(found.len())) {
+        Some(match (u32::try_from(start), u32::try_from(inner.len())) {
             (Ok(start), Ok(length)) if inside => Span::Line { start, length },
-            _ => Span::Own(found.into()),
-        }))
+            _ => Span::Own(inner.into()),
+        })
     }
-    fn visit_str<E>(self, found: &str) -> Result<Self::Value, E> {
-        Ok(Some(Span::Own(found.into())))
-    }
-    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Some(Span::Own(number.to_string().into())))
-    }
-    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(Span::Own(number.to_string().into())))
-    }
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-        Each(|_: &str| Span::None).visit_seq(seq)
-    }
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        Each(|_: &str| Span::None).visit_map(map)
-    }
+}
+
+fn integer(raw: &str) -> Option<Box<str>> {
+    let signed = raw.parse::<i64>().map(|number| number.to_string());
+    let unsigned = || raw.parse::<u64>().map(|number| number.to_string());
+    signed.or_else(|_| unsigned()).ok().map(Into::into)
 }
 
 struct Flag;

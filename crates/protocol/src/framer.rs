@@ -31,7 +31,7 @@ pub struct LineFramer {
 }
 
 impl LineFramer {
-    /// How much of an oversized line is kept, in bytes.
+    /// How much of an oversized line is kept, in bytes; all that the cap allows, if that is less.
     pub const KEPT: usize = 64 * 1024;
 
     /// The cap that is used unless told otherwise: 256 MiB a line.
@@ -72,17 +72,26 @@ impl LineFramer {
     }
 
     fn hold(&mut self, bytes: &[u8]) {
-        if let Some(skipped) = &mut self.skipped {
-            *skipped += bytes.len() as u64;
-        } else if self.partial.len() + bytes.len() <= self.cap {
-            self.partial.extend_from_slice(bytes);
-        } else {
-            self.skipped = Some((self.partial.len() + bytes.len()) as u64);
-            let room = Self::KEPT.saturating_sub(self.partial.len()).min(bytes.len());
-            self.partial.extend_from_slice(&bytes[..room]);
-            self.partial.truncate(Self::KEPT);
-            self.partial.shrink_to_fit();
-        }
+        let room = match &mut self.skipped {
+            Some(skipped) => {
+                *skipped += bytes.len() as u64;
+                self.kept().saturating_sub(self.partial.len())
+            }
+            None if self.partial.len() + bytes.len() <= self.cap => bytes.len(),
+            None => {
+                self.skipped = Some((self.partial.len() + bytes.len()) as u64);
+                let kept = self.kept();
+                self.partial.truncate(kept);
+                self.partial.shrink_to(kept);
+                kept - self.partial.len()
+            }
+        };
+        self.partial.extend_from_slice(&bytes[..room.min(bytes.len())]);
+    }
+
+    /// How much of an oversized line is kept: always the same, however the line is cut into chunks.
+    fn kept(&self) -> usize {
+        Self::KEPT.min(self.cap)
     }
 
     fn end_line(&mut self, emit: &mut impl FnMut(Framed)) {
@@ -139,12 +148,12 @@ mod tests {
             [
                 line("ab"),
                 Framed::Oversized {
-                    head: b"abcdefgh"[..5].into(),
+                    head: b"abcd"[..].into(),
                     length: 8
                 },
                 line("cd"),
                 Framed::Oversized {
-                    head: b"12345678"[..].into(),
+                    head: b"1234"[..].into(),
                     length: 8
                 },
             ]
@@ -176,6 +185,9 @@ mod tests {
             }
             chunks.push(&bytes[from..]);
             prop_assert_eq!(&whole, &lines(1000, &chunks));
+            let whole = lines(5, &[&bytes]);
+            prop_assert_eq!(&whole, &lines(5, &each));
+            prop_assert_eq!(&whole, &lines(5, &chunks));
         }
     }
 }

@@ -134,7 +134,7 @@ pub struct AgentCompleted {
     pub total_duration_ms: f64,
     /// Tokens of its last request and answer.
     pub total_tokens: u64,
-    /// The API's token usage of its last request, as the API gave it.
+    /// The API's token usage of its last request, as it came; decodes to [`Usage`](crate::shared::Usage).
     pub usage: RawJson,
     /// Names of the tools it used.
     #[serde(skip_serializing_if = "Option::is_none")]
