@@ -3,6 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
+use outrigger_protocol::outbound::InitializeReply;
+use outrigger_protocol::outbound::control::ApiProvider;
+
 use super::Secret;
 use crate::env::{self, Variables};
 
@@ -234,6 +237,21 @@ impl Auth {
         }
     }
 
+    /// [`matches_account`](Self::matches_account) with the reply itself.
+    ///
+    /// # Errors
+    ///
+    /// If the CLI uses another token, key or provider than the chosen one.
+    pub fn matches_reply(&self, reply: &InitializeReply) -> Result<(), AuthMismatch> {
+        let account = &reply.account;
+        let provider = account.api_provider.as_ref().map(ApiProvider::as_str);
+        self.matches_account(
+            account.token_source.as_deref(),
+            account.api_key_source.as_deref(),
+            provider,
+        )
+    }
+
     fn expect(
         &self,
         field: &'static str,
@@ -388,6 +406,11 @@ mod tests {
             Ok(())
         );
         assert_eq!(Auth::Bedrock.matches_account(None, None, Some("bedrock")), Ok(()));
+
+        let reply = r#"{"account":{"tokenSource":"none","apiKeySource":"ANTHROPIC_API_KEY","apiProvider":"firstParty"}}"#;
+        let reply: InitializeReply = serde_json::from_str(reply).unwrap();
+        assert_eq!(key.matches_reply(&reply), Ok(()));
+        assert!(oauth.matches_reply(&reply).is_err());
 
         // Both are set: the key would be sent along with the token.
         let both = (

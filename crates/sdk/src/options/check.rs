@@ -395,6 +395,9 @@ impl Options {
             each("skills", names, rules::skill)?;
         }
         each("channels", &self.channels, rules::word)?;
+        for tools in self.code_running_mcp_tools.values() {
+            each("code_running_mcp_tools", tools, rules::own_name)?;
+        }
         for (from, to) in &self.tool_aliases {
             each("tool_aliases", [from, to], rules::word)?;
         }

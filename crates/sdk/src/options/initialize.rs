@@ -3,200 +3,93 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::Initialize;
 use outrigger_protocol::shared::{OutputFormat, SystemPrompt};
-use serde::Serialize;
 
 use super::plan::{Delivered, unwritable};
 use super::{Options, OptionsError, Skills};
 
-/// The first request, without its subtype: the value of each field by its name on the wire. The session adds its hooks and
-/// in-process servers before it sends it.
-pub type InitializeFields = BTreeMap<String, RawJson>;
-
-pub(crate) fn fields(options: &Options, delivered: Delivered) -> Result<InitializeFields, OptionsError> {
-    let mut out = Fields::default();
-    out.system_prompt(options)?;
-    out.text(
-        "append_subagent_system_prompt",
-        "appendSubagentSystemPrompt",
-        &options.append_subagent_system_prompt,
-    )?;
-    out.text(
-        "plan_mode_instructions",
-        "planModeInstructions",
-        &options.plan_mode_instructions,
-    )?;
-    out.text("title", "title", &options.title)?;
-
-    out.unless(
-        "tool_aliases",
-        "toolAliases",
-        &options.tool_aliases,
-        options.tool_aliases.is_empty(),
-    )?;
-    let code_running = &options.code_running_mcp_tools;
-    out.unless(
-        "code_running_mcp_tools",
-        "codeRunningMcpTools",
-        code_running,
-        code_running.is_empty(),
-    )?;
-    let exempt = &options.web_search_isolation_exempt_mcp_servers;
-    out.unless(
-        "web_search_isolation_exempt_mcp_servers",
-        "webSearchIsolationExemptMcpServers",
-        exempt,
-        exempt.is_empty(),
-    )?;
-    out.unless("agents", "agents", &options.agents, options.agents.is_empty())?;
-    if let Some(Skills::Named(names)) = &options.skills {
-        out.put("skills", "skills", names)?;
-    }
-    if let Some(OutputFormat::JsonSchema { schema }) = &options.output_format {
-        out.put("output_format", "jsonSchema", schema)?;
-    }
-    if let Some(trust) = &options.workspace_trust {
-        out.put("workspace_trust", "workspaceTrust", trust)?;
-    }
-
-    let switches = [
-        ("promptSuggestions", options.prompt_suggestions),
-        ("agentProgressSummaries", options.agent_progress_summaries),
-        ("forwardSubagentText", options.forward_subagent_text),
+/// The request as far as the options make it. The session adds its hooks and in-process servers before it sends it.
+pub(super) fn request(options: &Options, delivered: Delivered) -> Result<Initialize, OptionsError> {
+    let preset = SystemPrompt::PRESET;
+    let mut request = Initialize::new().prompt(Some(options.system_prompt.as_ref().unwrap_or(&preset)));
+    for (option, text) in [
         (
-            "forwardNestedSubagentToolCalls",
-            options.forward_nested_subagent_tool_calls,
+            "append_subagent_system_prompt",
+            &options.append_subagent_system_prompt,
         ),
-        ("perTaskStopAffordance", options.per_task_stop_affordance),
-        ("rapidFollowupPreempt", options.rapid_followup_preempt),
-        ("offersBypassSwitchBack", options.offers_bypass_switch_back),
-        ("keepsBypassHeld", options.keeps_bypass_held),
-    ];
-    for (field, on) in switches {
-        if on {
-            out.put(field, field, &true)?;
-        }
-    }
-
-    // What is too long or too secret for the command line.
-    out.unless(
-        "mcp_servers",
-        "mcpServers",
-        &options.mcp_servers,
-        !delivered.mcp_servers,
-    )?;
-    out.unless("plugins", "plugins", &options.plugins, !delivered.plugins)?;
-    out.unless(
-        "disallowed_tools",
-        "disallowedTools",
-        &options.disallowed_tools,
-        !delivered.disallowed_tools,
-    )?;
-    if let Some(settings) = delivered.settings {
-        out.put("settings", "settings", &settings)?;
-    }
-    if let Some(settings) = delivered.managed_settings {
-        out.put("managed_settings", "managedSettings", &settings)?;
-    }
-    out.hatch(options)
-}
-
-#[derive(Default)]
-struct Fields(InitializeFields);
-
-impl Fields {
-    fn put<T: Serialize + ?Sized>(
-        &mut self,
-        option: &'static str,
-        field: &str,
-        value: &T,
-    ) -> Result<(), OptionsError> {
-        let value = RawJson::encode(value).map_err(|_| unwritable(option))?;
-        self.0.insert(field.to_owned(), value);
-        Ok(())
-    }
-
-    fn unless<T: Serialize + ?Sized>(
-        &mut self,
-        option: &'static str,
-        field: &str,
-        value: &T,
-        absent: bool,
-    ) -> Result<(), OptionsError> {
-        if absent {
-            Ok(())
-        } else {
-            self.put(option, field, value)
-        }
-    }
-
-    fn text(&mut self, option: &'static str, field: &str, text: &Option<String>) -> Result<(), OptionsError> {
-        match text {
-            Some(text) if text.is_empty() => Err(OptionsError::invalid(
+        ("plan_mode_instructions", &options.plan_mode_instructions),
+        ("title", &options.title),
+    ] {
+        if text.as_deref().is_some_and(|text| text.trim().is_empty()) {
+            return Err(OptionsError::invalid(
                 option,
                 "",
                 "is empty: leave it unset instead",
-            )),
-            Some(text) => self.put(option, field, text),
-            None => Ok(()),
+            ));
         }
+    }
+    request.append_subagent_system_prompt = options.append_subagent_system_prompt.clone();
+    request.plan_mode_instructions = options.plan_mode_instructions.clone();
+    request.title = options.title.clone();
+    request.workspace_trust = options.workspace_trust.clone();
+
+    request.tool_aliases = filled(&options.tool_aliases, BTreeMap::is_empty);
+    request.code_running_mcp_tools = filled(&options.code_running_mcp_tools, BTreeMap::is_empty);
+    request.web_search_isolation_exempt_mcp_servers =
+        filled(&options.web_search_isolation_exempt_mcp_servers, Vec::is_empty);
+    request.agents = filled(&options.agents, BTreeMap::is_empty);
+    if let Some(Skills::Named(names)) = &options.skills {
+        request.skills = Some(names.clone());
+    }
+    if let Some(OutputFormat::JsonSchema { schema }) = &options.output_format {
+        request.json_schema = Some(schema.clone());
     }
 
-    /// The preset is what the CLI uses when no field says otherwise.
-    fn system_prompt(&mut self, options: &Options) -> Result<(), OptionsError> {
-        const OPTION: &str = "system_prompt";
-        let snapshot = match &options.system_prompt {
-            None => None,
-            Some(SystemPrompt::Text(text)) => {
-                self.put(OPTION, "systemPrompt", &[text])?;
-                None
-            }
-            Some(SystemPrompt::List(texts)) => {
-                self.put(OPTION, "systemPrompt", texts)?;
-                None
-            }
-            Some(SystemPrompt::Custom { prompt, snapshot }) => {
-                self.put(OPTION, "systemPrompt", prompt)?;
-                *snapshot
-            }
-            Some(SystemPrompt::Preset {
-                append,
-                exclude_dynamic_sections,
-                snapshot,
-            }) => {
-                if let Some(append) = append {
-                    self.put(OPTION, "appendSystemPrompt", append)?;
-                }
-                if let Some(exclude) = exclude_dynamic_sections {
-                    self.put(OPTION, "excludeDynamicSections", exclude)?;
-                }
-                *snapshot
-            }
-            Some(_) => {
-                return Err(OptionsError::invalid(
-                    OPTION,
-                    "",
-                    "is of a kind that this build cannot send",
-                ));
-            }
-        };
-        if let Some(snapshot) = snapshot {
-            self.put(OPTION, "systemPromptSnapshot", &snapshot)?;
-        }
-        Ok(())
-    }
+    let on = |switch: bool| switch.then_some(true);
+    request.prompt_suggestions = on(options.prompt_suggestions);
+    request.agent_progress_summaries = on(options.agent_progress_summaries);
+    request.forward_subagent_text = on(options.forward_subagent_text);
+    request.forward_nested_subagent_tool_calls = on(options.forward_nested_subagent_tool_calls);
+    request.per_task_stop_affordance = on(options.per_task_stop_affordance);
+    request.rapid_followup_preempt = on(options.rapid_followup_preempt);
+    request.offers_bypass_switch_back = on(options.offers_bypass_switch_back);
+    request.keeps_bypass_held = on(options.keeps_bypass_held);
 
-    fn hatch(mut self, options: &Options) -> Result<InitializeFields, OptionsError> {
-        for (name, value) in &options.initialize_fields {
-            if self.0.contains_key(name) {
-                let problem = "is a field that an option has set already";
-                return Err(OptionsError::InitializeField {
-                    name: name.clone(),
-                    problem,
-                });
-            }
-            self.0.insert(name.clone(), value.clone());
-        }
-        Ok(self.0)
+    // What is too long or too secret for the command line.
+    request.mcp_servers = delivered.mcp_servers.then(|| options.mcp_servers.clone());
+    request.plugins = delivered.plugins.then(|| options.plugins.clone());
+    request.disallowed_tools = delivered
+        .disallowed_tools
+        .then(|| options.disallowed_tools.clone());
+    request.settings = delivered.settings;
+    request.managed_settings = delivered.managed_settings;
+
+    add_hatch(&mut request, &options.initialize_fields)?;
+    Ok(request)
+}
+
+fn filled<T: Clone>(value: &T, is_empty: fn(&T) -> bool) -> Option<T> {
+    (!is_empty(value)).then(|| value.clone())
+}
+
+/// Adds the fields that have no option. None of them may be there already: the CLI would see it twice.
+fn add_hatch(request: &mut Initialize, fields: &BTreeMap<String, RawJson>) -> Result<(), OptionsError> {
+    if fields.is_empty() {
+        return Ok(());
     }
+    let set: BTreeMap<String, RawJson> = RawJson::encode(request)
+        .and_then(|json| json.decode())
+        .map_err(|_| unwritable("initialize_fields"))?;
+    if let Some(name) = fields.keys().find(|name| set.contains_key(*name)) {
+        let problem = "is a field that an option has set already";
+        return Err(OptionsError::InitializeField {
+            name: name.clone(),
+            problem,
+        });
+    }
+    request
+        .extra
+        .extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Ok(())
 }

@@ -6,11 +6,10 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::{Initialize, InitializeReply};
 use outrigger_protocol::shared::McpServerConfig;
 
 use super::check::is_ours;
-use super::initialize::InitializeFields;
 use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
 use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};
@@ -48,7 +47,7 @@ pub struct Launch {
     /// The user to run it as, if another.
     pub run_as: Option<RunAs>,
     /// The first request to send. The session adds its hooks and in-process servers.
-    pub initialize: InitializeFields,
+    pub initialize: Initialize,
     /// Whether the CLI waits for that request: it has to be the first line, and no prompt may be sent before its reply.
     pub await_initialize: bool,
     /// What the reply has to confirm; see [`Launch::confirm`].
@@ -104,7 +103,12 @@ pub enum Confirmation {
 }
 
 impl Confirmation {
-    /// The field of the reply that has to be true.
+    /// Whether the CLI takes it only while it starts, and so has to wait for `initialize`.
+    pub(super) fn is_taken_at_launch(self) -> bool {
+        self != Self::CodeRunningMcpTools
+    }
+
+    /// The field of the reply that says so.
     pub fn field(self) -> &'static str {
         match self {
             Self::McpServers => "mcp_servers_applied",
@@ -135,22 +139,23 @@ impl Confirmation {
 pub struct Unconfirmed {
     /// What was not confirmed.
     pub what: Confirmation,
-    /// What the CLI said about it instead of `true`; `None` if nothing.
-    pub found: Option<String>,
+    /// Whether the CLI said nothing about it at all: it is too old to know the field.
+    pub ignored: bool,
 }
 
 impl fmt::Display for Unconfirmed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (option, field) = (self.what.option(), self.what.field());
-        match &self.found {
-            None => write!(
+        if self.ignored {
+            write!(
                 f,
                 "the CLI ignored `{option}`: its reply to initialize has no {field}; update Claude Code"
-            ),
-            Some(found) => write!(
+            )
+        } else {
+            write!(
                 f,
-                "the CLI did not take `{option}`: its reply to initialize has {field} = {found}"
-            ),
+                "the CLI did not take `{option}`: {field} in its reply to initialize says so; look at its stderr"
+            )
         }
     }
 }
@@ -236,7 +241,7 @@ impl Options {
         }
     }
 
-    /// The files that the CLI would refuse to start without.
+    /// The files and directories that the CLI would refuse to start without.
     fn check_files(&self, cwd: &Path) -> Result<(), OptionsError> {
         let settings = match &self.settings {
             Some(super::SettingsInput::File(path)) => Some(path),
@@ -253,6 +258,16 @@ impl Options {
                 .iter()
                 .map(|path| ("mcp_config_files", path)),
         );
+        if let Some(root) = &self.project_config_root {
+            let path = cwd.join(root);
+            if let Err(error) = std::fs::read_dir(&path) {
+                return Err(OptionsError::File {
+                    option: "project_config_root",
+                    path,
+                    error: error.to_string(),
+                });
+            }
+        }
         for (option, path) in files {
             let path = cwd.join(path);
             if let Err(error) = std::fs::File::open(&path) {
@@ -518,17 +533,29 @@ impl Launch {
         command
     }
 
-    /// Compares the reply to `initialize` (the innermost `response`) with what it has to confirm.
+    /// Compares the reply to `initialize` with what it has to confirm.
     ///
     /// # Errors
     ///
-    /// With the first field that is missing or not true: the session must not go on then.
-    pub fn confirm(&self, reply: &RawJson) -> Result<(), Unconfirmed> {
-        let fields: BTreeMap<String, RawJson> = reply.decode().unwrap_or_default();
+    /// With the first thing that the CLI did not take: the session must not go on then.
+    pub fn confirm(&self, reply: &InitializeReply) -> Result<(), Unconfirmed> {
         for &what in &self.confirmations {
-            let found = fields.get(what.field()).map(|value| value.get().to_owned());
-            if found.as_deref() != Some("true") {
-                return Err(Unconfirmed { what, found });
+            let said = match what {
+                Confirmation::McpServers => reply.mcp_servers_applied,
+                Confirmation::Plugins => reply.plugins_applied,
+                Confirmation::Settings => reply.settings_applied,
+                Confirmation::ManagedSettings => reply.managed_settings_applied,
+                Confirmation::DisallowedTools => reply.disallowed_tools_applied,
+                Confirmation::CodeRunningMcpTools => {
+                    let taken = reply.code_running_mcp_tools_applied.as_ref();
+                    taken.map(|taken| takes_all(taken, self.initialize.code_running_mcp_tools.as_ref()))
+                }
+            };
+            if said != Some(true) {
+                return Err(Unconfirmed {
+                    what,
+                    ignored: said.is_none(),
+                });
             }
         }
         Ok(())
@@ -557,6 +584,18 @@ impl Launch {
             })
             .collect()
     }
+}
+
+/// Whether everything that was declared is in what was taken, which has each name once.
+fn takes_all(
+    taken: &BTreeMap<String, Vec<String>>,
+    declared: Option<&BTreeMap<String, Vec<String>>>,
+) -> bool {
+    declared.into_iter().flatten().all(|(server, tools)| {
+        taken
+            .get(server)
+            .is_some_and(|taken| tools.iter().all(|tool| taken.contains(tool)))
+    })
 }
 
 impl fmt::Debug for Launch {

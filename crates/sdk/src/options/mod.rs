@@ -27,6 +27,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::WorkspaceTrust;
 use outrigger_protocol::settings::{SandboxSettings, Settings};
 use outrigger_protocol::shared::{
     AgentDefinition, Effort, McpServerConfig, OutputFormat, PermissionMode, PluginConfig, SettingSource,
@@ -35,13 +36,12 @@ use outrigger_protocol::shared::{
 
 pub use auth::{Auth, AuthMismatch};
 pub use error::OptionsError;
-pub use initialize::InitializeFields;
 pub(crate) use launch::private_directory;
 pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
 pub use secret::Secret;
 pub use values::{
     Delivery, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput, Skills,
-    Tools, WorkspaceTrust,
+    Tools,
 };
 
 use crate::env::Environment;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use outrigger_protocol::outbound::Initialize;
 use outrigger_protocol::settings::{Settings, merge_sandbox};
 use outrigger_protocol::shared::{
     JsonObject, McpServerConfig, OutputFormat, SettingSource, ThinkingConfig, ThinkingDisplay,
@@ -12,15 +13,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::{Args, LONG};
-use super::initialize::{self, InitializeFields};
-use super::{Confirmation, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools};
+use super::{
+    Confirmation, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, initialize,
+};
 
 /// Where every option goes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) args: Vec<OsString>,
     pub(crate) files: Vec<File>,
-    pub(crate) initialize: InitializeFields,
+    pub(crate) initialize: Initialize,
     pub(crate) await_initialize: bool,
     pub(crate) confirmations: Vec<Confirmation>,
 }
@@ -62,7 +64,8 @@ impl Options {
         self.server_args(&mut args, &mut files, &mut delivered, base)?;
 
         let confirmations = confirmations(&delivered, !self.code_running_mcp_tools.is_empty());
-        let await_initialize = self.await_initialize || !confirmations.is_empty();
+        let await_initialize =
+            self.await_initialize || confirmations.iter().any(|what| what.is_taken_at_launch());
         if await_initialize {
             args.switch("await-initialize");
         }
@@ -94,7 +97,7 @@ impl Options {
             }
         }
 
-        let initialize = initialize::fields(self, delivered)?;
+        let initialize = initialize::request(self, delivered)?;
         Ok(Plan {
             args: args.finish()?,
             files,

@@ -80,6 +80,14 @@ pub(crate) fn skill(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// The name of an MCP tool as its server has it. The CLI skips those in the model's spelling without a word.
+pub(crate) fn own_name(name: &str) -> Result<(), &'static str> {
+    if name.starts_with("mcp__") {
+        return Err("begins with mcp__; give the name that the server uses");
+    }
+    self::name(name)
+}
+
 /// A name that becomes a key of a JSON object.
 pub(crate) fn name(name: &str) -> Result<(), &'static str> {
     if name.trim().is_empty() {

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use outrigger_protocol::settings::Settings;
-use serde::Serialize;
 
 /// How much of the user's and the project's configuration a session sees.
 ///
@@ -171,13 +170,4 @@ pub struct RunAs {
     pub uid: u32,
     /// The id of the user's main group.
     pub gid: u32,
-}
-
-/// A note on how far a directory is trusted, for hosts that asked the user. The CLI then need not ask again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WorkspaceTrust {
-    /// Whether the user trusts it.
-    pub accepted: bool,
-    /// The directory.
-    pub directory: String,
 }

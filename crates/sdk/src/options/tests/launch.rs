@@ -1,6 +1,6 @@
 //! What a launch makes on disk and in the environment.
 
-use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::{McpServerConfig, McpStdioServerConfig};
 
@@ -132,7 +132,7 @@ fn files_are_private_and_go() {
         .mcp_servers("s", secret_server())
         .mcp_servers_delivery(Delivery::File);
     let launch = stage.launch(&options).unwrap();
-    assert!(!launch.await_initialize && launch.initialize.is_empty());
+    assert!(!launch.await_initialize && launch.initialize.mcp_servers.is_none());
     let files: Vec<_> = launch.guard.files().map(ToOwned::to_owned).collect();
     assert_eq!(
         args(&launch)[3..],
@@ -191,6 +191,7 @@ fn missing_files_are_told_before_the_start() {
         ("settings", bare().settings(PathBuf::from("gone"))),
         ("system_prompt_file", bare().system_prompt_file("gone")),
         ("mcp_config_files", bare().mcp_config_files(["gone"])),
+        ("project_config_root", bare().project_config_root("gone")),
     ] {
         match stage.launch(&options).unwrap_err() {
             OptionsError::File { option, path, .. } => {
@@ -260,25 +261,32 @@ fn what_the_session_has_to_know() {
 #[test]
 fn replies_have_to_confirm() {
     let stage = Stage::new();
+    let reply = |text: &str| serde_json::from_str::<InitializeReply>(text).unwrap();
     let launch = stage.launch(&bare().mcp_servers("s", secret_server())).unwrap();
     assert_eq!(launch.confirmations, [Confirmation::McpServers]);
-    let confirm = |reply: &str| launch.confirm(&RawJson::from_text(reply).unwrap());
-    assert_eq!(confirm(r#"{"commands":[],"mcp_servers_applied":true}"#), Ok(()));
-    assert_eq!(confirm(r#"{"commands":[]}"#).unwrap_err().found, None);
-    assert_eq!(
-        confirm(r#"{"mcp_servers_applied":false}"#)
-            .unwrap_err()
-            .found
-            .as_deref(),
-        Some("false")
-    );
-    assert!(confirm("[]").is_err());
+    assert_eq!(launch.confirm(&reply(r#"{"mcp_servers_applied":true}"#)), Ok(()));
+    let ignored = launch.confirm(&reply("{}")).unwrap_err();
+    assert!(ignored.ignored && ignored.to_string().contains("mcp_servers_applied"));
     assert!(
-        stage
-            .launch(&bare())
-            .unwrap()
-            .confirm(&RawJson::from_text("{}").unwrap())
-            .is_ok()
+        !launch
+            .confirm(&reply(r#"{"mcp_servers_applied":false}"#))
+            .unwrap_err()
+            .ignored
+    );
+    assert_eq!(stage.launch(&bare()).unwrap().confirm(&reply("{}")), Ok(()));
+
+    // This one is not held back for, and is confirmed by a list.
+    let tools = vec!["run".to_owned(), "run".to_owned()];
+    let launch = stage.launch(&bare().code_running_mcp_tools("s", tools)).unwrap();
+    assert!(!launch.await_initialize);
+    assert_eq!(
+        launch.confirm(&reply(r#"{"code_running_mcp_tools_applied":{"s":["run"]}}"#)),
+        Ok(())
+    );
+    assert!(
+        launch
+            .confirm(&reply(r#"{"code_running_mcp_tools_applied":{}}"#))
+            .is_err()
     );
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::WorkspaceTrust;
 use outrigger_protocol::settings::{PermissionSettings, SandboxSettings, Settings};
 use outrigger_protocol::shared::{
     AgentDefinition, Effort, JsonObject, McpRemoteServerConfig, McpServerConfig, McpStdioServerConfig,
@@ -130,8 +131,8 @@ fn place_rows(stage: &Stage) -> Vec<Row> {
         row("assume_sandbox", bare().assume_sandbox(true)).env("IS_SANDBOX", "1"),
         row("disable_autoupdater", bare().disable_autoupdater(true)).env("DISABLE_AUTOUPDATER", "1"),
         row("client_app", bare().client_app("my-app/1.0")).env("CLAUDE_AGENT_SDK_CLIENT_APP", "my-app/1.0"),
-        row("project_config_root", bare().project_config_root("/trusted"))
-            .args(["--project-config-root=/trusted"]),
+        row("project_config_root", bare().project_config_root("../home"))
+            .args(["--project-config-root=../home"]),
         row(
             "additional_directories",
             bare().additional_directories(["/a", "-b"]),
@@ -199,7 +200,6 @@ fn tool_rows() -> Vec<Row> {
             "code_running_mcp_tools",
             bare().code_running_mcp_tools("srv", vec!["run".to_owned()]),
         )
-        .args(["--await-initialize"])
         .init(json!({"codeRunningMcpTools": {"srv": ["run"]}})),
         row("skills", bare().allowed_tools(["Read"]).skills(Skills::All)).args(["--allowedTools=Read,Skill"]),
         row("skills", bare().skills(Skills::named(["pdf", "my skill"])))
@@ -526,10 +526,7 @@ fn what_is_long_leaves_the_command_line() {
         ["--await-initialize", "--initialize-fields=disallowedTools"]
     );
     assert_eq!(launch.confirmations, [Confirmation::DisallowedTools]);
-    assert_eq!(
-        serde_json::to_value(&launch.initialize["disallowedTools"]).unwrap(),
-        json!(many)
-    );
+    assert_eq!(json!(launch.initialize.disallowed_tools), json!(many));
 
     // Rules that allow have no field of their own; settings are their way in. What was there stays.
     let mut settings = settings();
@@ -543,7 +540,7 @@ fn what_is_long_leaves_the_command_line() {
         super::args(&launch)[3..],
         ["--await-initialize", "--initialize-fields=settings"]
     );
-    let sent = serde_json::to_value(&launch.initialize["settings"]).unwrap();
+    let sent = json!(launch.initialize.settings);
     assert_eq!(sent["model"], "opus");
     let rules = sent["permissions"]["allow"].as_array().unwrap();
     assert_eq!(
@@ -557,10 +554,7 @@ fn what_is_long_leaves_the_command_line() {
     };
     let launch = stage.launch(&bare().output_format(format)).unwrap();
     assert_eq!(super::args(&launch).len(), 3);
-    assert_eq!(
-        serde_json::to_value(&launch.initialize["jsonSchema"]).unwrap(),
-        long
-    );
+    assert_eq!(json!(launch.initialize.json_schema), long);
 
     let plugins: Vec<_> = (0..300)
         .map(|n| PluginConfig::local(format!("/somewhere/far/away/plugin-{n}")))
