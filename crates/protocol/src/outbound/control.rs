@@ -166,6 +166,12 @@ macro_rules! requests {
                 const SUBTYPE: &'static str = $wire;
                 type Reply = $reply;
             }
+
+            impl From<$var> for OutboundRequest {
+                fn from(request: $var) -> Self {
+                    Self::$var(Box::new(request))
+                }
+            }
         )+
 
         /// Reads the answer to a request of that subtype and writes it again, each field of its type included. `None` for a

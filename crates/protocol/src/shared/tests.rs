@@ -81,6 +81,8 @@ fn malformed_decisions_are_not_read() {
         json!({"behavior":"maybe"}),
         json!({"behavior":"deny"}),
         json!({"behavior":"allow","updatedInput":[1]}),
+        json!({"behavior":"allow","updatedInput":null}),
+        json!({"behavior":"deny","message":"no","interrupt":null}),
         json!({"behavior":"allow","decisionClassification":"whim"}),
     ] {
         assert!(

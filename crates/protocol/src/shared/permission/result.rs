@@ -62,22 +62,44 @@ impl<'de> Deserialize<'de> for PermissionResult {
     }
 }
 
+/// Reads an optional field that may be absent but not null, as the CLI reads answers.
+fn not_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
 /// Leave to run.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PermissionAllow {
     /// The input to run with instead of the model's. `None` and the empty object both keep the model's.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        skip_serializing_if = "crate::whole::unset",
+        deserialize_with = "not_null"
+    )]
     pub updated_input: Option<JsonObject>,
     /// Changes of permissions to apply along with it, at most [`PermissionUpdate::LIMIT`].
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        skip_serializing_if = "crate::whole::unset",
+        deserialize_with = "not_null"
+    )]
     pub updated_permissions: Option<Vec<PermissionUpdate>>,
     /// The call that this is about.
-    #[serde(rename = "toolUseID", default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        rename = "toolUseID",
+        default,
+        skip_serializing_if = "crate::whole::unset",
+        deserialize_with = "not_null"
+    )]
     pub tool_use_id: Option<String>,
     /// How a person decided, if one did.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        skip_serializing_if = "crate::whole::unset",
+        deserialize_with = "not_null"
+    )]
     pub decision_classification: Option<PermissionDecisionClassification>,
 }
 
@@ -109,13 +131,26 @@ pub struct PermissionDeny {
     /// What the model reads as the tool's result, verbatim. Lost if `interrupt` is set.
     pub message: String,
     /// Ends the turn as well.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        skip_serializing_if = "crate::whole::unset",
+        deserialize_with = "not_null"
+    )]
     pub interrupt: Option<bool>,
     /// The call that this is about.
-    #[serde(rename = "toolUseID", default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        rename = "toolUseID",
+        default,
+        skip_serializing_if = "crate::whole::unset",
+        deserialize_with = "not_null"
+    )]
     pub tool_use_id: Option<String>,
     /// How a person decided, if one did.
-    #[serde(default, skip_serializing_if = "crate::whole::unset")]
+    #[serde(
+        default,
+        skip_serializing_if = "crate::whole::unset",
+        deserialize_with = "not_null"
+    )]
     pub decision_classification: Option<PermissionDecisionClassification>,
 }
 
