@@ -288,11 +288,13 @@ fn requests_are_as_the_cli_reads_them() {
 #[test]
 fn initialize_is_as_the_cli_reads_it() {
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-    let mut settings = SdkMcpServerSettings::default();
-    settings.timeout = Some(5);
-    settings.on_persons_machine = Some(OnPersonsMachine {
-        except_tools: texts(&["t"]),
-    });
+    let settings = SdkMcpServerSettings {
+        timeout: Some(5),
+        on_persons_machine: Some(OnPersonsMachine {
+            except_tools: texts(&["t"]),
+        }),
+        ..SdkMcpServerSettings::default()
+    };
     let full = Initialize::new()
         .hook(
             &HookEvent::PreToolUse,
