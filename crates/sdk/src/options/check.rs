@@ -4,7 +4,10 @@ use std::path::Path;
 
 use outrigger_protocol::shared::{McpServerConfig, OutputFormat, PermissionMode, ThinkingConfig};
 
-use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, rules};
+use super::{
+    Auth, Delivery, Host, Isolation, Options, OptionsError, PermissionPrompts, SettingsInput, Skills, Tools,
+    rules,
+};
 use crate::env::{self, Surroundings};
 
 /// The flags that the session depends on.
@@ -94,6 +97,16 @@ const SESSION_FIELDS: &[&str] = &[
     "sdkMcpServerManifestsOrigin",
 ];
 
+/// Tool calls that nobody is asked about; see [`Options::never_asked`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NeverAsked {
+    /// The tool; `*` for all.
+    pub calls: String,
+    /// The option that decides on them.
+    pub option: &'static str,
+}
+
 impl Options {
     /// Finds what contradicts, misses something or cannot be passed on, for a launch from this process. Starts nothing and
     /// looks at no file; [`launch`](Self::launch) does the same first.
@@ -114,6 +127,41 @@ impl Options {
         self.rules(surroundings, host)?;
         self.plan(host, surroundings.cwd.as_deref().unwrap_or_else(|| "".as_ref()))
             .map(drop)
+    }
+
+    /// The tool calls that will never be asked about, although a session may be there to answer. This is what to look at when
+    /// a permission callback is never called. Settings files may allow more.
+    pub fn never_asked(&self) -> Vec<NeverAsked> {
+        let mut unasked = Vec::new();
+        let mut add = |calls: &str, option| {
+            unasked.push(NeverAsked {
+                calls: calls.to_owned(),
+                option,
+            })
+        };
+        if matches!(
+            self.permission_mode,
+            Some(PermissionMode::BypassPermissions | PermissionMode::DontAsk)
+        ) {
+            add("*", "permission_mode");
+        }
+        if self.permission_prompts == Some(PermissionPrompts::None) {
+            add("*", "permission_prompts");
+        }
+        for rule in &self.allowed_tools {
+            let whole = match rule.split_once('(') {
+                None => Some(rule.as_str()),
+                Some((tool, "*)" | ")")) => Some(tool),
+                Some(_) => None,
+            };
+            if let Some(tool) = whole {
+                add(tool, "allowed_tools");
+            }
+        }
+        if self.skills == Some(Skills::All) {
+            add("Skill", "skills");
+        }
+        unasked
     }
 
     pub(super) fn rules(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {

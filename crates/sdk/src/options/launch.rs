@@ -77,6 +77,17 @@ impl Guard {
         self.home.as_ref().map(tempfile::TempDir::path)
     }
 
+    /// Removes everything now, and says if that failed. Dropping does the same in silence.
+    ///
+    /// # Errors
+    ///
+    /// The first failure; the rest is tried all the same.
+    pub fn close(self) -> io::Result<()> {
+        let files = self.files.into_iter().map(tempfile::TempPath::close);
+        let home = self.home.into_iter().map(tempfile::TempDir::close);
+        files.chain(home).fold(Ok(()), io::Result::and)
+    }
+
     /// The private files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| file.as_ref())

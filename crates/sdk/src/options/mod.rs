@@ -6,6 +6,24 @@
 //!
 //! Three rules hold for all of them. A value never becomes a flag: each is one argument of the form `--flag=value`. What is
 //! long or looks secret stays off the command line. An option that could not have an effect is an error, not a shrug.
+//!
+//! ```
+//! use outrigger::options::{Auth, Isolation, Options};
+//!
+//! let options = Options::new(Auth::Login)
+//!     .isolation(Isolation::Project)
+//!     .model("opus")
+//!     .allowed_tools(["Read", "Bash(git log:*)"]);
+//! options.check()?;
+//!
+//! let twice = options.model("opus").fallback_model("opus");
+//! let error = twice.check().unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "`fallback_model` and `model` exclude each other: a model cannot stand in for itself; name another"
+//! );
+//! # Ok::<(), outrigger::options::OptionsError>(())
+//! ```
 
 mod args;
 mod auth;
@@ -35,6 +53,7 @@ use outrigger_protocol::shared::{
 };
 
 pub use auth::{Auth, AuthMismatch};
+pub use check::NeverAsked;
 pub use error::OptionsError;
 pub(crate) use launch::private_directory;
 pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};

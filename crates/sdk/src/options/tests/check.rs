@@ -434,3 +434,33 @@ fn debug_hides_what_may_be_secret() {
     );
     assert!(launched.is_ok() && !text.contains("hunter2"), "{text}");
 }
+
+#[test]
+fn calls_that_nobody_is_asked_about() {
+    let unasked = |options: Options| {
+        options
+            .never_asked()
+            .into_iter()
+            .map(|n| format!("{} {}", n.calls, n.option))
+            .collect::<Vec<_>>()
+    };
+    let rules = ["Read", "Bash(git log:*)", "Edit(*)", "Write()"];
+    assert_eq!(
+        unasked(bare().allowed_tools(rules).skills(Skills::All)),
+        [
+            "Read allowed_tools",
+            "Edit allowed_tools",
+            "Write allowed_tools",
+            "Skill skills"
+        ]
+    );
+    assert_eq!(
+        unasked(bare().permission_mode(PermissionMode::DontAsk)),
+        ["* permission_mode"]
+    );
+    assert_eq!(
+        unasked(bare().permission_prompts(PermissionPrompts::None)),
+        ["* permission_prompts"]
+    );
+    assert_eq!(unasked(bare()), [""; 0]);
+}

@@ -151,7 +151,7 @@ fn files_are_private_and_go() {
             assert_eq!(mode(file), 0o600);
         }
     }
-    drop(launch);
+    launch.guard.close().unwrap();
     assert!(files.iter().all(|file| !file.exists()));
 }
 
