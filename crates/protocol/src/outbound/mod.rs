@@ -12,7 +12,7 @@ mod reply;
 mod user;
 
 pub use answer::*;
-pub use control::{Ack, ControlRequest, OutboundRequest, check_reply};
+pub use control::*;
 pub use initialize::*;
 pub use line::*;
 pub use reply::*;

@@ -1,8 +1,10 @@
 //! Hooks: the events, what the CLI tells about each, and what may be answered.
 
+mod cause;
 mod input;
 mod output;
 
+pub use cause::*;
 pub use input::*;
 pub use output::*;
 

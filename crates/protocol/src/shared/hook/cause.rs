@@ -1,0 +1,189 @@
+//! Why an event happens, and who is behind it.
+
+use crate::open_enum;
+
+open_enum! {
+    /// Who sent a prompt.
+    pub enum PromptSource {
+        /// A person.
+        User = "user",
+        /// The driving program.
+        Sdk = "sdk",
+        /// The CLI.
+        System = "system",
+        /// A loop.
+        LoopWakeup = "loop_wakeup",
+        /// A schedule.
+        ScheduleWakeup = "schedule_wakeup",
+        /// Something that was polled.
+        PollEvent = "poll_event",
+    }
+}
+
+open_enum! {
+    /// What became a prompt.
+    pub enum ExpansionType {
+        /// A slash command.
+        SlashCommand = "slash_command",
+        /// A prompt of an MCP server.
+        McpPrompt = "mcp_prompt",
+    }
+}
+
+open_enum! {
+    /// Why a session begins.
+    pub enum SessionStartSource {
+        /// The process started.
+        Startup = "startup",
+        /// An old session goes on.
+        Resume = "resume",
+        /// `/clear`.
+        Clear = "clear",
+        /// Compaction.
+        Compact = "compact",
+        /// A copy of an old session.
+        Fork = "fork",
+    }
+}
+
+open_enum! {
+    /// Why a session ends.
+    pub enum ExitReason {
+        /// `/clear`.
+        Clear = "clear",
+        /// Another session goes on.
+        Resume = "resume",
+        /// The user signed out.
+        Logout = "logout",
+        /// The user left.
+        PromptInputExit = "prompt_input_exit",
+        /// Anything else.
+        Unnamed = "other",
+    }
+}
+
+open_enum! {
+    /// Who wants compaction.
+    pub enum CompactTrigger {
+        /// Somebody asked for it.
+        Manual = "manual",
+        /// The conversation got too long.
+        Auto = "auto",
+    }
+}
+
+open_enum! {
+    /// Who changes the model.
+    pub enum ModelSwitchSource {
+        /// `/model`.
+        Command = "command",
+        /// The terminal's list of models.
+        Picker = "picker",
+        /// `set_model`.
+        Sdk = "sdk",
+        /// The CLI. Only after the fact.
+        Auto = "auto",
+        /// A resumed session. Only after the fact.
+        Resume = "resume",
+    }
+}
+
+open_enum! {
+    /// How long the API remembers a conversation.
+    pub enum CacheTtl {
+        /// Five minutes.
+        FiveMinutes = "5m",
+        /// One hour.
+        OneHour = "1h",
+    }
+}
+
+open_enum! {
+    /// Where the price of a model comes from.
+    pub enum ModelPricing {
+        /// The settings.
+        Configured = "configured",
+        /// The CLI's list.
+        Catalog = "catalog",
+        /// A guess.
+        Default = "default",
+    }
+}
+
+open_enum! {
+    /// Why the CLI was run without a session.
+    pub enum SetupTrigger {
+        /// To set a project up.
+        Init = "init",
+        /// To maintain it.
+        Maintenance = "maintenance",
+    }
+}
+
+open_enum! {
+    /// Which settings changed.
+    pub enum ConfigChangeSource {
+        /// The user's.
+        UserSettings = "user_settings",
+        /// The project's.
+        ProjectSettings = "project_settings",
+        /// The project's on this machine.
+        LocalSettings = "local_settings",
+        /// The organization's.
+        PolicySettings = "policy_settings",
+        /// Skills.
+        Skills = "skills",
+    }
+}
+
+open_enum! {
+    /// Whose instructions a file holds.
+    pub enum InstructionsKind {
+        /// The user's.
+        User = "User",
+        /// The project's.
+        Project = "Project",
+        /// The project's on this machine.
+        Local = "Local",
+        /// The organization's.
+        Managed = "Managed",
+    }
+}
+
+open_enum! {
+    /// Why a file of instructions was loaded.
+    pub enum InstructionsLoadReason {
+        /// The session began.
+        SessionStart = "session_start",
+        /// The model went into its directory.
+        NestedTraversal = "nested_traversal",
+        /// The model touched a file that it is for.
+        PathGlobMatch = "path_glob_match",
+        /// Another file includes it.
+        Include = "include",
+        /// The conversation was compacted.
+        Compact = "compact",
+    }
+}
+
+open_enum! {
+    /// What happened to a file.
+    pub enum FileEvent {
+        /// It changed.
+        Change = "change",
+        /// It appeared.
+        Add = "add",
+        /// It went away.
+        Unlink = "unlink",
+    }
+}
+
+open_enum! {
+    /// Who added a directory.
+    pub enum DirectoryAddedSource {
+        /// `/add-dir`.
+        SlashCommand = "slash_command",
+        /// `register_repo_root`.
+        RegisterRepoRoot = "register_repo_root",
+    }
+}
