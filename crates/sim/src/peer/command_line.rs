@@ -314,7 +314,12 @@ impl CommandLine {
             agent = apply_settings(agent, &read_settings(settings, &around.cwd)?);
         }
         for config in self.values("--mcp-config") {
-            read_mcp_config(config, &around.cwd)?;
+            let config = read_mcp_config(config, &around.cwd)?;
+            let servers = config["mcpServers"].as_object().into_iter().flatten();
+            let sdk = servers
+                .filter(|(_, server)| server["type"] == "sdk")
+                .map(|(name, _)| name.clone());
+            agent = agent.sdk_mcp_servers(sdk);
         }
         if let Some(home) = around.get("HOME") {
             agent = agent.home(home);

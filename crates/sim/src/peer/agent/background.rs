@@ -266,8 +266,12 @@ pub(super) fn output(ctx: &Context, id: &str) -> Option<String> {
 
 /// Kills everything, at the end of the process.
 pub(super) fn stop_all(ctx: &Context) {
-    for task in &mut ctx.state().tasks {
+    let mut state = ctx.state();
+    for task in &mut state.tasks {
         task.kill();
+    }
+    for connecting in state.connecting.drain(..) {
+        connecting.abort();
     }
 }
 

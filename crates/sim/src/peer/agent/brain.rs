@@ -37,6 +37,8 @@ pub struct Ask {
     pub tool_results: Vec<ToolResult>,
     /// Prompts that were folded in since the request before.
     pub folded: Vec<String>,
+    /// What hooks have added since the request before.
+    pub context: Vec<String>,
     /// Whether finished background work woke the turn.
     pub woken: bool,
     /// The model that is asked.

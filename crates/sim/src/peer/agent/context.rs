@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 
 use super::background::{Finished, Task};
 use super::brain::Brain;
+use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
+use super::mcp::{self, Server};
 use super::permission::Rules;
 use super::{Config, payload};
 use crate::peer::running::Log;
@@ -24,6 +27,8 @@ pub(super) struct Context {
     pub(super) abort: watch::Sender<Option<Abort>>,
     pub(super) brain: tokio::sync::Mutex<Box<dyn Brain>>,
     pub(super) finished: mpsc::Sender<Finished>,
+    /// Whether no MCP server is connecting.
+    pub(super) servers_settled: watch::Sender<bool>,
     state: Mutex<State>,
 }
 
@@ -57,6 +62,23 @@ pub(super) enum Priority {
     Later,
 }
 
+/// How a request of ours is taken back when the turn stops.
+#[derive(Debug)]
+pub(super) enum Cancel {
+    /// With a `control_cancel_request`.
+    Request,
+    /// With a notification to the MCP server that it went to.
+    Mcp { server: String, id: u64 },
+    /// Not at all: it does not belong to the turn.
+    Never,
+}
+
+/// A request of ours that waits for its answer.
+pub(super) struct Pending {
+    pub(super) sender: oneshot::Sender<Answer>,
+    cancel: Cancel,
+}
+
 /// What came back for a request of ours.
 #[derive(Debug)]
 pub(super) enum Answer {
@@ -82,7 +104,11 @@ pub(super) struct State {
     /// Origins of turns that background work has asked for.
     pub(super) wakes: VecDeque<Value>,
     pub(super) tasks: Vec<Task>,
-    pub(super) pending: HashMap<String, oneshot::Sender<Answer>>,
+    pub(super) pending: HashMap<String, Pending>,
+    pub(super) hooks: Vec<Hook>,
+    pub(super) servers: Vec<Server>,
+    /// Tasks that talk with MCP servers.
+    pub(super) connecting: Vec<AbortHandle>,
     pub(super) closed: bool,
     pub(super) initialized: bool,
     pub(super) session_state: &'static str,
@@ -126,6 +152,9 @@ impl Context {
             wakes: VecDeque::new(),
             tasks: Vec::new(),
             pending: HashMap::new(),
+            hooks: Vec::new(),
+            servers: Vec::new(),
+            connecting: Vec::new(),
             closed: false,
             initialized: false,
             session_state: "idle",
@@ -145,6 +174,7 @@ impl Context {
             abort: watch::Sender::new(None),
             brain: tokio::sync::Mutex::new(brain),
             finished,
+            servers_settled: watch::Sender::new(true),
             state: Mutex::new(state),
         }
     }
@@ -215,7 +245,11 @@ impl Context {
     }
 
     /// Sends a control request; the answer comes over the channel. An abort drops the channel's sender.
-    pub(super) async fn request(&self, request: Value) -> (String, oneshot::Receiver<Answer>) {
+    pub(super) async fn request(
+        &self,
+        request: Value,
+        cancel: Cancel,
+    ) -> (String, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut state = self.state();
@@ -223,7 +257,7 @@ impl Context {
             if state.closed {
                 let _ = sender.send(Answer::Closed);
             } else {
-                state.pending.insert(id.clone(), sender);
+                state.pending.insert(id.clone(), Pending { sender, cancel });
             }
             id
         };
@@ -232,12 +266,21 @@ impl Context {
         (id, receiver)
     }
 
-    /// Takes back all requests that wait for an answer.
-    pub(super) async fn cancel_requests(&self) {
-        let pending = std::mem::take(&mut self.state().pending);
-        for id in pending.into_keys() {
-            self.send(json!({"type": "control_cancel_request", "request_id": id}))
-                .await;
+    /// Takes back the turn's requests that wait for an answer.
+    async fn cancel_requests(&self) {
+        let cancelled: Vec<(String, Pending)> = {
+            let mut state = self.state();
+            let of_turn = |_: &String, pending: &mut Pending| !matches!(pending.cancel, Cancel::Never);
+            state.pending.extract_if(of_turn).collect()
+        };
+        for (id, pending) in cancelled {
+            match pending.cancel {
+                Cancel::Mcp { server, id } => mcp::cancel_call(self, &server, id).await,
+                _ => {
+                    self.send(json!({"type": "control_cancel_request", "request_id": id}))
+                        .await
+                }
+            }
         }
     }
 

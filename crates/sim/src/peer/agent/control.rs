@@ -1,8 +1,12 @@
 //! Control requests of the host.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::context::{Abort, Context};
+use super::hooks;
+use super::mcp;
 use super::session::{failure, success};
 use super::{background, payload};
 
@@ -26,7 +30,7 @@ enum Reply {
 }
 
 /// Handles one request. Says whether the process is to end.
-pub(super) async fn handle(ctx: &Context, id: Option<&Value>, request: &Value) -> bool {
+pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> bool {
     let subtype = request["subtype"].as_str().unwrap_or("undefined");
     let string = |key: &str| request[key].as_str();
     let reply = match subtype {
@@ -54,7 +58,25 @@ pub(super) async fn handle(ctx: &Context, id: Option<&Value>, request: &Value) -
                 Some(Reply::Error(format!("set_max_thinking_tokens: {what}")))
             }
         }
-        "mcp_status" => Some(Reply::Payload(json!({"mcpServers": []}))),
+        "mcp_status" => Some(Reply::Payload(mcp::status(ctx))),
+        "mcp_set_servers" => match mcp::set(ctx, &request["servers"]) {
+            Err(error) => Some(Reply::Error(error)),
+            Ok((payload, servers)) => {
+                ctx.send(success(id, Some(payload))).await;
+                mcp::connect(ctx, &servers, true).await;
+                None
+            }
+        },
+        "mcp_message" => {
+            ctx.send(success(id, None)).await;
+            mcp::receive(
+                ctx,
+                string("server_name").unwrap_or_default(),
+                &request["message"],
+            )
+            .await;
+            None
+        }
         "get_context_usage" => Some(Reply::Payload(context_usage(ctx))),
         "get_settings" => Some(Reply::Payload(settings(ctx))),
         "get_usage" => Some(Reply::Payload(usage(ctx))),
@@ -105,15 +127,29 @@ pub(super) async fn handle(ctx: &Context, id: Option<&Value>, request: &Value) -
     false
 }
 
-async fn initialize(ctx: &Context, id: Option<&Value>, request: &Value) -> bool {
+async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> bool {
     if let Some(error) = flaw(request) {
         ctx.send(failure(id, error, None)).await;
         return false;
     }
+    let named = request["sdkMcpServers"].as_array().into_iter().flatten();
+    let mut servers: Vec<String> = named
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
+    servers.extend(ctx.config.sdk_servers.iter().cloned());
+    // The servers hear from us before the host gets its answer.
+    mcp::connect(ctx, &servers, false).await;
+    if let Some(title) = request["title"].as_str() {
+        ctx.send_system("session_title_changed", json!({"title": title}))
+            .await;
+    }
     let (line, again) = {
         let mut state = ctx.state();
         let mut payload = payload::initialize(&ctx.config.home, &state.mode, state.session_state);
-        payload["output_style"] = json!("default");
+        if !request["hooks"].is_null() {
+            state.hooks = hooks::read(&request["hooks"]);
+            payload["hooks_applied"] = json!(true);
+        }
         let mut line = success(id, Some(payload));
         line["response"]["pending_permission_requests"] = json!([]);
         line["response"]["pending_user_dialog_requests"] = json!([]);

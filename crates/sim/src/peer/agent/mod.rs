@@ -3,14 +3,20 @@
 //! What it does follows what CLI 2.1.330 was seen to do: the frames, their fields and their order. What the model would
 //! say comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
 //!
-//! Not simulated yet: hooks, MCP servers, subagents, slash commands, sessions on disk, structured output, budgets and
-//! compaction. Control requests that belong to them are answered as unsupported.
+//! Simulated are turns, streaming, permissions, queueing, background commands, the hooks UserPromptSubmit, PreToolUse,
+//! PermissionRequest, PostToolUse, PostToolUseFailure and Stop, MCP servers inside the host, API errors, and control
+//! requests about these.
+//!
+//! Not simulated yet: the other hooks, other MCP servers, subagents, slash commands, sessions on disk, structured output,
+//! budgets and compaction. Control requests that belong to them are answered as unsupported.
 
 mod background;
 mod brain;
 mod context;
 mod control;
+mod hooks;
 mod ids;
+mod mcp;
 pub(crate) mod payload;
 mod permission;
 mod session;
@@ -78,6 +84,7 @@ pub(super) struct Config {
     pub(super) disallowed: Vec<String>,
     pub(super) asked: Vec<String>,
     pub(super) await_initialize: bool,
+    pub(super) sdk_servers: Vec<String>,
     pub(super) tools: Option<Vec<String>>,
     pub(super) directories: Vec<String>,
     pub(super) max_turns: Option<u64>,
@@ -107,6 +114,7 @@ impl Agent {
             disallowed: Vec::new(),
             asked: Vec::new(),
             await_initialize: false,
+            sdk_servers: Vec::new(),
             tools: None,
             directories: Vec::new(),
             max_turns: None,
@@ -265,6 +273,15 @@ impl Builder {
     /// Whether the first line must be an `initialize` request, as with `--await-initialize`.
     pub fn await_initialize(mut self, awaited: bool) -> Self {
         self.agent.config.await_initialize = awaited;
+        self
+    }
+
+    /// Names MCP servers inside the host, as `--mcp-config` does; `initialize` may name them too.
+    pub fn sdk_mcp_servers<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.agent
+            .config
+            .sdk_servers
+            .extend(names.into_iter().map(Into::into));
         self
     }
 

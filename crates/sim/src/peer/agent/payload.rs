@@ -45,19 +45,21 @@ pub(super) struct Init<'a> {
     pub(super) session_id: &'a str,
     pub(super) model: &'a str,
     pub(super) mode: &'a str,
-    pub(super) tools: Option<Vec<String>>,
+    pub(super) tools: Vec<String>,
     pub(super) directories: &'a [String],
+    pub(super) mcp_servers: Value,
 }
 
 /// A `system/init` line, without its `uuid`.
 pub(super) fn init(about: &Init<'_>) -> Value {
     let cwd = about.cwd.to_string_lossy();
-    let mut fields = json!({
+    let fields = json!({
         "type": "system",
         "subtype": "init",
+        "tools": about.tools,
         "cwd": cwd,
         "session_id": about.session_id,
-        "mcp_servers": [],
+        "mcp_servers": about.mcp_servers,
         "model": about.model,
         "permissionMode": about.mode,
         "claude_code_version": VERSION,
@@ -66,9 +68,6 @@ pub(super) fn init(about: &Init<'_>) -> Value {
         "additional_directories": about.directories,
         "messaging_socket_path": format!("/tmp/cc-socks/{}.sock", std::process::id()),
     });
-    if let Some(tools) = &about.tools {
-        fields["tools"] = json!(tools);
-    }
     fill(INIT, fields)
 }
 

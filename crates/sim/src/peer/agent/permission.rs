@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::brain::ToolResult;
-use super::context::{Abort, Answer, Context, State};
-use super::tools;
-use super::turn::{Call, Turn};
+use super::context::{Abort, Answer, Cancel, Context, State};
+use super::hooks::{self, Fired};
+use super::turn::{Call, Halt, Turn};
+use super::{mcp, tools};
 
 /// Allow, deny and ask rules, as `Tool` or `Tool(content)`.
 #[derive(Debug, Clone, Default)]
@@ -147,9 +148,16 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
                 .iter()
                 .any(|directory| path.starts_with(directory))
     };
+    // A command that names a path elsewhere is asked for even if it only reads.
+    let stays = |command: &str| {
+        let words = tools::commands(command).into_iter().flatten();
+        words
+            .filter(|word| word.starts_with('/'))
+            .all(|word| inside(&word))
+    };
     let edits = state.mode == "acceptEdits";
     match tool {
-        "Bash" if all_commands(subject, READ_ONLY) => Verdict::Allow("subcommandResults"),
+        "Bash" if all_commands(subject, READ_ONLY) && stays(subject) => Verdict::Allow("subcommandResults"),
         "Bash" if edits && all_commands(subject, FILE_COMMANDS) => Verdict::Allow("subcommandResults"),
         "Read" if inside(subject) => Verdict::Allow("mode"),
         "Write" | "Edit" if edits && inside(subject) => Verdict::Allow("mode"),
@@ -164,7 +172,7 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
 }
 
 /// The `can_use_tool` request.
-fn question(ctx: &Context, state: &State, call: &Call) -> Value {
+fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>) -> Value {
     let subject = subject(&call.name, &call.input);
     let mut request = json!({
         "subtype": "can_use_tool",
@@ -222,6 +230,11 @@ fn question(ctx: &Context, state: &State, call: &Call) -> Value {
         }
         "AskUserQuestion" | "ExitPlanMode" => request["requires_user_interaction"] = json!(true),
         _ => request["permission_suggestions"] = json!([rule(None)]),
+    }
+    if let Some(found) = mcp {
+        request["mcp_server"] = json!({"name": found.server, "source": "sdk"});
+        request["display_name"] = json!(mcp::display_name(&found.tool));
+        request["server_policy_ask_only"] = json!(true);
     }
     request
 }
@@ -296,8 +309,8 @@ enum Decision {
 }
 
 impl Turn {
-    /// One tool call: permission, work, result.
-    pub(super) async fn call(&mut self, mut call: Call) -> Result<ToolResult, Abort> {
+    /// One tool call: hooks, permission, work, result.
+    pub(super) async fn call(&mut self, mut call: Call) -> Result<ToolResult, Halt> {
         if let Some(reason) = tools::missing(&self.ctx, &call.name) {
             self.send_stop().await;
             let content = format!("<tool_use_error>Error: {reason}</tool_use_error>");
@@ -305,35 +318,54 @@ impl Turn {
                 .send_error(&call, &content, &format!("Error: {reason}"), None)
                 .await);
         }
-        let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.input);
-        let decision = match verdict {
-            Verdict::Allow(reason) => Decision::Allow {
-                input: call.input.clone(),
-                meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
-            },
-            Verdict::Deny { message, reason } => {
-                self.send_denied(&call, &message, Some(reason)).await;
-                Decision::Refuse {
-                    message,
-                    meta: refused(json!({"decision": "reject", "source": "config", "reason_type": reason})),
-                }
+        let before = match self.before_tool(&call).await {
+            Ok(before) => before,
+            Err(why) => {
+                self.send_rejected(&call.id, "").await;
+                return Err(why.into());
             }
-            Verdict::Ask if self.ctx.config.permission_prompts => self.ask(&call).await?,
-            Verdict::Ask => {
-                let message = format!("{} needs approval, and there is nobody to ask.", call.name);
-                self.send_denied(&call, &message, None).await;
-                let decision = json!({"decision": "reject", "source": "config"});
-                Decision::Refuse {
-                    message,
-                    meta: json!({"non_execution_kind": "user-rejected", "permission_decision": decision}),
-                }
+        };
+        self.stopped_by_hook |= before.stop;
+        if let Some(what) = before.broken {
+            self.send_stop().await;
+            let content = format!(
+                "{what} The tool call was not executed; other configured hooks may not have completed."
+            );
+            return Ok(self
+                .send_error(&call, &content, &format!("Error: {content}"), None)
+                .await);
+        }
+        if let Some(input) = before.updated_input {
+            call.input = input;
+        }
+        let decision = match before.decision {
+            Some(hooks::Decision::Deny(reason)) => Decision::Refuse {
+                message: format!("PreToolUse:{} hook error: {reason}", call.name),
+                meta: refused(json!({"decision": "reject", "source": "hook", "reason_type": "hook"})),
+            },
+            Some(hooks::Decision::Defer) => {
+                self.send_stop().await;
+                return Err(Halt::Deferred(
+                    json!({"id": call.id, "name": call.name, "input": call.input}),
+                ));
+            }
+            Some(hooks::Decision::Allow) => Decision::Allow {
+                input: call.input.clone(),
+                meta: json!({"decision": "accept", "source": "hook", "reason_type": "hook"}),
+            },
+            Some(hooks::Decision::Ask) => self.settle(&call, Verdict::Ask).await?,
+            None => {
+                let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.input);
+                self.settle(&call, verdict).await?
             }
         };
         self.send_stop().await;
         match decision {
             Decision::Allow { input, meta } => {
                 call.input = input;
-                self.work(call, json!({"permission_decision": meta})).await
+                Ok(self
+                    .work(call, json!({"permission_decision": meta}), &before.messages)
+                    .await?)
             }
             Decision::Refuse { message, meta } => {
                 self.deny(&call);
@@ -345,18 +377,78 @@ impl Turn {
                 self.deny(&call);
                 self.send_rejected(&call.id, "").await;
                 self.ctx.abort.send_replace(Some(Abort::Interrupt));
-                Err(Abort::Interrupt)
+                Err(Abort::Interrupt.into())
             }
         }
     }
 
+    async fn settle(&mut self, call: &Call, verdict: Verdict) -> Result<Decision, Abort> {
+        Ok(match verdict {
+            Verdict::Allow(reason) => Decision::Allow {
+                input: call.input.clone(),
+                meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
+            },
+            Verdict::Deny { message, reason } => {
+                self.send_denied(call, &message, Some(reason)).await;
+                Decision::Refuse {
+                    message,
+                    meta: refused(json!({"decision": "reject", "source": "config", "reason_type": reason})),
+                }
+            }
+            Verdict::Ask if self.ctx.config.permission_prompts => self.ask(call).await?,
+            Verdict::Ask => {
+                let message = format!("{} needs approval, and there is nobody to ask.", call.name);
+                self.send_denied(call, &message, None).await;
+                let decision = json!({"decision": "reject", "source": "config"});
+                Decision::Refuse {
+                    message,
+                    meta: json!({"non_execution_kind": "user-rejected", "permission_decision": decision}),
+                }
+            }
+        })
+    }
+
+    /// Asks the hooks for permission requests; comes back only with a decision.
+    async fn ask_hooks(&self, call: &Call, suggestions: Value) -> Result<Answer, Abort> {
+        let mut fields = json!({"tool_name": call.name, "tool_input": call.input});
+        if !suggestions.is_null() {
+            fields["permission_suggestions"] = suggestions;
+        }
+        for fired in self
+            .fire("PermissionRequest", Some(&call.name), Some(&call.id), fields)
+            .await?
+        {
+            if let Fired::Answer(answer) = fired {
+                let mut decision = answer["hookSpecificOutput"]["decision"].clone();
+                if decision["behavior"].is_string() {
+                    // Denials of hooks need no message.
+                    if decision["message"].is_null() {
+                        decision["message"] = json!("Permission denied by hook");
+                    }
+                    decision["from_hook"] = json!(true);
+                    return Ok(Answer::Success(decision));
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
     /// Asks the client.
     async fn ask(&mut self, call: &Call) -> Result<Decision, Abort> {
-        let request = question(&self.ctx, &self.ctx.state(), call);
+        let found = mcp::find(&self.ctx, &call.name);
+        let request = question(&self.ctx, &self.ctx.state(), call, found.as_ref());
+        let suggestions = request["permission_suggestions"].clone();
         self.ctx.set_session_state("requires_action").await;
-        let (_, answer) = self.ctx.request(request).await;
+        let (id, answer) = self.ctx.request(request, Cancel::Request).await;
         self.send_stop().await;
-        let answer = match self.or_abort(answer).await {
+        let race = async {
+            tokio::select! {
+                biased;
+                answer = self.or_abort(answer) => answer,
+                decision = self.ask_hooks(call, suggestions) => decision.map(Ok),
+            }
+        };
+        let answer = match race.await {
             Ok(answer) => answer,
             Err(why) => {
                 self.ctx.set_session_state("running").await;
@@ -364,6 +456,12 @@ impl Turn {
                 return Err(why);
             }
         };
+        if self.ctx.state().pending.remove(&id).is_some() {
+            // A hook was faster.
+            self.ctx
+                .send(json!({"type": "control_cancel_request", "request_id": id}))
+                .await;
+        }
         self.ctx.set_session_state("running").await;
         let failed = |message: String| Decision::Refuse {
             message,

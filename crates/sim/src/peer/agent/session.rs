@@ -331,7 +331,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
         } else {
             Answer::Success(response["response"].clone())
         };
-        let _ = waiting.send(answer);
+        let _ = waiting.sender.send(answer);
     }
 
     async fn end_of_input(&mut self) {
@@ -342,7 +342,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
             std::mem::take(&mut state.pending)
         };
         for waiting in pending.into_values() {
-            let _ = waiting.send(Answer::Closed);
+            let _ = waiting.sender.send(Answer::Closed);
         }
     }
 

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::brain::Reply;
 use super::context::Abort;
-use super::payload;
 use super::turn::{ApiFailure, Call, End, Turn};
+use super::{mcp, payload};
 use crate::directive::{Block, Fault, FaultKind, Response};
 
 /// The signature under thinking.
@@ -223,6 +223,14 @@ impl Turn {
         } else {
             json!({})
         };
+        let mut extra = extra;
+        let found = done["name"].as_str().and_then(|name| mcp::find(&self.ctx, name));
+        if let (Some(found), true) = (found, done["type"] == "tool_use") {
+            extra["tool_use_meta"] = json!([{
+                "id": done["id"], "display_name": mcp::display_name(&found.tool),
+                "server_display_name": found.server, "tool_name": found.tool,
+            }]);
+        }
         self.send_assistant(message, &done, extra).await;
         message.written += 1;
         let event = json!({"type": "content_block_stop", "index": index});

@@ -8,6 +8,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use super::*;
 use crate::peer::Signal;
 
+mod hooks;
+mod mcp;
+
 /// A client that types by hand.
 struct Hand {
     stdin: Option<DuplexStream>,

@@ -8,8 +8,9 @@ use tokio::io::AsyncReadExt as _;
 
 use super::background::{self, Task};
 use super::brain::{Outcome, ToolResult};
-use super::context::{Abort, Context};
-use super::permission::{self, Rules};
+use super::context::{Abort, Context, State};
+use super::mcp;
+use super::permission;
 use super::turn::{Call, Turn};
 use super::{Config, payload};
 
@@ -29,11 +30,12 @@ pub(super) struct Ran {
 }
 
 /// The tools that `system/init` lists.
-pub(super) fn listed(config: &Config, rules: &Rules) -> Option<Vec<String>> {
+pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
     let mut tools = config.tools.clone().unwrap_or_else(payload::tools);
-    tools.retain(|tool| !permission::disallowed(rules, tool));
     tools.extend(config.handlers.iter().map(|(name, _)| name.clone()));
-    Some(tools)
+    tools.extend(mcp::tool_names(&state.servers));
+    tools.retain(|tool| !permission::disallowed(&state.rules, tool));
+    tools
 }
 
 /// Why there is no such tool; none if there is.
@@ -45,6 +47,9 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     if permission::disallowed(&ctx.state().rules, name) {
         let why = format!("{name} is disabled for this session, in subagents as well as here.");
         return Some(format!("No such tool available: {name}. {why}"));
+    }
+    if mcp::find(ctx, name).is_some() {
+        return None;
     }
     let known = match &config.tools {
         Some(tools) => tools.iter().any(|tool| tool == name),
@@ -85,11 +90,22 @@ pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
 
 impl Turn {
     /// Runs a tool that may run, and writes its result.
-    pub(super) async fn work(&mut self, call: Call, meta: Value) -> Result<ToolResult, Abort> {
-        let outcome = match &call.outcome {
+    pub(super) async fn work(
+        &mut self,
+        call: Call,
+        meta: Value,
+        messages: &[String],
+    ) -> Result<ToolResult, Abort> {
+        let began = tokio::time::Instant::now();
+        let mut outcome = match &call.outcome {
             Some(outcome) => outcome.clone(),
             None => self.run_tool(&call).await?,
         };
+        if let Err(why) = self.after_tool(&call, &mut outcome, began.elapsed()).await {
+            self.send_rejected(&call.id, permission::STOPPED).await;
+            return Err(why);
+        }
+        self.send_hook_messages(messages).await;
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": outcome.content});
         if let Some(is_error) = outcome.is_error {
             block["is_error"] = json!(is_error);
@@ -111,6 +127,7 @@ impl Turn {
             self.ctx.clone(),
             call.name.clone(),
             call.input.clone(),
+            call.id.clone(),
             output.clone(),
         ));
         let is_command =
@@ -213,7 +230,7 @@ enum Step {
 }
 
 /// Does what a tool does.
-async fn execute(ctx: Arc<Context>, name: String, input: Value, output: Output) -> Ran {
+async fn execute(ctx: Arc<Context>, name: String, input: Value, id: String, output: Output) -> Ran {
     if let Some((_, run)) = ctx.config.handlers.iter().rev().find(|(tool, _)| *tool == name) {
         let outcome = run(&input);
         let code = i32::from(outcome.is_error == Some(true));
@@ -232,6 +249,10 @@ async fn execute(ctx: Arc<Context>, name: String, input: Value, output: Output) 
                 code,
             };
         }
+        name if name.starts_with("mcp__") => match mcp::find(&ctx, name) {
+            Some(found) => mcp::run(&ctx, &found, &input, &id).await,
+            None => Outcome::error(format!("No such tool available: {name}")),
+        },
         "Read" => read(&ctx, &input).await,
         "Write" => write(&ctx, &input).await,
         "Edit" => edit(&ctx, &input).await,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::brain::{Ask, Outcome, ToolResult};
 use super::context::{Abort, Context, Priority, Prompt};
 use super::ids::wall_ms;
-use super::payload;
+use super::{mcp, payload};
 
 /// What a turn is about.
 pub(super) struct Work {
@@ -27,8 +27,12 @@ pub(super) enum End {
     Api(ApiFailure),
     /// It took more rounds than allowed.
     MaxTurns(u64),
-    /// Nothing was to be asked.
-    NoQuery,
+    /// Nothing was to be asked; the text is that of the result.
+    NoQuery(String),
+    /// A hook ended it behind a tool.
+    HookStopped,
+    /// A hook put a tool call off.
+    Deferred(Value),
 }
 
 /// A failure of the API, as the host gets to see it.
@@ -71,12 +75,17 @@ pub(super) struct Turn {
     /// The text of the last response.
     pub(super) text: String,
     pub(super) stop_reason: Option<String>,
+    pub(super) prompt_id: String,
+    /// A hook said that the turn is to end.
+    pub(super) stopped_by_hook: bool,
     /// A `message_stop` event that is still to come.
     pub(super) unstopped: Option<Value>,
 }
 
 pub(super) async fn run(ctx: Arc<Context>, work: Work) {
     let mut turn = Turn {
+        prompt_id: ctx.uuid(),
+        stopped_by_hook: false,
         ctx,
         prompts: work.prompts,
         folded: Vec::new(),
@@ -100,18 +109,41 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) {
 impl Turn {
     async fn play(&mut self) -> Result<(), End> {
         tokio::time::sleep(self.ctx.config.latency).await;
+        // An abort shows as soon as the model would be asked.
+        let _ = self.or_abort(mcp::settled(&self.ctx)).await;
+        let queries = self.prompts.is_empty() || self.prompts.iter().any(|prompt| prompt.query);
+        let mut context = Vec::new();
+        let mut blocked = None;
+        if queries {
+            for prompt in self.prompts.clone() {
+                if let Ok((reason, added)) = self.before_prompt(&prompt.text).await {
+                    context.extend(added);
+                    blocked = blocked.or(reason.map(|reason| (reason, prompt.text)));
+                }
+            }
+        }
         self.send_init().await;
+        if let Some((reason, prompt)) = blocked {
+            let text =
+                format!("UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {prompt}");
+            let outcome = json!({"kind": "blocked_by_hook", "prompt_kept": false, "reason": reason});
+            let fields = json!({
+                "content": text, "level": "warning", "prevent_continuation": true, "prompt_submit_outcome": outcome,
+            });
+            self.ctx.send_system("informational", fields).await;
+            return Err(End::NoQuery(text));
+        }
         if self.ctx.config.replay {
             for prompt in self.prompts.clone() {
                 self.replay(&prompt).await;
             }
         }
-        if !self.prompts.is_empty() && self.prompts.iter().all(|prompt| !prompt.query) {
+        if !queries {
             let mut state = self.ctx.state();
             state
                 .unasked
                 .extend(self.prompts.iter().map(|prompt| prompt.text.clone()));
-            return Err(End::NoQuery);
+            return Err(End::NoQuery(String::new()));
         }
         let mut ask = {
             let mut state = self.ctx.state();
@@ -125,9 +157,11 @@ impl Turn {
                 turn: state.turns - 1,
                 woken: self.origin.is_some(),
                 folded: std::mem::take(&mut state.unasked),
+                context,
                 ..Ask::default()
             }
         };
+        let mut stopping = false;
         loop {
             if let Some(limit) = self.ctx.config.max_turns
                 && ask.round as u64 >= limit
@@ -137,12 +171,32 @@ impl Turn {
             ask.model = self.ctx.state().model.clone();
             let reply = self.ctx.brain.lock().await.reply(&ask);
             let calls = self.respond(&ask.model, reply).await?;
+            ask.tool_results.clear();
+            ask.folded.clear();
+            ask.context.clear();
+            ask.round += 1;
             if calls.is_empty() {
-                return Ok(());
+                let stop = self.before_stop(stopping).await;
+                match stop.map_err(|why| End::Aborted { why, tools: false })? {
+                    None => return Ok(()),
+                    Some(reason) => {
+                        stopping = true;
+                        let content =
+                            json!([{"type": "text", "text": format!("Stop hook feedback:\n{reason}")}]);
+                        self.send_user(content, json!({"isSynthetic": true})).await;
+                        let text = "stop hook problem · ctrl+o to see";
+                        let fields = json!({"key": "stop-hook-error", "text": text, "priority": "immediate"});
+                        self.ctx.send_system("notification", fields).await;
+                        ask.context.push(reason);
+                        continue;
+                    }
+                }
             }
             ask.tool_results = self.call_all(calls).await?;
+            if self.stopped_by_hook {
+                return Err(End::HookStopped);
+            }
             ask.folded = self.fold().await;
-            ask.round += 1;
         }
     }
 
@@ -173,7 +227,8 @@ impl Turn {
                 session_id: &state.session_id,
                 model: &state.model,
                 mode: &state.mode,
-                tools: super::tools::listed(config, &state.rules),
+                tools: super::tools::listed(config, &state),
+                mcp_servers: mcp::listed(&state.servers),
                 directories: &state.directories,
             });
             let uuids: Vec<&String> = self
@@ -251,8 +306,20 @@ impl Turn {
                 set("api_error_status", Value::Null);
                 success(&self.text)
             }
-            Some(End::NoQuery) => {
+            Some(End::NoQuery(text)) => {
+                self.stop_reason = None;
+                success(text)
+            }
+            Some(End::HookStopped) => {
+                set("terminal_reason", json!("hook_stopped"));
                 set("api_error_status", Value::Null);
+                success("")
+            }
+            Some(End::Deferred(call)) => {
+                self.stop_reason = Some("tool_deferred".to_owned());
+                set("terminal_reason", json!("tool_deferred"));
+                set("api_error_status", Value::Null);
+                set("deferred_tool_use", call.clone());
                 success("")
             }
             Some(End::Aborted { why, tools }) => {
@@ -292,7 +359,7 @@ impl Turn {
                 (json!("error_max_turns"), json!([text]))
             }
         };
-        let asked = !matches!(end, Some(End::NoQuery));
+        let asked = !matches!(end, Some(End::NoQuery(_)));
         let is_success = subtype == "success";
         set(if is_success { "result" } else { "errors" }, result);
         set("subtype", subtype);
@@ -379,7 +446,8 @@ impl Turn {
         while let Some(call) = calls.next() {
             match self.call(call).await {
                 Ok(result) => results.push(result),
-                Err(why) => {
+                Err(Halt::Deferred(call)) => return Err(End::Deferred(call)),
+                Err(Halt::Abort(why)) => {
                     // Each call gets a result, those that were not reached too.
                     for call in calls {
                         self.send_rejected(&call.id, "").await;
@@ -398,5 +466,19 @@ impl Turn {
             }
         }
         Ok(results)
+    }
+}
+
+/// Why a tool call has no result.
+pub(super) enum Halt {
+    /// The turn is to stop.
+    Abort(Abort),
+    /// A hook has put the call off.
+    Deferred(Value),
+}
+
+impl From<Abort> for Halt {
+    fn from(why: Abort) -> Self {
+        Self::Abort(why)
     }
 }

@@ -1,0 +1,426 @@
+//! MCP servers inside the host: the handshake, their tools, and messages both ways.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::brain::Outcome;
+use super::context::{Answer, Cancel, Context};
+use super::payload;
+
+/// How long a server may take to answer a message of the handshake.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A server that the host runs, or one of another kind, which this simulation cannot reach.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) name: String,
+    status: Status,
+    info: Value,
+    tools: Vec<Value>,
+    next_id: u64,
+    /// Whether it came by `mcp_set_servers`.
+    dynamic: bool,
+    transport: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Pending,
+    Connected,
+    Failed,
+}
+
+impl Server {
+    fn new(name: &str, transport: &str, dynamic: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            status: if transport == "sdk" {
+                Status::Pending
+            } else {
+                Status::Failed
+            },
+            info: Value::Null,
+            tools: Vec::new(),
+            next_id: 0,
+            dynamic,
+            transport: transport.to_owned(),
+        }
+    }
+
+    fn status(&self) -> &'static str {
+        match self.status {
+            Status::Pending => "pending",
+            Status::Connected => "connected",
+            Status::Failed => "failed",
+        }
+    }
+
+    fn tool_names(&self) -> impl Iterator<Item = String> {
+        self.tools
+            .iter()
+            .filter_map(|tool| Some(tool_name(&self.name, tool["name"].as_str()?)))
+    }
+}
+
+/// The name under which the model knows a tool.
+fn tool_name(server: &str, tool: &str) -> String {
+    let plain = |name: &str| -> String {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        name.chars().map(|c| if allowed(c) { c } else { '_' }).collect()
+    };
+    format!("mcp__{}__{}", plain(server), plain(tool))
+}
+
+/// A tool of a server: who runs it, and its own name.
+pub(super) struct Found {
+    pub(super) server: String,
+    pub(super) tool: String,
+}
+
+/// Finds the tool that the model knows by this name.
+pub(super) fn find(ctx: &Context, name: &str) -> Option<Found> {
+    let state = ctx.state();
+    let connected = state
+        .servers
+        .iter()
+        .filter(|server| server.status == Status::Connected);
+    connected
+        .flat_map(|server| server.tools.iter().map(move |tool| (server, tool)))
+        .filter_map(|(server, tool)| {
+            let tool = tool["name"].as_str()?;
+            (tool_name(&server.name, tool) == name).then(|| Found {
+                server: server.name.clone(),
+                tool: tool.to_owned(),
+            })
+        })
+        .next()
+}
+
+/// The names of all tools of all servers.
+pub(super) fn tool_names(servers: &[Server]) -> Vec<String> {
+    servers.iter().flat_map(Server::tool_names).collect()
+}
+
+/// A name as it is shown: the first letter large, words apart.
+pub(super) fn display_name(tool: &str) -> String {
+    let words = tool.replace(['_', '-'], " ");
+    let mut characters = words.chars();
+    match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
+/// What `system/init` tells about the servers.
+pub(super) fn listed(servers: &[Server]) -> Value {
+    let entry =
+        |server: &Server| json!({"name": server.name, "status": server.status(), "source": server.transport});
+    servers.iter().map(entry).collect()
+}
+
+/// What `mcp_status` answers.
+pub(super) fn status(ctx: &Context) -> Value {
+    let state = ctx.state();
+    let servers: Vec<Value> = state
+        .servers
+        .iter()
+        .map(|server| {
+            let connected = server.status == Status::Connected;
+            let scope = if server.dynamic || connected {
+                "dynamic"
+            } else {
+                "user"
+            };
+            let mut entry = json!({
+                "name": server.name, "status": server.status(), "transport": server.transport, "scope": scope,
+                "source": server.transport,
+            });
+            if connected {
+                entry["serverInfo"] = server.info.clone();
+                let tools = server.tools.iter();
+                entry["tools"] = tools
+                    .map(|tool| {
+                        let annotations = tool.get("annotations").cloned().unwrap_or_else(|| json!({}));
+                        json!({"name": tool["name"], "annotations": annotations})
+                    })
+                    .collect();
+            }
+            entry
+        })
+        .collect();
+    json!({"mcpServers": servers})
+}
+
+/// Adds servers of the host and begins to connect them. Servers that are there already are left alone.
+pub(super) async fn connect(ctx: &Arc<Context>, names: &[String], dynamic: bool) {
+    for name in names {
+        let new = {
+            let mut state = ctx.state();
+            let new = !state.servers.iter().any(|server| server.name == *name);
+            if new {
+                state.servers.push(Server::new(name, "sdk", dynamic));
+            }
+            new
+        };
+        if !new {
+            continue;
+        }
+        let answer = send_initialize(ctx, name).await;
+        let (task_ctx, name) = (ctx.clone(), name.clone());
+        let task = tokio::spawn(async move { handshake(&task_ctx, &name, answer).await });
+        ctx.state().connecting.push(task.abort_handle());
+    }
+    announce(ctx);
+}
+
+/// Tells those who wait whether all servers have settled.
+fn announce(ctx: &Context) {
+    let settled = ctx
+        .state()
+        .servers
+        .iter()
+        .all(|server| server.status != Status::Pending);
+    ctx.servers_settled.send_replace(settled);
+}
+
+/// Waits until no server is connecting any more.
+pub(super) async fn settled(ctx: &Context) {
+    // The sender lives as long as the context.
+    let _ = ctx.servers_settled.subscribe().wait_for(|settled| *settled).await;
+}
+
+async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<Answer> {
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {
+            "name": "claude-code", "title": "Claude Code", "description": "Anthropic's agentic coding tool",
+            "websiteUrl": "https://claude.com/claude-code", "version": payload::VERSION,
+        },
+    });
+    call(ctx, name, "initialize", params).await.1
+}
+
+/// Sends a JSON-RPC request and gives its id.
+async fn call(ctx: &Context, name: &str, method: &str, params: Value) -> (u64, oneshot::Receiver<Answer>) {
+    let id = {
+        let mut state = ctx.state();
+        match state.servers.iter_mut().find(|server| server.name == name) {
+            Some(server) => {
+                server.next_id += 1;
+                server.next_id - 1
+            }
+            None => 0,
+        }
+    };
+    let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+    if !params.is_null() {
+        if method == "tools/call" {
+            message["params"] = params;
+            message["params"]["_meta"]["progressToken"] = json!(id);
+        } else {
+            message["params"] = params;
+        }
+    }
+    let cancel = if method == "tools/call" {
+        Cancel::Mcp {
+            server: name.to_owned(),
+            id,
+        }
+    } else {
+        Cancel::Never
+    };
+    (id, send(ctx, name, message, cancel).await)
+}
+
+async fn send(ctx: &Context, server: &str, message: Value, cancel: Cancel) -> oneshot::Receiver<Answer> {
+    let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
+    ctx.request(request, cancel).await.1
+}
+
+/// Takes back a tool call.
+pub(super) async fn cancel_call(ctx: &Context, server: &str, id: u64) {
+    let message = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": id, "reason": "AbortError: remote-cancel"},
+    });
+    drop(send(ctx, server, message, Cancel::Never).await);
+}
+
+/// The answer to a JSON-RPC request; an error says what is wrong with it.
+async fn result(answer: oneshot::Receiver<Answer>) -> Result<Value, String> {
+    match answer.await {
+        Ok(Answer::Success(payload)) => {
+            let response = &payload["mcp_response"];
+            if let Some(error) = response.get("error") {
+                return Err(error["message"]
+                    .as_str()
+                    .unwrap_or("an error without a message")
+                    .to_owned());
+            }
+            match response.get("result") {
+                Some(result) => Ok(result.clone()),
+                // An answer without a response counts as none.
+                None => std::future::pending().await,
+            }
+        }
+        Ok(Answer::Error(error)) => Err(error),
+        Ok(Answer::Closed) | Err(_) => Err("the host has closed its input".to_owned()),
+    }
+}
+
+/// Takes a server from its first message to the list of its tools; tries twice.
+async fn handshake(ctx: &Context, name: &str, first: oneshot::Receiver<Answer>) {
+    let mut answer = Some(first);
+    let mut connected = None;
+    for _ in 0..2 {
+        let answer = match answer.take() {
+            Some(answer) => answer,
+            None => send_initialize(ctx, name).await,
+        };
+        connected = attempt(ctx, name, answer).await;
+        if connected.is_some() || ctx.state().closed {
+            break;
+        }
+    }
+    if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name) {
+        match connected {
+            Some((info, tools)) => {
+                server.status = Status::Connected;
+                server.info = info;
+                server.tools = tools;
+            }
+            None => server.status = Status::Failed,
+        }
+    }
+    announce(ctx);
+}
+
+async fn attempt(
+    ctx: &Context,
+    name: &str,
+    answer: oneshot::Receiver<Answer>,
+) -> Option<(Value, Vec<Value>)> {
+    let timed = |answer| tokio::time::timeout(TIMEOUT, answer);
+    let initialized = timed(Box::pin(result(answer))).await.ok()?.ok()?;
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let ack = send(ctx, name, notification, Cancel::Never).await;
+    // Any answer will do, but there must be one.
+    match tokio::time::timeout(TIMEOUT, ack).await {
+        Ok(Ok(Answer::Success(_) | Answer::Error(_))) => {}
+        _ => return None,
+    }
+    let tools = list(ctx, name).await?;
+    Some((initialized["serverInfo"].clone(), tools))
+}
+
+async fn list(ctx: &Context, name: &str) -> Option<Vec<Value>> {
+    let (_, answer) = call(ctx, name, "tools/list", Value::Null).await;
+    let listed = tokio::time::timeout(TIMEOUT, result(answer)).await.ok()?.ok()?;
+    Some(listed["tools"].as_array().cloned().unwrap_or_default())
+}
+
+/// Runs a tool of a server.
+pub(super) async fn run(ctx: &Context, found: &Found, input: &Value, tool_use_id: &str) -> Outcome {
+    let params = json!({
+        "name": found.tool, "arguments": input, "_meta": {"claudecode/toolUseId": tool_use_id},
+    });
+    let (_, answer) = call(ctx, &found.server, "tools/call", params).await;
+    let result = match result(answer).await {
+        Ok(result) => result,
+        Err(error) => return Outcome::error(error),
+    };
+    if result["isError"] == true {
+        let texts = result["content"].as_array().into_iter().flatten();
+        let texts: Vec<&str> = texts.filter_map(|block| block["text"].as_str()).collect();
+        return Outcome::error(texts.join("\n"));
+    }
+    let (content, details) = match result.get("structuredContent") {
+        Some(structured) => {
+            let text = json!(structured.to_string());
+            (
+                text.clone(),
+                json!({"content": text, "structuredContent": structured}),
+            )
+        }
+        None => (result["content"].clone(), result["content"].clone()),
+    };
+    let mut outcome = Outcome::text("");
+    outcome.content = content;
+    outcome.with_details(details)
+}
+
+/// A message from a server of the host: a change of its tools, or a request of its own.
+pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
+    let known = ctx.state().servers.iter().any(|known| known.name == server);
+    if !known {
+        return;
+    }
+    let response = match (message["method"].as_str(), message.get("id")) {
+        (Some("notifications/tools/list_changed"), _) => {
+            let (ctx_of_task, name) = (ctx.clone(), server.to_owned());
+            let task = tokio::spawn(async move {
+                if let Some(tools) = list(&ctx_of_task, &name).await
+                    && let Some(server) = ctx_of_task
+                        .state()
+                        .servers
+                        .iter_mut()
+                        .find(|server| server.name == name)
+                {
+                    server.tools = tools;
+                }
+            });
+            ctx.state().connecting.push(task.abort_handle());
+            return;
+        }
+        (Some("ping"), Some(id)) => json!({"result": {}, "jsonrpc": "2.0", "id": id}),
+        (Some(_), Some(id)) => {
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}})
+        }
+        _ => return,
+    };
+    drop(send(ctx, server, response, Cancel::Never).await);
+}
+
+/// `mcp_set_servers`: replaces the dynamic servers. Gives the answer and the servers of the host that are to be
+/// connected behind it.
+pub(super) fn set(ctx: &Context, servers: &Value) -> Result<(Value, Vec<String>), String> {
+    let Some(wanted) = servers
+        .as_object()
+        .filter(|servers| servers.values().all(Value::is_object))
+    else {
+        return Err("mcp_set_servers: servers must be an object of config objects".to_owned());
+    };
+    let mut state = ctx.state();
+    let (mut added, mut sdk, mut errors) = (Vec::new(), Vec::new(), serde_json::Map::new());
+    let gone = |server: &Server| server.dynamic && !wanted.contains_key(&server.name);
+    let removed: Vec<String> = state
+        .servers
+        .iter()
+        .filter(|server| gone(server))
+        .map(|server| server.name.clone())
+        .collect();
+    state.servers.retain(|server| !gone(server));
+    for (name, config) in wanted {
+        if state.servers.iter().any(|server| server.name == *name) {
+            continue;
+        }
+        added.push(name.clone());
+        let kind = config["type"].as_str().unwrap_or("stdio");
+        if kind == "sdk" {
+            sdk.push(name.clone());
+            continue;
+        }
+        let error = if kind == "stdio" && !config["args"].is_array() {
+            "Spread syntax requires ...iterable not be null or undefined".to_owned()
+        } else {
+            format!("{kind} servers are not simulated")
+        };
+        errors.insert(name.clone(), json!(error));
+        state.servers.push(Server::new(name, kind, true));
+    }
+    Ok((json!({"added": added, "removed": removed, "errors": errors}), sdk))
+}

@@ -1,0 +1,147 @@
+//! MCP servers inside the host.
+
+use super::*;
+
+impl Hand {
+    async fn mcp(&mut self, method: &str) -> Value {
+        let request = self.until("control_request/mcp_message").await;
+        assert_eq!(request["request"]["message"]["method"], method);
+        request
+    }
+
+    async fn mcp_answer(&mut self, request: &Value, result: Value) {
+        let id = &request["request"]["message"]["id"];
+        let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        self.answer(request, json!({"mcp_response": response})).await;
+    }
+
+    /// Plays the server's part of the handshake, after its first message.
+    async fn shake(&mut self, first: &Value) {
+        let info = json!({"name": "calc", "version": "1.0.0"});
+        let result =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info});
+        self.mcp_answer(first, result).await;
+        let notification = self.mcp("notifications/initialized").await;
+        self.answer(&notification, json!({})).await;
+        let list = self.mcp("tools/list").await;
+        let tool = json!({"name": "add", "inputSchema": {"type": "object"}});
+        self.mcp_answer(&list, json!({"tools": [tool]})).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_of_the_host() {
+    let mut hand = Hand::new(Agent::builder());
+    hand.request(json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}))
+        .await;
+    let first = hand.mcp("initialize").await;
+    hand.until("control_response/success").await;
+    hand.prompt("%tool mcp__calc__add {\"a\":2,\"b\":3}\n%say done")
+        .await;
+    hand.shake(&first).await;
+    let init = hand.until("system/init").await;
+    assert_eq!(
+        init["mcp_servers"],
+        json!([{"name": "calc", "status": "connected", "source": "sdk"}])
+    );
+    let question = hand.until("control_request/can_use_tool").await;
+    assert_eq!(
+        question["request"]["mcp_server"],
+        json!({"name": "calc", "source": "sdk"})
+    );
+    hand.answer(&question, json!({"behavior": "allow"})).await;
+    let call = hand.mcp("tools/call").await;
+    assert_eq!(
+        call["request"]["message"]["params"],
+        json!({"name": "add", "arguments": {"a": 2, "b": 3},
+            "_meta": {"claudecode/toolUseId": "toolu_sim_0001_0", "progressToken": 2}})
+    );
+    hand.mcp_answer(&call, json!({"content": [{"type": "text", "text": "5"}]}))
+        .await;
+    let user = hand.until("user").await;
+    assert_eq!(
+        user["message"]["content"][0]["content"],
+        json!([{"type": "text", "text": "5"}])
+    );
+    hand.until("result/success").await;
+    hand.request(json!({"subtype": "mcp_status"})).await;
+    let status = hand.until("control_response/success").await;
+    assert_eq!(
+        status["response"]["response"]["mcpServers"][0]["tools"],
+        json!([{"name": "add", "annotations": {}}])
+    );
+    assert_eq!(hand.end().await.0, Exit::Code(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_holds_the_first_turn() {
+    let mut hand = Hand::new(Agent::builder());
+    hand.request(json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}))
+        .await;
+    hand.prompt("%say hello").await;
+    hand.mcp("initialize").await;
+    hand.mcp("initialize").await;
+    let init = hand.until("system/init").await;
+    assert_eq!(init["mcp_servers"][0]["status"], "failed");
+    let report = hand.agent.report();
+    let at = report
+        .lines
+        .iter()
+        .find(|line| line.kind() == "system/init")
+        .unwrap()
+        .at;
+    assert_eq!(at.as_secs(), 60);
+    assert_eq!(hand.end().await.0, Exit::Code(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_cancels_the_call() {
+    let mut hand = Hand::new(
+        Agent::builder()
+            .sdk_mcp_servers(["calc"])
+            .allowed_tools(["mcp__calc"]),
+    );
+    hand.request(json!({"subtype": "initialize"})).await;
+    let first = hand.mcp("initialize").await;
+    hand.prompt("%tool mcp__calc__add {}\n%say never").await;
+    hand.shake(&first).await;
+    hand.mcp("tools/call").await;
+    hand.request(json!({"subtype": "interrupt"})).await;
+    let cancelled = hand.mcp("notifications/cancelled").await;
+    assert_eq!(cancelled["request"]["message"]["params"]["requestId"], 2);
+    hand.answer(&cancelled, json!({})).await;
+    let result = hand.until("result/error_during_execution").await;
+    assert_eq!(result["terminal_reason"], "aborted_tools");
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_come_and_go() {
+    let mut hand = Hand::ready(Agent::builder()).await;
+    let servers = json!({"calc": {"type": "sdk", "name": "calc"}, "lab": {"command": "lab"}});
+    hand.request(json!({"subtype": "mcp_set_servers", "servers": servers}))
+        .await;
+    let answer = hand.until("control_response/success").await;
+    let error = "Spread syntax requires ...iterable not be null or undefined";
+    let expected = json!({"added": ["calc", "lab"], "removed": [], "errors": {"lab": error}});
+    assert_eq!(answer["response"]["response"], expected);
+    let first = hand.mcp("initialize").await;
+    hand.shake(&first).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 77, "method": "ping"});
+    hand.request(json!({"subtype": "mcp_message", "server_name": "calc", "message": ping}))
+        .await;
+    let pong = hand.until("control_request/mcp_message").await;
+    assert_eq!(
+        pong["request"]["message"],
+        json!({"jsonrpc": "2.0", "id": 77, "result": {}})
+    );
+    hand.request(json!({"subtype": "mcp_set_servers", "servers": {}}))
+        .await;
+    let answer = hand.until("control_response/success").await;
+    assert_eq!(answer["response"]["response"]["removed"], json!(["lab", "calc"]));
+    hand.request(json!({"subtype": "mcp_set_servers"})).await;
+    let answer = hand.until("control_response/error").await;
+    assert_eq!(
+        answer["response"]["error"],
+        "mcp_set_servers: servers must be an object of config objects"
+    );
+}
