@@ -2,7 +2,7 @@
 //!
 //! Pure: hand it the frames of a conversation in their order, it hands back what it thinks of each, and a report. A frame that
 //! the CLI wrote is fully typed when
-//! * it decodes, and nothing in it is of an unknown kind or a misfit ([`drift`](crate::drift)),
+//! * it decodes, and nothing in it is of an unknown kind or a misfit ([`drift`]),
 //! * each of its fields, at any depth, is there and equal when the typed value is written again,
 //! * its bytes give the same JSON again (the lossless law).
 //!
@@ -24,6 +24,7 @@ use crate::drift::{self, Drift, DriftKind};
 use crate::frame::Frame;
 use crate::inbound::{ControlResult, InboundRequest, Message, SystemMessage};
 use crate::json::RawJson;
+use crate::outbound::{ControlAnswer, OutboundLine, check_answer, check_reply};
 
 /// Who wrote a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -63,8 +64,10 @@ pub enum Finding {
     Unknown(String),
     /// A field that its type does not have, as a dotted path.
     Unmodelled(String),
-    /// Written again, something is different.
+    /// The typed value, written again, has something different.
     Altered(String),
+    /// The frame itself, read and written again, is different: the lossless law is broken.
+    Lost(String),
     /// A value of an open set that the set does not list. It is kept, its field is typed, so this is worth telling and no flaw.
     Unlisted(String),
 }
@@ -75,7 +78,8 @@ impl fmt::Display for Finding {
             Self::Undecodable(reason) => write!(f, "does not decode: {reason}"),
             Self::Unknown(what) | Self::Unlisted(what) => f.write_str(what),
             Self::Unmodelled(path) => write!(f, "field without a type: {path}"),
-            Self::Altered(what) => write!(f, "changed by the round trip: {what}"),
+            Self::Altered(what) => write!(f, "different when typed: {what}"),
+            Self::Lost(what) => write!(f, "lost: {what}"),
         }
     }
 }
@@ -96,7 +100,7 @@ impl Verdict {
             Direction::In | Direction::Unknown => self
                 .findings
                 .iter()
-                .any(|finding| matches!(finding, Finding::Altered(_))),
+                .any(|finding| matches!(finding, Finding::Lost(_))),
         }
     }
 }
@@ -136,7 +140,7 @@ impl Checker {
         if let (true, [verdict]) = (whole && frames[0].flaw().is_none(), verdicts.as_mut_slice()) {
             verdict
                 .findings
-                .push(Finding::Altered("the frame is not the whole line".to_owned()));
+                .push(Finding::Lost("the frame is not the whole line".to_owned()));
         }
         for verdict in &verdicts {
             self.report.count(verdict);
@@ -169,6 +173,7 @@ impl Checker {
             verdict.findings.push(Finding::Undecodable(flaw.to_string()));
             return verdict;
         }
+        let mut asker = None;
         // The CLI answers requests without an id, too.
         let id = frame.request_id().unwrap_or_default();
         match frame.kind() {
@@ -176,13 +181,19 @@ impl Checker {
                 let open = self.asked.entry((direction, id.to_owned())).or_default();
                 open.push_back(frame.subtype().unwrap_or_default().to_owned());
             }
-            "control_response" => verdict.answers = self.answered(direction, id),
+            "control_response" => {
+                asker = self.answered(direction, id);
+                verdict.answers = asker.as_ref().map(|(_, subtype)| subtype.clone());
+            }
             _ => {}
         }
-        let findings = match direction {
-            Direction::Out => outbound_of_cli(frame, verdict.answers.as_deref()),
-            Direction::In | Direction::Unknown => inbound_of_cli(frame, verdict.answers.as_deref()),
+        let (mut findings, payload) = match direction {
+            Direction::Out => written_by_cli(frame),
+            Direction::In | Direction::Unknown => written_by_client(frame),
         };
+        if let (Some((asker, subtype)), Some(payload)) = (asker, payload) {
+            findings.extend(answer(asker, &subtype, &payload));
+        }
         verdict.findings = findings;
         verdict.findings.extend(lossless(frame));
         verdict.findings.sort();
@@ -190,8 +201,8 @@ impl Checker {
         verdict
     }
 
-    /// The subtype of the request with that id, which the other side asked; or, of an echo, the same side.
-    fn answered(&mut self, direction: Direction, id: &str) -> Option<String> {
+    /// Who asked the request with that id, and its subtype: the other side; or, for an echo, the same side.
+    fn answered(&mut self, direction: Direction, id: &str) -> Option<(Direction, String)> {
         let (own, other) = match direction {
             Direction::Out => (Direction::Out, Direction::In),
             Direction::In | Direction::Unknown => (Direction::In, Direction::Out),
@@ -199,11 +210,12 @@ impl Checker {
         for asker in [other, own] {
             if let Some(open) = self.asked.get_mut(&(asker, id.to_owned())) {
                 // The last one stays, for the echo of its answer.
-                return if open.len() > 1 {
+                let subtype = if open.len() > 1 {
                     open.pop_front()
                 } else {
                     open.front().cloned()
                 };
+                return subtype.map(|subtype| (asker, subtype));
             }
         }
         None
@@ -227,38 +239,85 @@ impl Checker {
     }
 }
 
-/// Judges the types of a frame that the CLI wrote.
-fn outbound_of_cli(frame: &Frame, answers: Option<&str>) -> Vec<Finding> {
+/// Judges a frame that the CLI wrote by its type. What a control response gives back is handed on, because only its request
+/// tells the type of that.
+fn written_by_cli(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
     let (decoded, drifts) = drift::watch(|| frame.decode());
     let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
     let message = match decoded {
         Ok(message) => message,
         Err(misfit) => {
             findings.push(Finding::Undecodable(misfit.reason));
-            return findings;
+            return (findings, None);
         }
     };
     match message.to_body() {
         Ok(body) => findings.extend(compare::compare(&frame.text(), body.get(), &["type"])),
         Err(error) => findings.push(Finding::Altered(error.to_string())),
     }
-    if let Message::ControlResponse(response) = &message
-        && let ControlResult::Success(success) = &response.response
-        && let Some(payload) = &success.response
-    {
-        findings.extend(reply(answers, payload));
+    let payload = match message {
+        Message::ControlResponse(response) => match response.response {
+            ControlResult::Success(success) => success.response,
+            _ => None,
+        },
+        _ => None,
+    };
+    (findings, payload)
+}
+
+/// The same for a frame that a client wrote.
+fn written_by_client(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
+    let text = frame.text();
+    let read = || RawJson::from_text(&*text).and_then(|raw| raw.decode::<OutboundLine>());
+    let (decoded, drifts) = drift::watch(read);
+    let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
+    let line = match decoded {
+        Ok(line) => line,
+        Err(error) => {
+            findings.push(Finding::Undecodable(error.to_string()));
+            return (findings, None);
+        }
+    };
+    match crate::whole::write(|| RawJson::encode(&line)) {
+        Ok(again) => findings.extend(compare::compare(&text, again.get(), &[])),
+        Err(error) => findings.push(Finding::Altered(error.to_string())),
+    }
+    let payload = match line {
+        OutboundLine::ControlResponse(response) => match response.response {
+            ControlAnswer::Success(success) => success.response,
+            _ => None,
+        },
+        _ => None,
+    };
+    (findings, payload)
+}
+
+/// Judges what a control response gives back by the request that it answers.
+fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
+    const PLACE: &str = "response.response";
+    if payload.is_null() {
+        return Vec::new();
+    }
+    let (again, drifts) = drift::watch(|| match asker {
+        Direction::Out => check_answer(subtype, payload),
+        Direction::In | Direction::Unknown => check_reply(subtype, payload),
+    });
+    let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
+    match again {
+        None => findings.push(Finding::Unknown(format!(
+            "no type for what `{subtype}` gives back"
+        ))),
+        Some(Err(error)) => findings.push(Finding::Undecodable(format!("{PLACE}: {error}"))),
+        Some(Ok(again)) => {
+            let found = compare::compare(payload.get(), again.get(), &[]);
+            findings.extend(found.into_iter().map(|finding| match finding {
+                Finding::Unmodelled(path) => Finding::Unmodelled(format!("{PLACE}.{path}")),
+                Finding::Altered(path) => Finding::Altered(format!("{PLACE}.{path}")),
+                other => other,
+            }));
+        }
     }
     findings
-}
-
-/// Judges the types of a frame that a client wrote.
-fn inbound_of_cli(_frame: &Frame, _answers: Option<&str>) -> Vec<Finding> {
-    Vec::new()
-}
-
-/// Judges what a control response gives back.
-fn reply(_answers: Option<&str>, _payload: &RawJson) -> Vec<Finding> {
-    Vec::new()
 }
 
 /// The lossless law: the frame's bytes are JSON, and read and written again they give the same JSON.
@@ -269,11 +328,11 @@ fn lossless(frame: &Frame) -> Vec<Finding> {
         Ok(again) => compare::compare(&text, again.get(), &[])
             .into_iter()
             .map(|finding| match finding {
-                Finding::Unmodelled(path) => Finding::Altered(format!("{path} is lost")),
+                Finding::Unmodelled(what) | Finding::Altered(what) => Finding::Lost(what),
                 other => other,
             })
             .collect(),
-        Err(error) => vec![Finding::Altered(format!("the frame is no JSON value: {error}"))],
+        Err(error) => vec![Finding::Lost(format!("the frame is no JSON value: {error}"))],
     }
 }
 

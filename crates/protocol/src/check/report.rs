@@ -41,8 +41,10 @@ pub struct KindReport {
     pub unknown: BTreeMap<String, u64>,
     /// Why frames, or parts of them, did not decode, and how many.
     pub undecodable: BTreeMap<String, u64>,
-    /// What the round trip changed, and in how many frames.
+    /// What the typed value, written again, has different, and in how many frames.
     pub altered: BTreeMap<String, u64>,
+    /// What the frame itself, written again, has different, and in how many frames.
+    pub lost: BTreeMap<String, u64>,
     /// Values that their open sets do not list, and in how many frames each is. They do not count against a frame.
     pub unlisted: BTreeMap<String, u64>,
 }
@@ -75,6 +77,7 @@ impl Report {
             unknown: BTreeMap::new(),
             undecodable: BTreeMap::new(),
             altered: BTreeMap::new(),
+            lost: BTreeMap::new(),
             unlisted: BTreeMap::new(),
         };
         let place = match self.kinds.binary_search_by_key(&key(&new), key) {
@@ -94,6 +97,7 @@ impl Report {
                 Finding::Unknown(what) => (&mut kind.unknown, what),
                 Finding::Unmodelled(path) => (&mut kind.unmodelled, path),
                 Finding::Altered(what) => (&mut kind.altered, what),
+                Finding::Lost(what) => (&mut kind.lost, what),
                 Finding::Unlisted(what) => (&mut kind.unlisted, what),
             };
             *list.entry(what.clone()).or_default() += 1;
@@ -123,7 +127,8 @@ impl fmt::Display for Report {
                 ("field without a type", &kind.unmodelled),
                 ("without a type", &kind.unknown),
                 ("does not decode", &kind.undecodable),
-                ("changed by the round trip", &kind.altered),
+                ("different when typed", &kind.altered),
+                ("lost", &kind.lost),
                 ("unlisted", &kind.unlisted),
             ] {
                 for (text, count) in list {

@@ -134,6 +134,16 @@ fn what_does_not_decode_is_told_with_the_reason() {
 #[test]
 fn a_client_may_write_what_it_likes() {
     let verdict = judge(Direction::In, r#"{"type":"no_such_type","x":1}"#);
+    assert!(
+        matches!(verdict.findings.as_slice(), [Finding::Unknown(_)]),
+        "{verdict:?}"
+    );
+    assert!(!verdict.is_failure());
+    let verdict = judge(
+        Direction::In,
+        r#"{"type":"control_request","request_id":"a","request":{"subtype":"set_model","model":null,"x":1}}"#,
+    );
+    assert_eq!(unmodelled(&verdict), ["request.x"]);
     assert!(!verdict.is_failure());
     let mut checker = Checker::new();
     assert!(checker.raw_text(Direction::In, "not json").is_empty());
@@ -187,6 +197,48 @@ fn responses_are_told_by_the_request_that_they_answer() {
     checker.conversation();
     let verdicts = checker.line(Direction::Out, answer("7").as_bytes());
     assert_eq!(verdicts[0].answers, None);
+}
+
+#[test]
+fn payloads_of_responses_are_judged_by_what_was_asked() {
+    let mut checker = Checker::new();
+    let mut line = |direction, line: &str| checker.line(direction, line.as_bytes()).remove(0);
+    let answer = |payload: &str| {
+        let answer =
+            r#"{"type":"control_response","response":{"subtype":"success","request_id":"a","response":"#;
+        format!("{answer}{payload}}}}}")
+    };
+    line(
+        Direction::In,
+        r#"{"type":"control_request","request_id":"a","request":{"subtype":"interrupt"}}"#,
+    );
+    let verdict = line(Direction::Out, &answer(r#"{"still_queued":[],"new":1}"#));
+    assert_eq!(unmodelled(&verdict), ["response.response.new"]);
+    let verdict = line(Direction::Out, &answer(r#"{"still_queued":7}"#));
+    assert!(
+        matches!(verdict.findings.as_slice(), [Finding::Undecodable(_)]),
+        "{verdict:?}"
+    );
+    // An echo of an answer of the client is judged as that.
+    line(
+        Direction::Out,
+        r#"{"type":"control_request","request_id":"b","request":{"subtype":"elicitation","mcp_server_name":"s","message":"m"}}"#,
+    );
+    let echo = answer(r#"{"action":"decline"}"#).replace(r#""a""#, r#""b""#);
+    for direction in [Direction::In, Direction::Out] {
+        assert_eq!(line(direction, &echo).findings, []);
+    }
+    // A request that has no type: what it gives back has none either.
+    line(
+        Direction::In,
+        r#"{"type":"control_request","request_id":"a","request":{"subtype":"novel"}}"#,
+    );
+    line(Direction::Out, &answer("{}"));
+    let verdict = line(Direction::Out, &answer("{}"));
+    assert!(
+        matches!(verdict.findings.as_slice(), [Finding::Unknown(_)]),
+        "{verdict:?}"
+    );
 }
 
 #[test]

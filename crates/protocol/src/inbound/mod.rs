@@ -112,3 +112,6 @@ messages! {
     /// What was written to the session file.
     "transcript_mirror" => TranscriptMirror(TranscriptMirror),
 }
+
+#[cfg(test)]
+mod tests;
