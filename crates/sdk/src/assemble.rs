@@ -125,7 +125,12 @@ impl Assembler {
             ApiStreamEvent::ContentBlockStart(start) => {
                 let message_id = self.message_id.clone()?;
                 let content = PartialContent::of(start.content_block, None);
-                let block = PartialBlock { message_id, index: start.index, content, done: false };
+                let block = PartialBlock {
+                    message_id,
+                    index: start.index,
+                    content,
+                    done: false,
+                };
                 self.blocks.insert(start.index, block);
                 Some(start.index)
             }
@@ -133,7 +138,9 @@ impl Assembler {
                 let block = self.blocks.get_mut(&delta.index).filter(|block| !block.done)?;
                 match (&mut block.content, delta.delta) {
                     (PartialContent::Text(text), BlockDelta::Text(delta)) => text.push_str(&delta.text),
-                    (PartialContent::Thinking(text), BlockDelta::Thinking(delta)) => text.push_str(&delta.thinking),
+                    (PartialContent::Thinking(text), BlockDelta::Thinking(delta)) => {
+                        text.push_str(&delta.thinking)
+                    }
                     (PartialContent::ToolUse { input, .. }, BlockDelta::InputJson(delta)) => {
                         input.push_str(&delta.partial_json);
                     }
@@ -159,7 +166,15 @@ impl Assembler {
         };
         let message_id = self.message_id.clone().unwrap_or_default();
         let content = PartialContent::of(block, input.as_ref());
-        self.blocks.insert(index, PartialBlock { message_id, index, content, done: true });
+        self.blocks.insert(
+            index,
+            PartialBlock {
+                message_id,
+                index,
+                content,
+                done: true,
+            },
+        );
         index
     }
 }
@@ -169,7 +184,9 @@ mod tests {
     use super::*;
 
     fn stream(event: &str) -> Frame {
-        let line = format!(r#"{{"type":"stream_event","event":{event},"parent_tool_use_id":null,"uuid":"u","session_id":"s"}}"#);
+        let line = format!(
+            r#"{{"type":"stream_event","event":{event},"parent_tool_use_id":null,"uuid":"u","session_id":"s"}}"#
+        );
         Frame::from_line(line.into_bytes()).remove(0)
     }
 
@@ -197,16 +214,38 @@ mod tests {
             stream(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"lo"}}"#),
             Frame::from_line(finished.into_bytes()).remove(0),
             stream(r#"{"type":"content_block_stop","index":0}"#),
-            stream(r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t","name":"Bash","input":{}}}"#),
-            stream(r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#),
-            stream(r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"1}"}}"#),
+            stream(
+                r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t","name":"Bash","input":{}}}"#,
+            ),
+            stream(
+                r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#,
+            ),
+            stream(
+                r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"1}"}}"#,
+            ),
             stream(r#"{"type":"content_block_stop","index":1}"#),
         ];
         let mut assembler = Assembler::new();
-        let seen: Vec<String> = frames.iter().filter_map(|frame| assembler.push(frame).map(show)).collect();
-        assert_eq!(seen, [
-            "0text ", "0text hel", "0text hello", "0text hello.", "1Bash ", "1Bash {\"a\":", "1Bash {\"a\":1}", "1Bash {\"a\":1}.",
-        ]);
-        assert_eq!(assembler.blocks().map(show).collect::<Vec<_>>(), ["0text hello.", "1Bash {\"a\":1}."]);
+        let seen: Vec<String> = frames
+            .iter()
+            .filter_map(|frame| assembler.push(frame).map(show))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                "0text ",
+                "0text hel",
+                "0text hello",
+                "0text hello.",
+                "1Bash ",
+                "1Bash {\"a\":",
+                "1Bash {\"a\":1}",
+                "1Bash {\"a\":1}.",
+            ]
+        );
+        assert_eq!(
+            assembler.blocks().map(show).collect::<Vec<_>>(),
+            ["0text hello.", "1Bash {\"a\":1}."]
+        );
     }
 }

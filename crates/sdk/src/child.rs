@@ -27,15 +27,15 @@ impl Transport for Local {
     fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move { start(launch) })
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 fn start(launch: &Launch) -> io::Result<Connection> {
-    let mut command = Command::new(&launch.program);
+    let mut command = Command::from(launch.command());
     command
-        .args(&launch.args)
-        .env_clear()
-        .envs(&launch.env)
-        .current_dir(&launch.cwd)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -49,7 +49,8 @@ fn start(launch: &Launch) -> io::Result<Connection> {
         command.creation_flags(CREATE_NO_WINDOW);
     }
     let mut child = command.spawn()?;
-    let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(io::Error::other("the child was started without pipes"));
     };
@@ -57,7 +58,11 @@ fn start(launch: &Launch) -> io::Result<Connection> {
         stdin: Box::new(stdin),
         stdout: Box::new(stdout),
         stderr: Some(Box::new(stderr)),
-        process: Box::new(LocalProcess { group: child.id(), child, exit: None }),
+        process: Box::new(LocalProcess {
+            group: child.id(),
+            child,
+            exit: None,
+        }),
     })
 }
 
@@ -108,7 +113,9 @@ impl Drop for LocalProcess {
 fn signal_group(group: Option<u32>, signal: Signal) -> io::Result<()> {
     use rustix::process::{Pid, Signal as Unix, kill_process_group};
 
-    let Some(group) = group.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) else { return Ok(()) };
+    let Some(group) = group.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) else {
+        return Ok(());
+    };
     let signal = match signal {
         Signal::Terminate => Unix::TERM,
         Signal::Kill => Unix::KILL,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
 use crate::outcome::Outcome;
 use crate::transport::Exit;
 
@@ -22,18 +23,42 @@ pub struct Error(Arc<Kind>);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Invalid { what: String, source: Option<Box<dyn StdError + Send + Sync>> },
-    Spawn { program: PathBuf, cwd: PathBuf, source: io::Error },
-    Timeout { what: String, after: Duration },
+    Options(OptionsError),
+    Invalid {
+        what: String,
+        source: Option<Box<dyn StdError + Send + Sync>>,
+    },
+    Spawn {
+        program: PathBuf,
+        cwd: PathBuf,
+        source: io::Error,
+    },
+    Timeout {
+        what: String,
+        after: Duration,
+    },
     Refusal(Refusal),
-    Unconfirmed(String),
-    Unsupported { feature: &'static str, capability: &'static str },
-    Misfit { what: String, source: Box<dyn StdError + Send + Sync> },
+    Unconfirmed(Unconfirmed),
+    Account(AuthMismatch),
+    Unsupported {
+        feature: &'static str,
+        capability: &'static str,
+    },
+    Misfit {
+        what: String,
+        source: Box<dyn StdError + Send + Sync>,
+    },
     Ended(End),
     Closed,
-    Busy { what: &'static str, limit: usize },
+    Busy {
+        what: &'static str,
+        limit: usize,
+    },
     TurnFailed(Outcome),
-    Output { text: String, reason: String },
+    Output {
+        text: String,
+        reason: String,
+    },
 }
 
 /// The CLI's answer "no" to a control request.
@@ -68,22 +93,37 @@ impl Error {
     }
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
-        Self::new(Kind::Invalid { what: what.into(), source: None })
+        Self::new(Kind::Invalid {
+            what: what.into(),
+            source: None,
+        })
     }
 
     pub(crate) fn invalid_because(
         what: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
     ) -> Self {
-        Self::new(Kind::Invalid { what: what.into(), source: Some(source.into()) })
+        Self::new(Kind::Invalid {
+            what: what.into(),
+            source: Some(source.into()),
+        })
     }
 
-    pub(crate) fn misfit(what: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::new(Kind::Misfit { what: what.into(), source: source.into() })
+    pub(crate) fn misfit(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self::new(Kind::Misfit {
+            what: what.into(),
+            source: source.into(),
+        })
     }
 
     pub(crate) fn timeout(what: impl Into<String>, after: Duration) -> Self {
-        Self::new(Kind::Timeout { what: what.into(), after })
+        Self::new(Kind::Timeout {
+            what: what.into(),
+            after,
+        })
     }
 
     pub(crate) fn turn_failed(outcome: Outcome) -> Self {
@@ -92,10 +132,18 @@ impl Error {
 
     /// Whether something that the program passed is wrong; nothing was sent.
     pub fn is_invalid(&self) -> bool {
-        matches!(*self.0, Kind::Invalid { .. })
+        matches!(*self.0, Kind::Invalid { .. } | Kind::Options(_))
     }
 
-    /// Whether the CLI could not be found or started.
+    /// What is wrong with the options, if that is what is wrong.
+    pub fn as_options_error(&self) -> Option<&OptionsError> {
+        match &*self.0 {
+            Kind::Options(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether the CLI could not be started.
     pub fn is_spawn(&self) -> bool {
         matches!(*self.0, Kind::Spawn { .. })
     }
@@ -170,8 +218,12 @@ impl Error {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match &*self.0 {
-            Kind::Spawn { cwd, .. } if !cwd.is_dir() => Some("the working directory does not exist; create it or pass another `cwd`"),
-            Kind::Spawn { .. } => Some("run `outrigger doctor` to see which CLI is found and why it does not start"),
+            Kind::Spawn { cwd, .. } if !cwd.is_dir() => {
+                Some("the working directory does not exist; create it or pass another `cwd`")
+            }
+            Kind::Spawn { .. } => {
+                Some("run `outrigger doctor` to see which CLI is found and why it does not start")
+            }
             Kind::Unsupported { .. } => Some("update the CLI"),
             Kind::Busy { .. } => Some("wait for what is open to be answered, then try again"),
             Kind::Ended(end) => {
@@ -179,7 +231,9 @@ impl Error {
                 let said = last.map(|outcome| format!("{} {}", outcome.text(), outcome.errors().join(" ")));
                 hint_for(&format!("{} {}", end.stderr_tail, said.unwrap_or_default()))
             }
-            Kind::TurnFailed(outcome) => hint_for(&format!("{} {}", outcome.text(), outcome.errors().join(" "))),
+            Kind::TurnFailed(outcome) => {
+                hint_for(&format!("{} {}", outcome.text(), outcome.errors().join(" ")))
+            }
             _ => None,
         }
     }
@@ -188,22 +242,50 @@ impl Error {
 /// Known words of the CLI and what to do about them.
 fn hint_for(said: &str) -> Option<&'static str> {
     const KNOWN: &[(&str, &str)] = &[
-        ("Not logged in", "no credentials reached the CLI; choose an `Auth`, or log in with `claude` once"),
+        (
+            "Not logged in",
+            "no credentials reached the CLI; choose an `Auth`, or log in with `claude` once",
+        ),
         ("Invalid API key", "the API key is wrong or revoked"),
-        ("No conversation found", "the session id is unknown here; sessions belong to a config directory and are looked up from the working directory"),
-        ("root/sudo privileges", "bypassing permissions is refused for root; run as another user, or opt in to `sandboxed_root` inside a container"),
-        ("unknown option", "the CLI does not know a flag; update it, or drop the extra argument"),
-        ("already in use", "another process has this session open; resume it with a fork"),
-        ("cannot be launched inside another", "this is a nested session; the environment must not carry CLAUDECODE"),
-        ("Invalid MCP configuration", "the MCP configuration is not readable by the CLI"),
-        ("JavaScript heap out of memory", "the CLI ran out of memory; start a new session or raise the limit"),
+        (
+            "No conversation found",
+            "the session id is unknown here; sessions belong to a config directory and are looked up from the working directory",
+        ),
+        (
+            "root/sudo privileges",
+            "bypassing permissions is refused for root; run as another user, or opt in to `sandboxed_root` inside a container",
+        ),
+        (
+            "unknown option",
+            "the CLI does not know a flag; update it, or drop the extra argument",
+        ),
+        (
+            "already in use",
+            "another process has this session open; resume it with a fork",
+        ),
+        (
+            "cannot be launched inside another",
+            "this is a nested session; the environment must not carry CLAUDECODE",
+        ),
+        (
+            "Invalid MCP configuration",
+            "the MCP configuration is not readable by the CLI",
+        ),
+        (
+            "JavaScript heap out of memory",
+            "the CLI ran out of memory; start a new session or raise the limit",
+        ),
     ];
-    KNOWN.iter().find(|(words, _)| said.contains(words)).map(|(_, hint)| *hint)
+    KNOWN
+        .iter()
+        .find(|(words, _)| said.contains(words))
+        .map(|(_, hint)| *hint)
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
+            Kind::Options(error) => error.fmt(f),
             Kind::Invalid { what, .. } => write!(f, "invalid {what}"),
             Kind::Spawn { program, cwd, .. } => {
                 write!(f, "could not start {} in {}", program.display(), cwd.display())
@@ -216,9 +298,15 @@ impl fmt::Display for Error {
                     None => Ok(()),
                 }
             }
-            Kind::Unconfirmed(what) => write!(f, "the CLI did not confirm {what}"),
+            Kind::Unconfirmed(what) => what.fmt(f),
+            Kind::Account(_) => {
+                f.write_str("the session would be paid by another account than the chosen one")
+            }
             Kind::Unsupported { feature, capability } => {
-                write!(f, "the CLI does not support {feature}: it lacks the capability `{capability}`")
+                write!(
+                    f,
+                    "the CLI does not support {feature}: it lacks the capability `{capability}`"
+                )
             }
             Kind::Misfit { what, .. } => write!(f, "unexpected shape of {what}"),
             Kind::Ended(end) => {
@@ -230,7 +318,11 @@ impl fmt::Display for Error {
                 }
                 if let Some(outcome) = &end.last_error {
                     let errors = outcome.errors().join("; ");
-                    let said = if errors.is_empty() { outcome.text() } else { &errors };
+                    let said = if errors.is_empty() {
+                        outcome.text()
+                    } else {
+                        &errors
+                    };
                     write!(f, "; its last result: {}: {said}", outcome.verdict())?;
                 }
                 if !end.stderr_tail.is_empty() {
@@ -243,8 +335,16 @@ impl fmt::Display for Error {
             Kind::TurnFailed(outcome) => {
                 write!(f, "the turn failed: {}", outcome.verdict())?;
                 let errors = outcome.errors().join("; ");
-                let said = if errors.is_empty() { outcome.text() } else { &errors };
-                if said.is_empty() { Ok(()) } else { write!(f, ": {said}") }
+                let said = if errors.is_empty() {
+                    outcome.text()
+                } else {
+                    &errors
+                };
+                if said.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, ": {said}")
+                }
             }
             Kind::Output { reason, .. } => write!(f, "the output is not of the requested shape: {reason}"),
         }
@@ -261,7 +361,12 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match &*self.0 {
             Kind::Spawn { source, .. } => Some(source),
-            Kind::Invalid { source: Some(source), .. } | Kind::Misfit { source, .. } => Some(&**source),
+            Kind::Account(mismatch) => Some(mismatch),
+            Kind::Options(error) => error.source(),
+            Kind::Invalid {
+                source: Some(source), ..
+            }
+            | Kind::Misfit { source, .. } => Some(&**source),
             _ => None,
         }
     }

@@ -149,7 +149,10 @@ impl Reducer {
                 let mut inner = Self::default();
                 inner.reduce(message);
                 self.ready.extend(inner.ready.into_iter().map(|event| {
-                    Event::Subagent(Box::new(SubagentEvent { parent_tool_use_id: parent.clone(), event }))
+                    Event::Subagent(Box::new(SubagentEvent {
+                        parent_tool_use_id: parent.clone(),
+                        event,
+                    }))
                 }));
             }
         }
@@ -170,8 +173,17 @@ impl Reducer {
     fn assistant(&mut self, assistant: AssistantMessage) {
         let id = assistant.message.id.unwrap_or_default();
         if let Some(error) = &assistant.error {
-            let text = assistant.message.content.iter().filter_map(text_of).collect::<Vec<_>>().join("\n");
-            self.ready.push_back(Event::ApiError { kind: error.as_str().to_owned(), text });
+            let text = assistant
+                .message
+                .content
+                .iter()
+                .filter_map(text_of)
+                .collect::<Vec<_>>()
+                .join("\n");
+            self.ready.push_back(Event::ApiError {
+                kind: error.as_str().to_owned(),
+                text,
+            });
             return;
         }
         for block in assistant.message.content {
@@ -191,9 +203,11 @@ impl Reducer {
                     Some(thinking) => Event::Thinking(thinking),
                     None => continue,
                 },
-                ContentBlock::ToolUse(block) => {
-                    Event::ToolUse(ToolUse { id: block.id, name: block.name, input: block.input })
-                }
+                ContentBlock::ToolUse(block) => Event::ToolUse(ToolUse {
+                    id: block.id,
+                    name: block.name,
+                    input: block.input,
+                }),
                 other => Event::Block(Box::new(other)),
             };
             self.ready.push_back(event);
@@ -221,7 +235,10 @@ impl Reducer {
                     }
                     BlockDelta::InputJson(input) => {
                         let index = delta.index;
-                        self.ready.push_back(Event::ToolInput { index, partial_json: input.partial_json });
+                        self.ready.push_back(Event::ToolInput {
+                            index,
+                            partial_json: input.partial_json,
+                        });
                         return;
                     }
                     _ => return,
@@ -240,9 +257,15 @@ impl Reducer {
     }
 
     fn user(&mut self, user: UserMessage) {
-        let has_result = user.message.content.blocks().iter().any(|block| matches!(block, ContentBlock::ToolResult(_)));
+        let has_result = user
+            .message
+            .content
+            .blocks()
+            .iter()
+            .any(|block| matches!(block, ContentBlock::ToolResult(_)));
         if !has_result {
-            self.ready.push_back(Event::Message(Box::new(Message::User(Box::new(user)))));
+            self.ready
+                .push_back(Event::Message(Box::new(Message::User(Box::new(user)))));
             return;
         }
         for block in user.message.content.blocks() {
@@ -251,7 +274,12 @@ impl Reducer {
                     None => String::new(),
                     Some(content) => match content.as_text() {
                         Some(text) => text.to_owned(),
-                        None => content.blocks().iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
+                        None => content
+                            .blocks()
+                            .iter()
+                            .filter_map(text_of)
+                            .collect::<Vec<_>>()
+                            .join("\n"),
                     },
                 };
                 self.ready.push_back(Event::ToolResult(ToolResult {

@@ -50,7 +50,10 @@ impl Task {
     /// Whether it is an agent or a workflow, whose end wakes the conversation again.
     pub fn is_agent(&self) -> bool {
         self.subagent_type.is_some()
-            || self.task_type.as_deref().is_some_and(|kind| kind.contains("agent") || kind.contains("workflow"))
+            || self
+                .task_type
+                .as_deref()
+                .is_some_and(|kind| kind.contains("agent") || kind.contains("workflow"))
     }
 }
 
@@ -138,7 +141,8 @@ impl Tasks {
 
     /// Those that `task` started.
     pub fn children<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a Task> {
-        self.iter().filter(move |child| child.parent_task_id.as_deref() == Some(&task.id))
+        self.iter()
+            .filter(move |child| child.parent_task_id.as_deref() == Some(&task.id))
     }
 
     fn parent_of(&self, task: &Task) -> Option<&Task> {
@@ -189,12 +193,16 @@ impl Ledger {
     }
 
     pub(crate) fn tasks(&self) -> Tasks {
-        Tasks { tasks: self.tasks.values().cloned().collect() }
+        Tasks {
+            tasks: self.tasks.values().cloned().collect(),
+        }
     }
 
     /// Whether an agent or workflow still runs in the background: its end will begin another turn.
     pub(crate) fn has_background_agents(&self) -> bool {
-        self.tasks.values().any(|task| task.is_backgrounded && task.is_agent() && !task.state.is_ended() && !task.ambient)
+        self.tasks
+            .values()
+            .any(|task| task.is_backgrounded && task.is_agent() && !task.state.is_ended() && !task.ambient)
     }
 
     /// The process ended: nothing runs any more.
@@ -210,11 +218,16 @@ impl Ledger {
             *next += 1;
             *next
         });
-        self.tasks.entry(number).or_insert_with(|| Task { id: id.to_owned(), ..Task::default() })
+        self.tasks.entry(number).or_insert_with(|| Task {
+            id: id.to_owned(),
+            ..Task::default()
+        })
     }
 
     fn started(&mut self, fields: &Fields, turn: Option<u64>) {
-        let Some(id) = fields.get::<String>("task_id") else { return };
+        let Some(id) = fields.get::<String>("task_id") else {
+            return;
+        };
         self.forget_old();
         let tool_use_id: Option<String> = fields.get("tool_use_id");
         if let (Some(tool), Some(turn)) = (&tool_use_id, turn) {
@@ -222,7 +235,9 @@ impl Ledger {
         }
         let task = self.task(&id);
         task.tool_use_id = tool_use_id.or(task.tool_use_id.take());
-        task.description = fields.get("description").unwrap_or_else(|| std::mem::take(&mut task.description));
+        task.description = fields
+            .get("description")
+            .unwrap_or_else(|| std::mem::take(&mut task.description));
         task.task_type = fields.get("task_type").or(task.task_type.take());
         task.subagent_type = fields.get("subagent_type").or(task.subagent_type.take());
         task.parent_task_id = fields.get("parent_task_id").or(task.parent_task_id.take());
@@ -233,7 +248,9 @@ impl Ledger {
     }
 
     fn progress(&mut self, fields: &Fields) {
-        let Some(id) = fields.get::<String>("task_id") else { return };
+        let Some(id) = fields.get::<String>("task_id") else {
+            return;
+        };
         let task = self.task(&id);
         task.last_tool_name = fields.get("last_tool_name").or(task.last_tool_name.take());
         task.summary = fields.get("summary").or(task.summary.take());
@@ -253,30 +270,41 @@ impl Ledger {
             error: Option<String>,
             is_backgrounded: Option<bool>,
         }
-        let (Some(id), Some(patch)) = (fields.get::<String>("task_id"), fields.get::<Patch>("patch")) else { return };
+        let (Some(id), Some(patch)) = (fields.get::<String>("task_id"), fields.get::<Patch>("patch")) else {
+            return;
+        };
         let task = self.task(&id);
         if let Some(status) = patch.status {
             task.state = TaskState::read(&status);
         }
-        task.description = patch.description.unwrap_or_else(|| std::mem::take(&mut task.description));
+        task.description = patch
+            .description
+            .unwrap_or_else(|| std::mem::take(&mut task.description));
         task.error = patch.error.or(task.error.take());
         task.is_backgrounded = patch.is_backgrounded.unwrap_or(task.is_backgrounded);
     }
 
     fn notified(&mut self, fields: &Fields) {
-        let Some(id) = fields.get::<String>("task_id") else { return };
+        let Some(id) = fields.get::<String>("task_id") else {
+            return;
+        };
         let task = self.task(&id);
         if let Some(status) = fields.get::<String>("status") {
             task.state = TaskState::read(&status);
         }
-        task.output_file = fields.get("output_file").filter(|file: &String| !file.is_empty()).or(task.output_file.take());
+        task.output_file = fields
+            .get("output_file")
+            .filter(|file: &String| !file.is_empty())
+            .or(task.output_file.take());
         task.summary = fields.get("summary").or(task.summary.take());
         task.usage = fields.get("usage").or(task.usage);
         task.tool_use_id = fields.get("tool_use_id").or(task.tool_use_id.take());
     }
 
     fn snapshot(&mut self, fields: &Fields) {
-        let Some(running) = fields.get::<Vec<Snapshot>>("tasks") else { return };
+        let Some(running) = fields.get::<Vec<Snapshot>>("tasks") else {
+            return;
+        };
         for task in self.tasks.values_mut() {
             let listed = running.iter().any(|listed| listed.task_id == task.id);
             if task.is_backgrounded && !listed && !task.state.is_ended() {
@@ -292,7 +320,9 @@ impl Ledger {
             }
             task.task_type = listed.task_type.or(task.task_type.take());
             task.subagent_type = listed.subagent_type.or(task.subagent_type.take());
-            task.description = listed.description.unwrap_or_else(|| std::mem::take(&mut task.description));
+            task.description = listed
+                .description
+                .unwrap_or_else(|| std::mem::take(&mut task.description));
             task.parent_task_id = listed.parent_task_id.or(task.parent_task_id.take());
             task.ambient = listed.ambient.unwrap_or(task.ambient);
         }
@@ -300,8 +330,12 @@ impl Ledger {
 
     /// Makes room: forgets the oldest ended tasks beyond the bound.
     fn forget_old(&mut self) {
-        let ended: Vec<u64> =
-            self.tasks.iter().filter(|(_, task)| task.state.is_ended()).map(|(number, _)| *number).collect();
+        let ended: Vec<u64> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.state.is_ended())
+            .map(|(number, _)| *number)
+            .collect();
         for number in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT - 1)) {
             if let Some(task) = self.tasks.remove(number) {
                 self.by_id.remove(&task.id);
@@ -319,39 +353,79 @@ mod tests {
 
     fn feed(ledger: &mut Ledger, lines: &[&str]) {
         for line in lines {
-            ledger.on_frame(&Frame::from_line(format!(r#"{{"type":"system",{line}}}"#).into_bytes()).remove(0), Some(7));
+            ledger.on_frame(
+                &Frame::from_line(format!(r#"{{"type":"system",{line}}}"#).into_bytes()).remove(0),
+                Some(7),
+            );
         }
     }
 
     #[test]
     fn a_task_is_followed_from_start_to_end() {
         let mut ledger = Ledger::default();
-        feed(&mut ledger, &[
-            r#""subtype":"task_started","task_id":"a","tool_use_id":"t","description":"look","subagent_type":"Explore","is_backgrounded":true"#,
-            r#""subtype":"task_started","task_id":"b","parent_task_id":"a","description":"deeper","subagent_type":"Explore""#,
-            r#""subtype":"task_progress","task_id":"a","last_tool_name":"Bash","usage":{"total_tokens":5,"tool_uses":1,"duration_ms":9}"#,
-        ]);
+        feed(
+            &mut ledger,
+            &[
+                r#""subtype":"task_started","task_id":"a","tool_use_id":"t","description":"look","subagent_type":"Explore","is_backgrounded":true"#,
+                r#""subtype":"task_started","task_id":"b","parent_task_id":"a","description":"deeper","subagent_type":"Explore""#,
+                r#""subtype":"task_progress","task_id":"a","last_tool_name":"Bash","usage":{"total_tokens":5,"tool_uses":1,"duration_ms":9}"#,
+            ],
+        );
         assert!(ledger.has_background_agents());
         assert_eq!(ledger.turn_of("t"), Some(7));
         let tasks = ledger.tasks();
         let root = tasks.roots().next().unwrap();
-        assert_eq!((root.id.as_str(), root.last_tool_name.as_deref(), root.usage.unwrap().total_tokens), ("a", Some("Bash"), 5));
-        assert_eq!(tasks.children(root).map(|task| task.id.as_str()).collect::<Vec<_>>(), ["b"]);
-        feed(&mut ledger, &[r#""subtype":"task_notification","task_id":"a","status":"completed","output_file":"/o","summary":"found""#]);
+        assert_eq!(
+            (
+                root.id.as_str(),
+                root.last_tool_name.as_deref(),
+                root.usage.unwrap().total_tokens
+            ),
+            ("a", Some("Bash"), 5)
+        );
+        assert_eq!(
+            tasks
+                .children(root)
+                .map(|task| task.id.as_str())
+                .collect::<Vec<_>>(),
+            ["b"]
+        );
+        feed(
+            &mut ledger,
+            &[
+                r#""subtype":"task_notification","task_id":"a","status":"completed","output_file":"/o","summary":"found""#,
+            ],
+        );
         let tasks = ledger.tasks();
-        assert_eq!((&tasks.get("a").unwrap().state, tasks.get("a").unwrap().summary.as_deref()), (&TaskState::Completed, Some("found")));
+        assert_eq!(
+            (
+                &tasks.get("a").unwrap().state,
+                tasks.get("a").unwrap().summary.as_deref()
+            ),
+            (&TaskState::Completed, Some("found"))
+        );
         assert!(!ledger.has_background_agents());
     }
 
     #[test]
     fn a_lost_notification_is_mended_by_the_next_snapshot() {
         let mut ledger = Ledger::default();
-        feed(&mut ledger, &[
-            r#""subtype":"background_tasks_changed","tasks":[{"task_id":"a","task_type":"local_agent","description":"x"},{"task_id":"b","task_type":"local_bash"}]"#,
-            r#""subtype":"background_tasks_changed","tasks":[{"task_id":"b","task_type":"local_bash"}]"#,
-        ]);
+        feed(
+            &mut ledger,
+            &[
+                r#""subtype":"background_tasks_changed","tasks":[{"task_id":"a","task_type":"local_agent","description":"x"},{"task_id":"b","task_type":"local_bash"}]"#,
+                r#""subtype":"background_tasks_changed","tasks":[{"task_id":"b","task_type":"local_bash"}]"#,
+            ],
+        );
         assert_eq!(ledger.tasks().get("a").unwrap().state, TaskState::Gone);
-        assert_eq!(ledger.tasks().running().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(
+            ledger
+                .tasks()
+                .running()
+                .map(|task| task.id.as_str())
+                .collect::<Vec<_>>(),
+            ["b"]
+        );
         assert!(!ledger.has_background_agents());
     }
 
@@ -359,10 +433,13 @@ mod tests {
     fn ended_tasks_are_forgotten_beyond_the_bound() {
         let mut ledger = Ledger::default();
         for number in 0..ENDED_KEPT + 50 {
-            feed(&mut ledger, &[
-                &format!(r#""subtype":"task_started","task_id":"{number}","tool_use_id":"t{number}""#),
-                &format!(r#""subtype":"task_notification","task_id":"{number}","status":"completed""#),
-            ]);
+            feed(
+                &mut ledger,
+                &[
+                    &format!(r#""subtype":"task_started","task_id":"{number}","tool_use_id":"t{number}""#),
+                    &format!(r#""subtype":"task_notification","task_id":"{number}","status":"completed""#),
+                ],
+            );
         }
         assert_eq!(ledger.tasks().iter().count(), ENDED_KEPT);
         assert_eq!(ledger.started_in.len(), ENDED_KEPT);

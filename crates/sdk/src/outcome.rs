@@ -66,7 +66,10 @@ pub enum Verdict {
 impl Verdict {
     /// Whether the turn did what was asked for.
     pub fn is_success(&self) -> bool {
-        matches!(self, Self::Completed | Self::LocalCommand(_) | Self::Appended | Self::Backgrounded | Self::Deferred)
+        matches!(
+            self,
+            Self::Completed | Self::LocalCommand(_) | Self::Appended | Self::Backgrounded | Self::Deferred
+        )
     }
 
     /// The truth table. `wanted_output`: a JSON schema was asked for.
@@ -96,7 +99,9 @@ impl Verdict {
         }
         if facts.is_error || subtype != "success" {
             if reason == Some("api_error") || facts.api_error_status.is_some() {
-                return Self::ApiError { status: facts.api_error_status };
+                return Self::ApiError {
+                    status: facts.api_error_status,
+                };
             }
             // A result before any turn could begin is what a failed `--resume` leaves.
             if reason.is_none() && subtype == "error_during_execution" && facts.num_turns == Some(0) {
@@ -111,7 +116,11 @@ impl Verdict {
             return Self::LocalCommand(facts.local_command.clone());
         }
         if reason.is_none() && facts.num_turns == Some(0) {
-            return if facts.result.as_deref().unwrap_or_default().is_empty() { Self::Appended } else { Self::NotRun };
+            return if facts.result.as_deref().unwrap_or_default().is_empty() {
+                Self::Appended
+            } else {
+                Self::NotRun
+            };
         }
         if wanted_output && facts.structured_output.is_none() {
             return Self::NoStructuredOutput;
@@ -166,16 +175,32 @@ struct Body {
 }
 
 impl Outcome {
-    pub(crate) fn of_result(frame: &Frame, usage: TurnUsage, prompts: Vec<String>, wanted_output: bool) -> Self {
+    pub(crate) fn of_result(
+        frame: &Frame,
+        usage: TurnUsage,
+        prompts: Vec<String>,
+        wanted_output: bool,
+    ) -> Self {
         let facts = Facts::read(frame);
         let verdict = Verdict::of(&facts, wanted_output);
-        Self(Arc::new(Body { verdict, facts, usage, frame: Some(frame.clone()), prompts }))
+        Self(Arc::new(Body {
+            verdict,
+            facts,
+            usage,
+            frame: Some(frame.clone()),
+            prompts,
+        }))
     }
 
     /// The end of a prompt that never got a result.
     pub(crate) fn without_result(verdict: Verdict, prompt: &str) -> Self {
-        let body =
-            Body { verdict, facts: Facts::default(), usage: TurnUsage::default(), frame: None, prompts: vec![prompt.into()] };
+        let body = Body {
+            verdict,
+            facts: Facts::default(),
+            usage: TurnUsage::default(),
+            frame: None,
+            prompts: vec![prompt.into()],
+        };
         Self(Arc::new(body))
     }
 
@@ -194,7 +219,11 @@ impl Outcome {
     /// # Errors
     /// When [`is_success`](Self::is_success) is false; [`Error::outcome`] gives it back.
     pub fn into_success(self) -> Result<Self, Error> {
-        if self.is_success() { Ok(self) } else { Err(Error::turn_failed(self)) }
+        if self.is_success() {
+            Ok(self)
+        } else {
+            Err(Error::turn_failed(self))
+        }
     }
 
     /// The final text: the model's last answer, the local command's output, or the CLI's error text.
@@ -304,7 +333,9 @@ impl Facts {
             local_command: fields.get("local_command"),
             result: fields.get("result"),
             errors: fields.get("errors").unwrap_or_default(),
-            structured_output: fields.get::<RawJson>("structured_output").filter(|output| !output.is_null()),
+            structured_output: fields
+                .get::<RawJson>("structured_output")
+                .filter(|output| !output.is_null()),
             num_turns: fields.get("num_turns"),
             duration_ms: fields.get::<f64>("duration_ms").map(|ms| ms as u64),
         }
@@ -341,30 +372,102 @@ mod tests {
     fn the_truth_table() {
         use Verdict::*;
         let table = [
-            (r#""subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,"result":"hi""#, Completed),
-            (r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":529,"num_turns":1"#, ApiError { status: Some(529) }),
-            (r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":null,"num_turns":1"#, ApiError { status: None }),
-            (r#""subtype":"success","is_error":true,"terminal_reason":"image_error","num_turns":1"#, Failed("image_error".into())),
-            (r#""subtype":"success","is_error":true,"terminal_reason":"prompt_too_long","num_turns":1"#, TooLong),
-            (r#""subtype":"success","is_error":true,"terminal_reason":"blocking_limit","num_turns":1"#, TooLong),
-            (r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","num_turns":2"#, Interrupted),
-            (r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools","num_turns":3"#, Interrupted),
-            (r#""subtype":"success","is_error":false,"terminal_reason":"aborted_streaming","num_turns":1"#, Interrupted),
-            (r#""subtype":"error_during_execution","is_error":true,"num_turns":0,"errors":["No conversation found"]"#, StartupFailed(None)),
-            (r#""subtype":"error_during_execution","is_error":true,"num_turns":0,"startup_failure_reason":"bypass_root""#, StartupFailed(Some("bypass_root".into()))),
-            (r#""subtype":"error_during_execution","is_error":true,"num_turns":2"#, Failed("error_during_execution".into())),
-            (r#""subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","num_turns":2"#, MaxTurns),
-            (r#""subtype":"error_max_turns","is_error":true,"num_turns":2"#, MaxTurns),
-            (r#""subtype":"error_max_budget_usd","is_error":true,"terminal_reason":"budget_exhausted","num_turns":1"#, BudgetExhausted),
-            (r#""subtype":"error_max_structured_output_retries","is_error":true,"num_turns":5"#, StructuredOutputFailed),
-            (r#""subtype":"success","is_error":false,"num_turns":0,"result":"""#, Appended),
-            (r#""subtype":"success","is_error":false,"num_turns":0,"result":"Operation stopped by hook""#, NotRun),
-            (r#""subtype":"success","is_error":false,"num_turns":0,"local_command":"context","result":"x""#, LocalCommand(Some("context".into()))),
-            (r#""subtype":"success","is_error":false,"num_turns":1,"terminal_reason":"hook_stopped","result":"""#, StoppedByHook),
-            (r#""subtype":"success","is_error":false,"num_turns":1,"terminal_reason":"tool_deferred","result":"""#, Deferred),
-            (r#""subtype":"success","is_error":false,"num_turns":1,"terminal_reason":"something_new","result":"""#, Failed("something_new".into())),
-            (r#""subtype":"error_something_new","is_error":false,"num_turns":1"#, Failed("error_something_new".into())),
-            (r#""subtype":"success","num_turns":1,"result":"no is_error""#, Failed("success".into())),
+            (
+                r#""subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,"result":"hi""#,
+                Completed,
+            ),
+            (
+                r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":529,"num_turns":1"#,
+                ApiError { status: Some(529) },
+            ),
+            (
+                r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":null,"num_turns":1"#,
+                ApiError { status: None },
+            ),
+            (
+                r#""subtype":"success","is_error":true,"terminal_reason":"image_error","num_turns":1"#,
+                Failed("image_error".into()),
+            ),
+            (
+                r#""subtype":"success","is_error":true,"terminal_reason":"prompt_too_long","num_turns":1"#,
+                TooLong,
+            ),
+            (
+                r#""subtype":"success","is_error":true,"terminal_reason":"blocking_limit","num_turns":1"#,
+                TooLong,
+            ),
+            (
+                r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","num_turns":2"#,
+                Interrupted,
+            ),
+            (
+                r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools","num_turns":3"#,
+                Interrupted,
+            ),
+            (
+                r#""subtype":"success","is_error":false,"terminal_reason":"aborted_streaming","num_turns":1"#,
+                Interrupted,
+            ),
+            (
+                r#""subtype":"error_during_execution","is_error":true,"num_turns":0,"errors":["No conversation found"]"#,
+                StartupFailed(None),
+            ),
+            (
+                r#""subtype":"error_during_execution","is_error":true,"num_turns":0,"startup_failure_reason":"bypass_root""#,
+                StartupFailed(Some("bypass_root".into())),
+            ),
+            (
+                r#""subtype":"error_during_execution","is_error":true,"num_turns":2"#,
+                Failed("error_during_execution".into()),
+            ),
+            (
+                r#""subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","num_turns":2"#,
+                MaxTurns,
+            ),
+            (
+                r#""subtype":"error_max_turns","is_error":true,"num_turns":2"#,
+                MaxTurns,
+            ),
+            (
+                r#""subtype":"error_max_budget_usd","is_error":true,"terminal_reason":"budget_exhausted","num_turns":1"#,
+                BudgetExhausted,
+            ),
+            (
+                r#""subtype":"error_max_structured_output_retries","is_error":true,"num_turns":5"#,
+                StructuredOutputFailed,
+            ),
+            (
+                r#""subtype":"success","is_error":false,"num_turns":0,"result":"""#,
+                Appended,
+            ),
+            (
+                r#""subtype":"success","is_error":false,"num_turns":0,"result":"Operation stopped by hook""#,
+                NotRun,
+            ),
+            (
+                r#""subtype":"success","is_error":false,"num_turns":0,"local_command":"context","result":"x""#,
+                LocalCommand(Some("context".into())),
+            ),
+            (
+                r#""subtype":"success","is_error":false,"num_turns":1,"terminal_reason":"hook_stopped","result":"""#,
+                StoppedByHook,
+            ),
+            (
+                r#""subtype":"success","is_error":false,"num_turns":1,"terminal_reason":"tool_deferred","result":"""#,
+                Deferred,
+            ),
+            (
+                r#""subtype":"success","is_error":false,"num_turns":1,"terminal_reason":"something_new","result":"""#,
+                Failed("something_new".into()),
+            ),
+            (
+                r#""subtype":"error_something_new","is_error":false,"num_turns":1"#,
+                Failed("error_something_new".into()),
+            ),
+            (
+                r#""subtype":"success","num_turns":1,"result":"no is_error""#,
+                Failed("success".into()),
+            ),
             (r#""is_error":{"mistyped":1},"subtype":7"#, Failed(String::new())),
         ];
         for (fields, expected) in table {
@@ -374,10 +477,17 @@ mod tests {
 
     #[test]
     fn a_success_without_the_output_that_was_asked_for_is_none() {
-        let done = r#""subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,"result":"""#;
+        let done =
+            r#""subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,"result":"""#;
         assert_eq!(verdict_with(done, true), Verdict::NoStructuredOutput);
-        assert_eq!(verdict_with(&format!(r#"{done},"structured_output":null"#), true), Verdict::NoStructuredOutput);
-        assert_eq!(verdict_with(&format!(r#"{done},"structured_output":{{"a":1}}"#), true), Verdict::Completed);
+        assert_eq!(
+            verdict_with(&format!(r#"{done},"structured_output":null"#), true),
+            Verdict::NoStructuredOutput
+        );
+        assert_eq!(
+            verdict_with(&format!(r#"{done},"structured_output":{{"a":1}}"#), true),
+            Verdict::Completed
+        );
     }
 
     #[test]
@@ -388,6 +498,9 @@ mod tests {
         )
         .remove(0);
         let outcome = Outcome::of_result(&frame, TurnUsage::default(), Vec::new(), false);
-        assert_eq!((outcome.verdict(), outcome.text()), (&Verdict::Completed, "cut \u{fffd}"));
+        assert_eq!(
+            (outcome.verdict(), outcome.text()),
+            (&Verdict::Completed, "cut \u{fffd}")
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use outrigger_protocol::shared::{PermissionResult, PermissionUpdate};
+pub use outrigger_protocol::shared::{PermissionResult, PermissionUpdate};
 use outrigger_protocol::{Frame, RawJson};
 
 use crate::outcome::Fields;
@@ -60,7 +60,9 @@ impl PermissionRequest {
         if let Some(flaw) = frame.flaw() {
             return Err(flaw.to_string());
         }
-        let request = Fields::of(frame).get::<RawJson>("request").ok_or("it has no `request`")?;
+        let request = Fields::of(frame)
+            .get::<RawJson>("request")
+            .ok_or("it has no `request`")?;
         let fields: BTreeMap<String, RawJson> = request.decode().map_err(|error| error.to_string())?;
         let text = |key: &str| fields.get(key).and_then(|value| value.decode::<String>().ok());
         let needed = |key: &str| text(key).ok_or(format!("it has no `{key}`"));
@@ -75,7 +77,10 @@ impl PermissionRequest {
             blocked_path: text("blocked_path"),
             decision_reason: text("decision_reason"),
             decision_reason_type: text("decision_reason_type"),
-            suggestions: fields.get("permission_suggestions").and_then(|list| list.decode().ok()).unwrap_or_default(),
+            suggestions: fields
+                .get("permission_suggestions")
+                .and_then(|list| list.decode().ok())
+                .unwrap_or_default(),
             requires_user_interaction: fields
                 .get("requires_user_interaction")
                 .and_then(|flag| flag.decode().ok())
@@ -136,25 +141,46 @@ enum Rest {
 }
 
 /// The built-in tools that only read.
-const READING: &[&str] =
-    &["Read", "Glob", "Grep", "LSP", "NotebookRead", "TodoWrite", "TaskList", "TaskGet", "ListMcpResourcesTool", "ReadMcpResourceTool", "ToolSearch"];
+const READING: &[&str] = &[
+    "Read",
+    "Glob",
+    "Grep",
+    "LSP",
+    "NotebookRead",
+    "TodoWrite",
+    "TaskList",
+    "TaskGet",
+    "ListMcpResourcesTool",
+    "ReadMcpResourceTool",
+    "ToolSearch",
+];
 
 impl Policy {
     /// Refuses everything that the CLI asks about.
     pub fn deny_all() -> Self {
-        Self { rest: Rest::Deny, allow: Vec::new(), deny: Vec::new() }
+        Self {
+            rest: Rest::Deny,
+            allow: Vec::new(),
+            deny: Vec::new(),
+        }
     }
 
     /// Allows everything that the CLI asks about. Deny rules of the CLI still bind.
     pub fn allow_all() -> Self {
-        Self { rest: Rest::Allow, ..Self::deny_all() }
+        Self {
+            rest: Rest::Allow,
+            ..Self::deny_all()
+        }
     }
 
     /// Allows the built-in tools that only read, and refuses the rest.
     ///
     /// The CLI itself runs shell commands that it knows to be read-only without asking.
     pub fn read_only() -> Self {
-        Self { allow: READING.iter().map(|tool| (*tool).to_owned()).collect(), ..Self::deny_all() }
+        Self {
+            allow: READING.iter().map(|tool| (*tool).to_owned()).collect(),
+            ..Self::deny_all()
+        }
     }
 
     /// Allows the tools of these names as well.

@@ -48,11 +48,20 @@ impl Prompt {
         let name: String = name.into();
         let name = name.trim_start_matches('/').to_owned();
         let text = format!("/{name} {}", arguments.as_ref());
-        Self { command: Some(name), ..Self::text(text.trim_end()) }
+        Self {
+            command: Some(name),
+            ..Self::text(text.trim_end())
+        }
     }
 
     fn empty() -> Self {
-        Self { blocks: Vec::new(), command: None, verbatim: false, query: true, uuid: None }
+        Self {
+            blocks: Vec::new(),
+            command: None,
+            verbatim: false,
+            query: true,
+            uuid: None,
+        }
     }
 
     /// Adds a text.
@@ -63,7 +72,10 @@ impl Prompt {
 
     /// Adds an image by its bytes. `media_type`: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub fn image(self, media_type: &str, bytes: &[u8]) -> Self {
-        self.source("image", json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}))
+        self.source(
+            "image",
+            json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}),
+        )
     }
 
     /// Adds an image by its address, which the API fetches.
@@ -73,12 +85,18 @@ impl Prompt {
 
     /// Adds a document by its bytes. `media_type`: `application/pdf`.
     pub fn document(self, media_type: &str, bytes: &[u8]) -> Self {
-        self.source("document", json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}))
+        self.source(
+            "document",
+            json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}),
+        )
     }
 
     /// Adds a document of plain text.
     pub fn document_text(self, text: impl Into<String>) -> Self {
-        self.source("document", json!({"type": "text", "media_type": "text/plain", "data": text.into()}))
+        self.source(
+            "document",
+            json!({"type": "text", "media_type": "text/plain", "data": text.into()}),
+        )
     }
 
     /// Adds a document by its address, which the API fetches.
@@ -102,8 +120,13 @@ impl Prompt {
             }
             std::fs::read(&path_buf)
         };
-        let bytes = tokio::task::spawn_blocking(read).await.map_err(|error| failed(error.into()))?.map_err(failed)?;
-        let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+        let bytes = tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|error| failed(error.into()))?
+            .map_err(failed)?;
+        let extension = path
+            .extension()
+            .map(|extension| extension.to_string_lossy().to_ascii_lowercase());
         Ok(match extension.as_deref() {
             Some("png") => self.image("image/png", &bytes),
             Some("jpg" | "jpeg") => self.image("image/jpeg", &bytes),
@@ -168,12 +191,18 @@ impl Prompt {
         }
         // The CLI would run a text that begins with a slash as a command; told that it is composed, it takes it as it is.
         let looks_like_command = self.blocks.iter().any(|block| {
-            block.get("text").and_then(Value::as_str).is_some_and(|text| text.trim_start().starts_with('/'))
+            block
+                .get("text")
+                .and_then(Value::as_str)
+                .is_some_and(|text| text.trim_start().starts_with('/'))
         });
         let verbatim = verbatim || self.verbatim || (self.command.is_none() && looks_like_command);
         let line = Line {
             kind: "user",
-            message: Message { role: "user", content: &self.blocks },
+            message: Message {
+                role: "user",
+                content: &self.blocks,
+            },
             parent_tool_use_id: None,
             session_id: "",
             uuid: id,

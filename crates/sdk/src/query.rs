@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::OutputFormat;
+use outrigger_protocol::shared::{JsonObject, OutputFormat};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -36,12 +36,19 @@ impl Answer {
     /// The final text: that of the last turn that said anything.
     pub fn text(&self) -> &str {
         let turns = || std::iter::once(&self.outcome).chain(&self.follow_ups);
-        turns().rev().map(Outcome::text).find(|text| !text.is_empty()).unwrap_or_default()
+        turns()
+            .rev()
+            .map(Outcome::text)
+            .find(|text| !text.is_empty())
+            .unwrap_or_default()
     }
 
     /// What the whole run cost in US dollars.
     pub fn cost(&self) -> f64 {
-        std::iter::once(&self.outcome).chain(&self.follow_ups).map(Outcome::cost).sum()
+        std::iter::once(&self.outcome)
+            .chain(&self.follow_ups)
+            .map(Outcome::cost)
+            .sum()
     }
 }
 
@@ -113,11 +120,23 @@ impl Query {
         while let Some(event) = self.next().await {
             event?;
         }
-        let Some(outcome) = self.outcome.take() else { return Err(self.session.wait_ended().await) };
-        let Self { session, turn, ambient, follow_ups, .. } = self;
+        let Some(outcome) = self.outcome.take() else {
+            return Err(self.session.wait_ended().await);
+        };
+        let Self {
+            session,
+            turn,
+            ambient,
+            follow_ups,
+            ..
+        } = self;
         drop((turn, ambient));
         let exit = session.close().await?;
-        Ok(Answer { outcome, follow_ups, exit })
+        Ok(Answer {
+            outcome,
+            follow_ups,
+            exit,
+        })
     }
 
     /// The session that carries it out, for control requests.
@@ -181,7 +200,7 @@ impl Options {
     /// As [`query`](Self::query); when the turn fails ([`Error::outcome`]); and when the repaired answer does not fit
     /// either ([`Error::raw_output`] is what the model said).
     pub async fn query_as<T: JsonSchema + DeserializeOwned>(self, prompt: impl Into<Prompt>) -> Result<T> {
-        let session = self.output_format(OutputFormat::json_schema_of::<T>()?).start().await?;
+        let session = self.output_format(schema_of::<T>()?).start().await?;
         let mut turn = session.prompt(prompt).await?;
         let mut outcome = turn.outcome().await?;
         let value = match read_output(&outcome)? {
@@ -193,14 +212,28 @@ impl Options {
                 );
                 turn = session.prompt(Prompt::text(ask)).await?;
                 outcome = turn.outcome().await?;
-                read_output(&outcome)?
-                    .map_err(|unfit| Error::new(Kind::Output { text: unfit.text, reason: unfit.reason }))?
+                read_output(&outcome)?.map_err(|unfit| {
+                    Error::new(Kind::Output {
+                        text: unfit.text,
+                        reason: unfit.reason,
+                    })
+                })?
             }
         };
         drop(turn);
         session.close().await?;
         Ok(value)
     }
+}
+
+fn schema_of<T: JsonSchema>() -> Result<OutputFormat> {
+    let mut schema = schemars::schema_for!(T);
+    // The API takes plain schemas; which draft they follow is not for it to know.
+    schema.remove("$schema");
+    let schema = JsonObject::encode(&schema).map_err(|error| {
+        Error::invalid_because(format!("JSON schema of {}", std::any::type_name::<T>()), error)
+    })?;
+    Ok(OutputFormat::JsonSchema { schema })
 }
 
 /// An answer that is not of the required shape.
@@ -213,7 +246,12 @@ struct Unfit {
 /// Reads the structured output; the outer error is a turn that failed for another reason.
 fn read_output<T: DeserializeOwned>(outcome: &Outcome) -> Result<std::result::Result<T, Unfit>> {
     let text = outcome.text();
-    let unfit = |reason: String, said: &str| Ok(Err(Unfit { text: said.to_owned(), reason }));
+    let unfit = |reason: String, said: &str| {
+        Ok(Err(Unfit {
+            text: said.to_owned(),
+            reason,
+        }))
+    };
     match outcome.verdict() {
         Verdict::Completed | Verdict::NoStructuredOutput => {}
         Verdict::StructuredOutputFailed => return unfit(outcome.errors().join("; "), text),
@@ -240,7 +278,10 @@ fn read_output<T: DeserializeOwned>(outcome: &Outcome) -> Result<std::result::Re
 
 /// The JSON object in a text, perhaps in a code fence.
 fn json_in(text: &str) -> Option<RawJson> {
-    let body = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to))?;
+    let body = text
+        .find('{')
+        .zip(text.rfind('}'))
+        .and_then(|(from, to)| text.get(from..=to))?;
     RawJson::from_text(body).ok()
 }
 
@@ -281,15 +322,33 @@ mod tests {
     fn output_is_taken_from_where_models_put_it() {
         let point = Ok(Point { x: 1, y: 2 });
         assert_eq!(read(r#""result":"","structured_output":{"x":1,"y":2}"#), point);
-        assert_eq!(read(r#""result":"","structured_output":{"output":{"x":1,"y":2}}"#), point);
-        assert_eq!(read(r#""result":"","structured_output":{"output":"{\"x\":1,\"y\":2}"}"#), point);
-        assert_eq!(read(r#""result":"","structured_output":"{\"x\":1,\"y\":2}""#), point);
-        assert_eq!(read(r#""result":"Sure:\n```json\n{\"x\":1,\"y\":2}\n```""#), point);
+        assert_eq!(
+            read(r#""result":"","structured_output":{"output":{"x":1,"y":2}}"#),
+            point
+        );
+        assert_eq!(
+            read(r#""result":"","structured_output":{"output":"{\"x\":1,\"y\":2}"}"#),
+            point
+        );
+        assert_eq!(
+            read(r#""result":"","structured_output":"{\"x\":1,\"y\":2}""#),
+            point
+        );
+        assert_eq!(
+            read(r#""result":"Sure:\n```json\n{\"x\":1,\"y\":2}\n```""#),
+            point
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_given_back() {
-        assert_eq!(read(r#""result":"","structured_output":{"x":1}"#), Err(r#"{"x":1}"#.to_owned()));
-        assert_eq!(read(r#""result":"I would rather not""#), Err("I would rather not".to_owned()));
+        assert_eq!(
+            read(r#""result":"","structured_output":{"x":1}"#),
+            Err(r#"{"x":1}"#.to_owned())
+        );
+        assert_eq!(
+            read(r#""result":"I would rather not""#),
+            Err("I would rather not".to_owned())
+        );
     }
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use outrigger_protocol::drift::Drift;
-use outrigger_protocol::inbound::{Init, Message, SystemMessage};
-use outrigger_protocol::outbound::{CancelAsyncMessage, ControlRequest, InitializeReply, Interrupt, InterruptReply};
+use outrigger_protocol::inbound::Message;
+use outrigger_protocol::inbound::system::{Init, SystemMessage};
+use outrigger_protocol::outbound::InitializeReply;
+use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use uuid::Uuid;
@@ -70,7 +72,11 @@ pub struct Interrupted {
 
 impl Session {
     pub(crate) fn new(conn: Arc<Conn>, initialized: InitializeReply, settings: Settings) -> Self {
-        Self(Arc::new(Handle { conn, initialized: Arc::new(initialized), settings }))
+        Self(Arc::new(Handle {
+            conn,
+            initialized: Arc::new(initialized),
+            settings,
+        }))
     }
 
     fn conn(&self) -> &Arc<Conn> {
@@ -90,7 +96,8 @@ impl Session {
     /// session has ended.
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         // `later`, so that it is not folded into a turn that background work began.
-        self.send(prompt.into(), Dispatch::Alone, Some(Priority::Later)).await
+        self.send(prompt.into(), Dispatch::Alone, Some(Priority::Later))
+            .await
     }
 
     /// Hands a prompt to the CLI's own queue at once: it runs after the turn that is running, perhaps merged with other
@@ -99,7 +106,8 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn queue(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Later)).await
+        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Later))
+            .await
     }
 
     /// Steers the turn that is running: the prompt is folded into it at the next tool boundary, and ends with it. With no
@@ -108,7 +116,8 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn steer(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Next)).await
+        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Next))
+            .await
     }
 
     /// Ends the turn that is running and begins this one. The other ends as
@@ -117,7 +126,8 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn prompt_now(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Now)).await
+        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Now))
+            .await
     }
 
     async fn send(&self, prompt: Prompt, dispatch: Dispatch, priority: Option<Priority>) -> Result<Turn> {
@@ -132,7 +142,9 @@ impl Session {
             if let Some(ended) = &router.ended {
                 return Err(ended.clone());
             }
-            router.turns.accept(&id.to_string(), line, dispatch, tx, self.0.settings.wants_output)?
+            router
+                .turns
+                .accept(&id.to_string(), line, dispatch, tx, self.0.settings.wants_output)?
         };
         self.conn().dispatch();
         Ok(Turn::new(self.clone(), id, rx, settled))
@@ -143,7 +155,10 @@ impl Session {
         if known.iter().any(|known| known == name) {
             return Ok(());
         }
-        Err(Error::invalid(format!("command `/{name}`: the CLI reported no such command, but {}", known.join(", "))))
+        Err(Error::invalid(format!(
+            "command `/{name}`: the CLI reported no such command, but {}",
+            known.join(", ")
+        )))
     }
 
     /// The names and aliases of all slash commands that the CLI has reported so far, sorted.
@@ -191,7 +206,8 @@ impl Session {
     /// As [`interrupt`](Self::interrupt), and when the CLI lacks the capability `interrupt_cancel_queued_v1`.
     pub async fn interrupt_and_cancel_queued(&self) -> Result<Interrupted> {
         self.require("cancelling queued prompts", "interrupt_cancel_queued_v1")?;
-        self.interrupt_with(Interrupt::default().cancel_queued(true)).await
+        self.interrupt_with(Interrupt::default().cancel_queued(true))
+            .await
     }
 
     async fn interrupt_with(&self, request: Interrupt) -> Result<Interrupted> {
@@ -219,7 +235,10 @@ impl Session {
             .await
             .map_err(|_| Error::timeout("the end of the interrupted turn", deadline))?;
         drop(gate);
-        let outcomes = running.iter().filter_map(|settled| settled.borrow().clone()).collect::<Result<Vec<_>>>()?;
+        let outcomes = running
+            .iter()
+            .filter_map(|settled| settled.borrow().clone())
+            .collect::<Result<Vec<_>>>()?;
         Ok(Interrupted { receipt, outcomes })
     }
 
@@ -244,9 +263,9 @@ impl Session {
                     let changed = self.conn().changed.notified();
                     if self.conn().router().turns.take_back(&name) == TakeBack::AskCli {
                         let within = self.0.settings.interrupt_deadline;
-                        tokio::time::timeout(within, changed)
-                            .await
-                            .map_err(|_| Error::timeout("the beginning of the cancelled prompt's turn", within))?;
+                        tokio::time::timeout(within, changed).await.map_err(|_| {
+                            Error::timeout("the beginning of the cancelled prompt's turn", within)
+                        })?;
                     }
                 }
             }
@@ -284,7 +303,9 @@ impl Session {
                 changed.await;
             }
         };
-        tokio::time::timeout(ceiling, over).await.unwrap_or_else(|_| Err(Error::timeout("the run", ceiling)))
+        tokio::time::timeout(ceiling, over)
+            .await
+            .unwrap_or_else(|_| Err(Error::timeout("the run", ceiling)))
     }
 
     /// What the CLI says it is doing; `None` before it said anything, and for CLIs that never do.
@@ -339,7 +360,10 @@ impl Session {
     pub fn ambient(&self) -> Ambient {
         let (tx, rx) = lane(self.conn().limits.lane_bytes, Overflow::LeaveOutNewest);
         self.conn().router().listen(tx);
-        Ambient { lane: rx, reducer: Reducer::default() }
+        Ambient {
+            lane: rx,
+            reducer: Reducer::default(),
+        }
     }
 
     // ---- What is known ------------------------------------------------------------------------------------------
@@ -365,7 +389,7 @@ impl Session {
         let frame = self.conn().router().init.borrow().clone()?;
         match frame.decode() {
             Ok(Message::System(system)) => match *system {
-                SystemMessage::Init(init) => Some(init),
+                SystemMessage::Init(init) => Some(*init),
                 _ => None,
             },
             _ => None,
@@ -374,8 +398,13 @@ impl Session {
 
     /// Whether the CLI announced a capability, such as `interrupt_receipt_v1`.
     pub fn has_capability(&self, capability: &str) -> bool {
-        let listed = |list: &Option<Vec<String>>| list.iter().flatten().any(|listed| listed == capability);
-        listed(&self.0.initialized.capabilities) || self.init().is_some_and(|init| listed(&init.capabilities))
+        let in_init = |init: Init| {
+            init.capabilities
+                .iter()
+                .flatten()
+                .any(|listed| listed == capability)
+        };
+        self.0.initialized.has_capability(capability) || self.init().is_some_and(in_init)
     }
 
     fn require(&self, feature: &'static str, capability: &'static str) -> Result<()> {
@@ -421,17 +450,23 @@ impl Session {
     /// When the CLI refuses ([`Error::as_refusal`]), the deadline passes, the answer has an unexpected shape, or the session
     /// has ended.
     pub async fn request<R: ControlRequest>(&self, request: &R) -> Result<R::Reply> {
-        self.request_within(request, self.0.settings.control_deadline).await
+        self.request_within(request, self.0.settings.control_deadline)
+            .await
     }
 
     /// Like [`request`](Self::request) with a deadline of its own, for requests that take long (`mcp_call`, a sign-in).
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub async fn request_within<R: ControlRequest>(&self, request: &R, deadline: Duration) -> Result<R::Reply> {
+    pub async fn request_within<R: ControlRequest>(
+        &self,
+        request: &R,
+        deadline: Duration,
+    ) -> Result<R::Reply> {
         let body = encode_request(R::SUBTYPE, request)?;
-        let reply = self.conn().request(R::SUBTYPE, body, Some(deadline)).await?;
-        reply.payload.decode().map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
+        let payload = self.conn().request(R::SUBTYPE, body, Some(deadline)).await?;
+        R::read_reply(Some(&payload))
+            .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
     }
 
     /// Sends a control request that has no type, and returns its payload as it came (`null` when there is none).
@@ -442,7 +477,9 @@ impl Session {
     /// As [`request`](Self::request), and when `fields` is no object.
     pub async fn raw_request(&self, subtype: &str, fields: impl Serialize) -> Result<RawJson> {
         let body = encode_request(subtype, &fields)?;
-        Ok(self.conn().request(subtype, body, Some(self.0.settings.control_deadline)).await?.payload)
+        self.conn()
+            .request(subtype, body, Some(self.0.settings.control_deadline))
+            .await
     }
 }
 

@@ -8,8 +8,10 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 
 use crate::options::Launch;
 
@@ -26,6 +28,12 @@ pub trait Transport: Send + Sync + 'static {
     /// # Errors
     /// When it cannot be started. The session reports the error with the command and the working directory.
     fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>>;
+
+    /// Whether the CLI runs on this machine, so that it can be looked for and the working directory checked before it is
+    /// started. False unless said otherwise: the program is then `cli_path`, or `claude`, taken as it is.
+    fn is_local(&self) -> bool {
+        false
+    }
 }
 
 /// What a [`Transport`] gives a session.
@@ -42,7 +50,9 @@ pub struct Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("pid", &self.process.id()).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("pid", &self.process.id())
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,6 +72,88 @@ pub trait Process: Send + 'static {
     /// # Errors
     /// When the signal can't be delivered. A peer that is gone already is no error.
     fn signal(&mut self, signal: Signal) -> io::Result<()>;
+}
+
+/// A transport over streams that are there already: a peer in memory, a socket, the pipes of a process that somebody else
+/// started. Good for one session.
+///
+/// ```
+/// use outrigger::transport::Pipes;
+///
+/// let (ours, theirs) = tokio::io::duplex(64 * 1024);
+/// let (stdout, stdin) = tokio::io::split(ours);
+/// let transport = Pipes::new(stdin, stdout);
+/// # let _ = (theirs, transport);
+/// ```
+pub struct Pipes(Mutex<Option<Connection>>);
+
+impl Pipes {
+    /// Speaks over these streams. The peer counts as ended once it is signalled; to have its real end seen, use
+    /// [`with_process`](Self::with_process).
+    pub fn new(
+        stdin: impl AsyncWrite + Send + Unpin + 'static,
+        stdout: impl AsyncRead + Send + Unpin + 'static,
+    ) -> Self {
+        Self::with_process(stdin, stdout, None, Unseen::default())
+    }
+
+    /// Speaks over these streams, with a process to be watched and signalled, and its stderr if there is one.
+    pub fn with_process(
+        stdin: impl AsyncWrite + Send + Unpin + 'static,
+        stdout: impl AsyncRead + Send + Unpin + 'static,
+        stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
+        process: impl Process,
+    ) -> Self {
+        let connection = Connection {
+            stdin: Box::new(stdin),
+            stdout: Box::new(stdout),
+            stderr,
+            process: Box::new(process),
+        };
+        Self(Mutex::new(Some(connection)))
+    }
+}
+
+impl fmt::Debug for Pipes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pipes")
+    }
+}
+
+impl Transport for Pipes {
+    fn open<'a>(&'a self, _: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let used = || io::Error::other("these pipes were used by another session");
+        Box::pin(std::future::ready(connection.ok_or_else(used)))
+    }
+}
+
+/// A peer whose end can't be seen: it ends when it is told to.
+#[derive(Debug, Default)]
+struct Unseen {
+    ended: bool,
+    told: Notify,
+}
+
+impl Process for Unseen {
+    fn id(&self) -> Option<u32> {
+        None
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>> {
+        Box::pin(async move {
+            while !self.ended {
+                self.told.notified().await;
+            }
+            Ok(Exit::default())
+        })
+    }
+
+    fn signal(&mut self, _: Signal) -> io::Result<()> {
+        self.ended = true;
+        self.told.notify_one();
+        Ok(())
+    }
 }
 
 /// How firmly a process is told to end.
@@ -87,12 +179,18 @@ pub struct Exit {
 impl Exit {
     /// The end with an exit code.
     pub const fn with_code(code: i32) -> Self {
-        Self { code: Some(code), signal: None }
+        Self {
+            code: Some(code),
+            signal: None,
+        }
     }
 
     /// The end by a signal.
     pub const fn with_signal(signal: i32) -> Self {
-        Self { code: None, signal: Some(signal) }
+        Self {
+            code: None,
+            signal: Some(signal),
+        }
     }
 
     /// Whether it ended with code 0.
@@ -117,6 +215,9 @@ impl From<std::process::ExitStatus> for Exit {
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         #[cfg(not(unix))]
         let signal = None;
-        Self { code: status.code(), signal }
+        Self {
+            code: status.code(),
+            signal,
+        }
     }
 }

@@ -36,7 +36,14 @@ pub struct Turn {
 
 impl Turn {
     pub(crate) fn new(session: Session, id: Uuid, lane: LaneOut, settled: watch::Receiver<Settled>) -> Self {
-        Self { session, id, lane, reducer: Reducer::default(), settled, failed: false }
+        Self {
+            session,
+            id,
+            lane,
+            reducer: Reducer::default(),
+            settled,
+            failed: false,
+        }
     }
 
     /// The id that the prompt was stamped with: the `uuid` of its line, and `command_uuid` and `user_message_uuid` in what
@@ -95,7 +102,9 @@ impl Turn {
 
     /// A handle that waits for the outcome apart from the events, and may be cloned.
     pub fn watch(&self) -> OutcomeWatch {
-        OutcomeWatch { settled: self.settled.clone() }
+        OutcomeWatch {
+            settled: self.settled.clone(),
+        }
     }
 
     /// Ends the turn wherever it is: takes the prompt back while it waits, interrupts it once it runs.
@@ -164,8 +173,14 @@ impl OutcomeWatch {
     /// When the session ended before the turn did.
     pub async fn outcome(&self) -> Result<Outcome> {
         let mut settled = self.settled.clone();
-        let settled = settled.wait_for(Option::is_some).await.map(|settled| settled.clone());
+        let settled = settled
+            .wait_for(Option::is_some)
+            .await
+            .map(|settled| settled.clone());
         // The sender goes only after it said how the turn ended.
-        settled.ok().flatten().unwrap_or_else(|| Err(Error::new(Kind::Closed)))
+        settled
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| Err(Error::new(Kind::Closed)))
     }
 }

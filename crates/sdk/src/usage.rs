@@ -111,7 +111,12 @@ impl Meter {
         let fields = Fields::of(result);
         let models = |key| -> Option<BTreeMap<String, Tokens>> {
             let models: BTreeMap<String, ModelUsage> = fields.get(key)?;
-            Some(models.into_iter().map(|(model, usage)| (model, usage.into())).collect())
+            Some(
+                models
+                    .into_iter()
+                    .map(|(model, usage)| (model, usage.into()))
+                    .collect(),
+            )
         };
         let total_cost: Option<f64> = fields.get("total_cost_usd");
         let totals = models("modelUsage");
@@ -127,7 +132,12 @@ impl Meter {
             (Some(since), _) => since.clone(),
             (None, Some(totals)) => totals
                 .iter()
-                .map(|(model, now)| (model.clone(), now.since(self.last.get(model).copied().unwrap_or_default())))
+                .map(|(model, now)| {
+                    (
+                        model.clone(),
+                        now.since(self.last.get(model).copied().unwrap_or_default()),
+                    )
+                })
                 .collect(),
             (None, None) => BTreeMap::new(),
         };
@@ -191,9 +201,19 @@ mod tests {
     use super::*;
 
     fn result(total: f64, output: u64, since: Option<u64>) -> Frame {
-        let usage = |output: u64| format!(r#"{{"m":{{"inputTokens":1,"outputTokens":{output},"costUSD":{}}}}}"#, output as f64 / 10.0);
-        let since = since.map(|output| format!(r#","model_usage_since_last_result":{}"#, usage(output))).unwrap_or_default();
-        let text = format!(r#"{{"type":"result","total_cost_usd":{total},"modelUsage":{}{since}}}"#, usage(output));
+        let usage = |output: u64| {
+            format!(
+                r#"{{"m":{{"inputTokens":1,"outputTokens":{output},"costUSD":{}}}}}"#,
+                output as f64 / 10.0
+            )
+        };
+        let since = since
+            .map(|output| format!(r#","model_usage_since_last_result":{}"#, usage(output)))
+            .unwrap_or_default();
+        let text = format!(
+            r#"{{"type":"result","total_cost_usd":{total},"modelUsage":{}{since}}}"#,
+            usage(output)
+        );
         Frame::from_line(text.into_bytes()).remove(0)
     }
 
@@ -202,10 +222,20 @@ mod tests {
         let mut meter = Meter::default();
         assert_eq!(meter.on_result(&result(1.0, 10, None)).cost_usd, 1.0);
         let second = meter.on_result(&result(1.5, 15, None));
-        assert_eq!((second.cost_usd, second.total().output, second.total().input), (0.5, 5, 0));
+        assert_eq!(
+            (second.cost_usd, second.total().output, second.total().input),
+            (0.5, 5, 0)
+        );
         // `/clear`: the sums begin anew.
         assert_eq!(meter.on_result(&result(0.25, 2, None)).cost_usd, 0.25);
-        assert_eq!((meter.session().cost_usd, meter.session().total().output, meter.session().results), (1.75, 17, 3));
+        assert_eq!(
+            (
+                meter.session().cost_usd,
+                meter.session().total().output,
+                meter.session().results
+            ),
+            (1.75, 17, 3)
+        );
     }
 
     #[test]

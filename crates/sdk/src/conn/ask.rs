@@ -22,14 +22,20 @@ pub(crate) struct Host {
 #[derive(Debug)]
 enum Answer {
     Success(RawJson),
-    Error { message: String, code: Option<&'static str> },
+    Error {
+        message: String,
+        code: Option<&'static str>,
+    },
 }
 
 impl Answer {
     fn of<T: Serialize>(payload: &T) -> Self {
         match RawJson::encode(payload) {
             Ok(payload) => Self::Success(payload),
-            Err(error) => Self::Error { message: format!("the answer could not be written: {error}"), code: None },
+            Err(error) => Self::Error {
+                message: format!("the answer could not be written: {error}"),
+                code: None,
+            },
         }
     }
 
@@ -41,7 +47,10 @@ impl Answer {
             "request_user_dialog" => Self::of(&json!({"behavior": "cancelled"})),
             "oauth_token_refresh" => Self::of(&json!({"accessToken": null})),
             "host_auth_token_refresh" => Self::of(&json!({"authToken": null})),
-            "hook_callback" | "mcp_message" => Self::Error { message: why.to_owned(), code: None },
+            "hook_callback" | "mcp_message" => Self::Error {
+                message: why.to_owned(),
+                code: None,
+            },
             other => Self::Error {
                 message: format!("Unsupported control request subtype: {other}"),
                 code: Some("unsupported_request"),
@@ -56,7 +65,9 @@ impl Host {
         let why = match subtype {
             "can_use_tool" => match PermissionRequest::read(frame) {
                 Ok(request) => return Answer::of(&self.permissions.decide(request).await),
-                Err(reason) => format!("the permission request could not be read, so it is refused: {reason}"),
+                Err(reason) => {
+                    format!("the permission request could not be read, so it is refused: {reason}")
+                }
             },
             "hook_callback" => "no hook callback has this id".to_owned(),
             "mcp_message" => "SDK MCP server not found".to_owned(),
@@ -75,7 +86,10 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, raw_id: RawJ
         subtype: frame.subtype().unwrap_or_default().to_owned(),
     };
     if conn.router().is_overasked() {
-        responder.give(Answer::refusal(&responder.subtype, "too many requests are open at once"));
+        responder.give(Answer::refusal(
+            &responder.subtype,
+            "too many requests are open at once",
+        ));
         return;
     }
     let host = Arc::clone(host);
@@ -132,12 +146,25 @@ impl Responder {
     fn line(&self, answer: &Answer) -> Result<Vec<u8>, serde_json::Error> {
         let id = &self.raw_id;
         let response = match answer {
-            Answer::Success(payload) => Body { subtype: "success", request_id: id, response: Some(payload), error: None, error_code: None },
-            Answer::Error { message, code } => {
-                Body { subtype: "error", request_id: id, response: None, error: Some(message), error_code: *code }
-            }
+            Answer::Success(payload) => Body {
+                subtype: "success",
+                request_id: id,
+                response: Some(payload),
+                error: None,
+                error_code: None,
+            },
+            Answer::Error { message, code } => Body {
+                subtype: "error",
+                request_id: id,
+                response: None,
+                error: Some(message),
+                error_code: *code,
+            },
         };
-        encode_line(&Response { kind: "control_response", response })
+        encode_line(&Response {
+            kind: "control_response",
+            response,
+        })
     }
 }
 
@@ -147,7 +174,10 @@ impl Drop for Responder {
         if !std::thread::panicking() {
             return;
         }
-        self.give(Answer::refusal(&self.subtype, "the handler of this request failed, so it is refused"));
+        self.give(Answer::refusal(
+            &self.subtype,
+            "the handler of this request failed, so it is refused",
+        ));
     }
 }
 

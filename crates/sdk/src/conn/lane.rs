@@ -20,7 +20,11 @@ pub struct Lag {
 
 impl std::fmt::Display for Lag {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} frames of {} bytes were missed, since they were not read in time", self.frames, self.bytes)
+        write!(
+            f,
+            "{} frames of {} bytes were missed, since they were not read in time",
+            self.frames, self.bytes
+        )
     }
 }
 
@@ -76,7 +80,14 @@ pub(crate) fn lane(cap: usize, overflow: Overflow) -> (LaneIn, LaneOut) {
         abandoned: false,
         waker: None,
     }));
-    (LaneIn { state: Arc::clone(&state), cap, overflow }, LaneOut { state })
+    (
+        LaneIn {
+            state: Arc::clone(&state),
+            cap,
+            overflow,
+        },
+        LaneOut { state },
+    )
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -102,7 +113,10 @@ impl LaneIn {
                 lag.frames += 1;
                 lag.bytes += size as u64;
             } else {
-                state.queue.push_back(Item::Lag(Lag { frames: 1, bytes: size as u64 }));
+                state.queue.push_back(Item::Lag(Lag {
+                    frames: 1,
+                    bytes: size as u64,
+                }));
             }
         } else {
             state.bytes += size;
@@ -202,7 +216,12 @@ mod tests {
     #[test]
     fn a_full_lane_leaves_out_partials_and_says_so_in_place() {
         let (tx, mut rx) = lane(60, Overflow::LeaveOutPartials);
-        for text in [r#"{"type":"user","a":"0123456789012345678901234567"}"#, r#"{"type":"stream_event"}"#, r#"{"type":"stream_event"}"#, r#"{"type":"result"}"#] {
+        for text in [
+            r#"{"type":"user","a":"0123456789012345678901234567"}"#,
+            r#"{"type":"stream_event"}"#,
+            r#"{"type":"stream_event"}"#,
+            r#"{"type":"result"}"#,
+        ] {
             assert!(tx.push(&frame(text)));
         }
         tx.close();

@@ -19,7 +19,7 @@ use outrigger_protocol::outbound::encode_line;
 use tokio::sync::{Notify, mpsc, watch};
 
 pub(crate) use self::ask::Host;
-use self::router::{Reply, Router};
+use self::router::Router;
 use crate::error::{Error, Kind};
 use crate::transport;
 
@@ -66,7 +66,9 @@ pub(crate) struct Conn {
 
 impl std::fmt::Debug for Conn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Conn").field("pid", &self.pid).finish_non_exhaustive()
+        f.debug_struct("Conn")
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,7 +97,20 @@ impl Conn {
             limits,
             pid: connection.process.id(),
         });
-        tasks::spawn(&conn, connection, host, tasks::Inputs { control_lines, prompt_lines, orders, end, closing, redact, guard });
+        tasks::spawn(
+            &conn,
+            connection,
+            host,
+            tasks::Inputs {
+                control_lines,
+                prompt_lines,
+                orders,
+                end,
+                closing,
+                redact,
+                guard,
+            },
+        );
         conn
     }
 
@@ -106,7 +121,10 @@ impl Conn {
 
     /// The error for whoever comes after the end.
     pub(crate) fn end_error(&self) -> Error {
-        self.ended.borrow().clone().unwrap_or_else(|| Error::new(Kind::Closed))
+        self.ended
+            .borrow()
+            .clone()
+            .unwrap_or_else(|| Error::new(Kind::Closed))
     }
 
     /// Writes a control line; waits for room, and no longer than the session lives.
@@ -114,11 +132,13 @@ impl Conn {
         match self.control.send(bytes).await {
             Ok(()) => Ok(()),
             // The writer is gone, so the end is near: wait for it, since it tells why.
-            Err(_) => Err(tokio::time::timeout(END_IS_NEAR, self.wait_ended()).await.unwrap_or_else(|_| self.end_error())),
+            Err(_) => Err(tokio::time::timeout(END_IS_NEAR, self.wait_ended())
+                .await
+                .unwrap_or_else(|_| self.end_error())),
         }
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the payload of its answer, `null` if it has none.
     ///
     /// Dropping the future gives the request up: if it was written and not answered, the CLI is told so.
     pub(crate) async fn request(
@@ -126,12 +146,20 @@ impl Conn {
         subtype: &str,
         request: RawJson,
         deadline: Option<Duration>,
-    ) -> Result<Reply, Error> {
+    ) -> Result<RawJson, Error> {
         let id = uuid::Uuid::new_v4().to_string();
-        let line = encode_line(&ControlRequestLine { kind: "control_request", request_id: &id, request: &request })
-            .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))?;
+        let line = encode_line(&ControlRequestLine {
+            kind: "control_request",
+            request_id: &id,
+            request: &request,
+        })
+        .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))?;
         let answer = self.router().expect(&id, subtype)?;
-        let mut open = OpenRequest { conn: self, id: &id, written: false };
+        let mut open = OpenRequest {
+            conn: self,
+            id: &id,
+            written: false,
+        };
         let exchange = async {
             self.write_control(line).await?;
             open.written = true;
@@ -201,7 +229,10 @@ impl Drop for OpenRequest<'_> {
             kind: &'static str,
             request_id: &'a str,
         }
-        if let Ok(bytes) = encode_line(&Cancel { kind: "control_cancel_request", request_id: self.id }) {
+        if let Ok(bytes) = encode_line(&Cancel {
+            kind: "control_cancel_request",
+            request_id: self.id,
+        }) {
             // With a full queue the cancellation is not sent; the answer, when it comes, goes nowhere.
             let _ = self.conn.control.try_send(bytes);
         }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use outrigger_protocol::inbound::{Message, SystemMessage};
+use outrigger_protocol::inbound::Message;
+use outrigger_protocol::inbound::system::SystemMessage;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -27,20 +28,15 @@ const MAX_DRIFT_KINDS: usize = 256;
 /// How many session ids are remembered.
 const MAX_SESSION_IDS: usize = 64;
 
-/// What a response brought.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    /// The `response` payload; `null` when there is none.
-    pub(crate) payload: RawJson,
-    /// The whole frame, for what stands beside the payload.
-    pub(crate) frame: Frame,
-}
-
 /// What the caller of [`Router::on_frame`] has to do.
 #[derive(Debug)]
 pub(crate) enum Action {
     /// A request of the CLI: have it answered. The id is as the CLI wrote it.
-    Ask { id: String, raw_id: RawJson, frame: Frame },
+    Ask {
+        id: String,
+        raw_id: RawJson,
+        frame: Frame,
+    },
     /// A prompt may be sent now.
     Dispatch,
 }
@@ -63,7 +59,7 @@ pub(crate) struct Router {
     pub(crate) ledger: Ledger,
     pub(crate) meter: Meter,
     pub(crate) stats: Stats,
-    pending: HashMap<String, (String, oneshot::Sender<Result<Reply, Error>>)>,
+    pending: HashMap<String, (String, oneshot::Sender<Result<RawJson, Error>>)>,
     /// Requests of the CLI that are being answered, with what ends the answering.
     asked: HashMap<String, Option<AbortHandle>>,
     taps: Vec<LaneIn>,
@@ -122,12 +118,15 @@ impl Router {
         &mut self,
         id: &str,
         subtype: &str,
-    ) -> Result<oneshot::Receiver<Result<Reply, Error>>, Error> {
+    ) -> Result<oneshot::Receiver<Result<RawJson, Error>>, Error> {
         if let Some(ended) = &self.ended {
             return Err(ended.clone());
         }
         if self.pending.len() >= MAX_REQUESTS {
-            return Err(Error::new(Kind::Busy { what: "unanswered control requests", limit: MAX_REQUESTS }));
+            return Err(Error::new(Kind::Busy {
+                what: "unanswered control requests",
+                limit: MAX_REQUESTS,
+            }));
         }
         let (tx, rx) = oneshot::channel();
         self.pending.insert(id.to_owned(), (subtype.to_owned(), tx));
@@ -156,11 +155,19 @@ impl Router {
     }
 
     pub(crate) fn tap(&mut self, lane: LaneIn) {
-        if self.ended.is_some() { lane.close() } else { self.taps.push(lane) }
+        if self.ended.is_some() {
+            lane.close()
+        } else {
+            self.taps.push(lane)
+        }
     }
 
     pub(crate) fn listen(&mut self, lane: LaneIn) {
-        if self.ended.is_some() { lane.close() } else { self.ambient.push(lane) }
+        if self.ended.is_some() {
+            lane.close()
+        } else {
+            self.ambient.push(lane)
+        }
     }
 
     /// The ids that the conversation had, the current one last.
@@ -221,10 +228,15 @@ impl Router {
         let body: HashMap<String, RawJson> = body.decode().unwrap_or_default();
         let text = |key: &str| body.get(key).and_then(|value| value.decode::<String>().ok());
         let outcome = if frame.subtype() == Some("success") {
-            Ok(Reply { payload: body.get("response").cloned().unwrap_or_default(), frame: frame.clone() })
+            // A plain acknowledgement has no payload.
+            Ok(body.get("response").cloned().unwrap_or_default())
         } else {
             let message = text("error").unwrap_or_else(|| "the CLI gave no reason".to_owned());
-            Err(Error::new(Kind::Refusal(Refusal { request, message, code: text("error_code") })))
+            Err(Error::new(Kind::Refusal(Refusal {
+                request,
+                message,
+                code: text("error_code"),
+            })))
         };
         // The caller may have gone meanwhile; then nobody waits.
         let _ = waiting.send(outcome);
@@ -238,13 +250,19 @@ impl Router {
             self.stats.misfits += 1;
             return None;
         };
-        let id = frame.request_id().map_or_else(|| raw_id.to_string(), str::to_owned);
+        let id = frame
+            .request_id()
+            .map_or_else(|| raw_id.to_string(), str::to_owned);
         if self.asked.contains_key(&id) {
             self.stats.duplicate_requests += 1;
             return None;
         }
         self.asked.insert(id.clone(), None);
-        Some(Action::Ask { id, raw_id, frame: frame.clone() })
+        Some(Action::Ask {
+            id,
+            raw_id,
+            frame: frame.clone(),
+        })
     }
 
     /// Whether there are more open requests than we are ready to work on.
@@ -268,9 +286,13 @@ impl Router {
         } else if frame.kind() == "result" && frame.session_id().is_some() {
             self.note_session_id(frame.session_id().unwrap_or_default());
         }
-        let child_of = frame.parent_tool_use_id().and_then(|tool| self.ledger.turn_of(tool));
+        let child_of = frame
+            .parent_tool_use_id()
+            .and_then(|tool| self.ledger.turn_of(tool));
         let meter = &mut self.meter;
-        let (route, outcome) = self.turns.on_frame(frame, child_of, |result| meter.on_result(result));
+        let (route, outcome) = self
+            .turns
+            .on_frame(frame, child_of, |result| meter.on_result(result));
         if route == Route::Ambient {
             self.ambient.retain(|lane| lane.push(frame));
             if let Some(outcome) = &outcome {
@@ -326,7 +348,11 @@ impl Router {
             return;
         } else if !Message::KNOWN.contains(&frame.kind()) {
             frame.kind().to_owned()
-        } else if frame.kind() == "system" && !frame.subtype().is_some_and(|tag| SystemMessage::KNOWN.contains(&tag)) {
+        } else if frame.kind() == "system"
+            && !frame
+                .subtype()
+                .is_some_and(|tag| SystemMessage::KNOWN.contains(&tag))
+        {
             format!("system/{}", frame.subtype().unwrap_or_default())
         } else {
             return;

@@ -52,7 +52,12 @@ pub(super) struct Inputs {
 }
 
 pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs: Inputs) {
-    let Connection { stdin, stdout, stderr, process } = connection;
+    let Connection {
+        stdin,
+        stdout,
+        stderr,
+        process,
+    } = connection;
     let tail = Arc::new(Tail::new(conn.limits.stderr_tail));
     let close_stdin = Arc::new(Notify::new());
 
@@ -104,8 +109,16 @@ async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, ho
 }
 
 fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame) {
-    tracing::trace!(kind = frame.kind(), subtype = frame.subtype(), bytes = frame.bytes().len(), "frame");
-    let notable = matches!(frame.kind(), "result" | "system" | "command_lifecycle" | "control_response");
+    tracing::trace!(
+        kind = frame.kind(),
+        subtype = frame.subtype(),
+        bytes = frame.bytes().len(),
+        "frame"
+    );
+    let notable = matches!(
+        frame.kind(),
+        "result" | "system" | "command_lifecycle" | "control_response"
+    );
     let action = conn.router().on_frame(&frame);
     match action {
         Some(Action::Ask { id, raw_id, frame }) => ask::spawn(conn, host, id, raw_id, frame),
@@ -176,7 +189,10 @@ struct Tail {
 
 impl Tail {
     fn new(cap: usize) -> Self {
-        Self { bytes: Mutex::default(), cap }
+        Self {
+            bytes: Mutex::default(),
+            cap,
+        }
     }
 
     fn push(&self, chunk: &[u8]) {
@@ -325,7 +341,12 @@ impl Supervisor {
         let mut router = self.conn.router();
         let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
         let stderr_tail = redacted(self.tail.text(), &self.redact);
-        let error = Error::new(Kind::Ended(End { exit, stderr_tail, last_error, reason }));
+        let error = Error::new(Kind::Ended(End {
+            exit,
+            stderr_tail,
+            last_error,
+            reason,
+        }));
         tracing::debug!(%error, "ended");
         router.end(&error);
         drop(router);

@@ -102,11 +102,20 @@ impl Turns {
         wanted_output: bool,
     ) -> Result<watch::Receiver<Settled>, Error> {
         if self.slots.len() >= MAX_PROMPTS {
-            return Err(Error::new(crate::error::Kind::Busy { what: "prompts at once", limit: MAX_PROMPTS }));
+            return Err(Error::new(crate::error::Kind::Busy {
+                what: "prompts at once",
+                limit: MAX_PROMPTS,
+            }));
         }
         let (done, settled) = watch::channel(None);
         let stage = Stage::Held { line, dispatch };
-        self.slots.push_back(Slot { id: id.to_owned(), lane, done, stage, wanted_output });
+        self.slots.push_back(Slot {
+            id: id.to_owned(),
+            lane,
+            done,
+            stage,
+            wanted_output,
+        });
         Ok(settled)
     }
 
@@ -115,7 +124,10 @@ impl Turns {
         if self.interrupting > 0 {
             return None;
         }
-        let in_flight = self.slots.iter().any(|slot| !matches!(slot.stage, Stage::Held { .. }));
+        let in_flight = self
+            .slots
+            .iter()
+            .any(|slot| !matches!(slot.stage, Stage::Held { .. }));
         for slot in &mut self.slots {
             // A prompt that steers the running turn must not wait behind one that waits for its end.
             if let Stage::Held { line, dispatch } = &mut slot.stage
@@ -183,16 +195,28 @@ impl Turns {
     /// The prompts that an interrupt now would end: those of the running turn, else the first that was sent.
     pub(crate) fn interruptible(&self) -> Vec<watch::Receiver<Settled>> {
         let of = |slot: &Slot| slot.done.subscribe();
-        let running: Vec<_> = self.slots.iter().filter(|slot| self.is_in_running(&slot.id)).map(of).collect();
+        let running: Vec<_> = self
+            .slots
+            .iter()
+            .filter(|slot| self.is_in_running(&slot.id))
+            .map(of)
+            .collect();
         if !running.is_empty() || self.running.is_some() {
             return running;
         }
-        self.slots.iter().find(|slot| !matches!(slot.stage, Stage::Held { .. })).map(of).into_iter().collect()
+        self.slots
+            .iter()
+            .find(|slot| !matches!(slot.stage, Stage::Held { .. }))
+            .map(of)
+            .into_iter()
+            .collect()
     }
 
     /// Takes a prompt back as far as that can be done here.
     pub(crate) fn take_back(&mut self, id: &str) -> TakeBack {
-        let Some(slot) = self.slots.iter().find(|slot| slot.id == id) else { return TakeBack::Ended };
+        let Some(slot) = self.slots.iter().find(|slot| slot.id == id) else {
+            return TakeBack::Ended;
+        };
         match slot.stage {
             Stage::Held { .. } => {
                 self.end(id, Outcome::without_result(Verdict::Cancelled, id));
@@ -225,19 +249,26 @@ impl Turns {
     }
 
     fn is_in_running(&self, id: &str) -> bool {
-        self.running.as_ref().is_some_and(|running| running.prompts.iter().any(|prompt| prompt == id))
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.prompts.iter().any(|prompt| prompt == id))
     }
 
     fn begin(&mut self) -> &mut Running {
         let numbers = &mut self.numbers;
         self.running.get_or_insert_with(|| {
             *numbers += 1;
-            Running { number: *numbers, prompts: Vec::new() }
+            Running {
+                number: *numbers,
+                prompts: Vec::new(),
+            }
         })
     }
 
     fn join(&mut self, id: &str) {
-        let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) else { return };
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) else {
+            return;
+        };
         if matches!(slot.stage, Stage::Held { .. }) {
             return;
         }
@@ -256,10 +287,18 @@ impl Turns {
 
     /// A CLI that does not report the life of prompts runs them in the order in which they came.
     fn adopt_without_lifecycle(&mut self) {
-        if self.has_lifecycle || self.running.as_ref().is_none_or(|running| !running.prompts.is_empty()) {
+        if self.has_lifecycle
+            || self
+                .running
+                .as_ref()
+                .is_none_or(|running| !running.prompts.is_empty())
+        {
             return;
         }
-        let oldest = self.slots.iter().find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+        let oldest = self
+            .slots
+            .iter()
+            .find(|slot| !matches!(slot.stage, Stage::Held { .. }));
         if let Some(id) = oldest.map(|slot| slot.id.clone()) {
             self.join(&id);
         }
@@ -267,7 +306,9 @@ impl Turns {
 
     fn on_lifecycle(&mut self, frame: &Frame) -> Route {
         self.has_lifecycle = true;
-        let Some(id) = frame.command_uuid().map(str::to_owned) else { return Route::Ambient };
+        let Some(id) = frame.command_uuid().map(str::to_owned) else {
+            return Route::Ambient;
+        };
         if !self.slots.iter().any(|slot| slot.id == id) {
             return Route::Ambient;
         }
@@ -296,20 +337,35 @@ impl Turns {
 
     fn on_result(&mut self, frame: &Frame, settle: impl FnOnce(&Frame) -> TurnUsage) -> (Route, Outcome) {
         let is_ours = |id: &str| self.slots.iter().any(|slot| slot.id == id);
-        let mut prompts: Vec<String> = frame.user_message_uuids().filter(|id| is_ours(id)).map(str::to_owned).collect();
+        let mut prompts: Vec<String> = frame
+            .user_message_uuids()
+            .filter(|id| is_ours(id))
+            .map(str::to_owned)
+            .collect();
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
-        for id in self.running.take().map(|running| running.prompts).unwrap_or_default() {
+        for id in self
+            .running
+            .take()
+            .map(|running| running.prompts)
+            .unwrap_or_default()
+        {
             if !prompts.contains(&id) {
                 prompts.push(id);
             }
         }
         if prompts.is_empty() && !foreign && !self.has_lifecycle {
-            let oldest = self.slots.iter().find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+            let oldest = self
+                .slots
+                .iter()
+                .find(|slot| !matches!(slot.stage, Stage::Held { .. }));
             prompts.extend(oldest.map(|slot| slot.id.clone()));
         }
         let usage = settle(frame);
-        let wanted_output =
-            self.slots.iter().filter(|slot| prompts.contains(&slot.id)).any(|slot| slot.wanted_output);
+        let wanted_output = self
+            .slots
+            .iter()
+            .filter(|slot| prompts.contains(&slot.id))
+            .any(|slot| slot.wanted_output);
         let outcome = Outcome::of_result(frame, usage, prompts.clone(), wanted_output);
         for id in &prompts {
             if let Some(slot) = self.slots.iter().find(|slot| slot.id == *id) {
@@ -317,13 +373,26 @@ impl Turns {
             }
             self.end(id, outcome.clone());
         }
-        (if prompts.is_empty() { Route::Ambient } else { Route::Turn }, outcome)
+        (
+            if prompts.is_empty() {
+                Route::Ambient
+            } else {
+                Route::Turn
+            },
+            outcome,
+        )
     }
 
     fn deliver(&self, frame: &Frame) -> Route {
-        let Some(running) = &self.running else { return Route::Ambient };
+        let Some(running) = &self.running else {
+            return Route::Ambient;
+        };
         let mut route = Route::Ambient;
-        for slot in self.slots.iter().filter(|slot| running.prompts.contains(&slot.id)) {
+        for slot in self
+            .slots
+            .iter()
+            .filter(|slot| running.prompts.contains(&slot.id))
+        {
             slot.lane.push(frame);
             route = Route::Turn;
         }

@@ -35,25 +35,41 @@ fn assistant(parent: &str, content: &str) -> String {
 }
 
 fn stream(event: &str) -> String {
-    format!(r#"{{"type":"stream_event","event":{event},"parent_tool_use_id":null,"uuid":"u","session_id":"s"}}"#)
+    format!(
+        r#"{{"type":"stream_event","event":{event},"parent_tool_use_id":null,"uuid":"u","session_id":"s"}}"#
+    )
 }
 
 fn start() -> String {
-    stream(r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"stop_reason":null,"stop_sequence":null,"usage":null}}"#)
+    stream(
+        r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"stop_reason":null,"stop_sequence":null,"usage":null}}"#,
+    )
 }
 
 fn delta(index: u64, text: &str) -> String {
-    stream(&format!(r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":"{text}"}}}}"#))
+    stream(&format!(
+        r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":"{text}"}}}}"#
+    ))
 }
 
 #[test]
 fn streamed_text_is_not_said_again() {
     let said = assistant("null", r#"{"type":"text","text":"hello"}"#);
     let more = assistant("null", r#"{"type":"text","text":"second block"}"#);
-    let lines = [start(), delta(0, "hel"), delta(0, "lo"), said, delta(1, "second"), more];
+    let lines = [
+        start(),
+        delta(0, "hel"),
+        delta(0, "lo"),
+        said,
+        delta(1, "second"),
+        more,
+    ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     // The rest of a block that was cut off while streaming comes with its final line.
-    assert_eq!(reduce(&lines), ["text hel", "text lo", "text second", "text  block"]);
+    assert_eq!(
+        reduce(&lines),
+        ["text hel", "text lo", "text second", "text  block"]
+    );
 }
 
 #[test]
@@ -79,16 +95,30 @@ fn tool_results_carry_text_and_output() {
 
 #[test]
 fn an_undecodable_frame_does_not_hide_its_neighbours() {
-    let good = assistant("null", r#"{"type":"text","text":"a"},{"type":"never_seen","x":1},{"type":"text"}"#);
+    let good = assistant(
+        "null",
+        r#"{"type":"text","text":"a"},{"type":"never_seen","x":1},{"type":"text"}"#,
+    );
     let bad = r#"{"type":"assistant","message":5,"parent_tool_use_id":null}"#;
-    assert_eq!(reduce(&[&good, bad, &good]), [
-        "text a", "block never_seen", "block text", "undecodable Shape", "text a", "block never_seen", "block text",
-    ]);
+    assert_eq!(
+        reduce(&[&good, bad, &good]),
+        [
+            "text a",
+            "block never_seen",
+            "block text",
+            "undecodable Shape",
+            "text a",
+            "block never_seen",
+            "block text",
+        ]
+    );
 }
 
 #[test]
 fn a_failed_api_call_is_no_text() {
-    let line = assistant("null", r#"{"type":"text","text":"API Error: 529"}"#)
-        .replace(r#""parent_tool_use_id""#, r#""error":"server_error","parent_tool_use_id""#);
+    let line = assistant("null", r#"{"type":"text","text":"API Error: 529"}"#).replace(
+        r#""parent_tool_use_id""#,
+        r#""error":"server_error","parent_tool_use_id""#,
+    );
     assert_eq!(reduce(&[&line]), ["error server_error: API Error: 529"]);
 }

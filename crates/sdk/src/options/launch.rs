@@ -20,13 +20,23 @@ use crate::env::{self, Surroundings, Variables};
 pub struct Host {
     /// Whether it answers permission questions: `--permission-prompt-tool=stdio`.
     pub answers_permissions: bool,
+    /// Whether the CLI runs on another machine, or in another place with other files: nothing is then looked for or
+    /// checked on this one.
+    pub remote: bool,
 }
 
 impl Host {
+    /// The same for a CLI that is not on this machine.
+    pub fn remote(mut self) -> Self {
+        self.remote = true;
+        self
+    }
+
     /// A session that answers permission questions.
     pub fn answering_permissions() -> Self {
         Self {
             answers_permissions: true,
+            ..Self::default()
         }
     }
 }
@@ -180,17 +190,24 @@ impl Options {
     /// # Errors
     ///
     /// What [`check_in`](Self::check_in) finds; besides, a missing CLI, working directory, home or file, and private places
-    /// that cannot be made.
+    /// that cannot be made. For a [remote](Host::remote) CLI its program, directory and files are taken as they are.
     pub fn launch(&self, surroundings: &Surroundings, host: Host) -> Result<Launch, OptionsError> {
         self.rules(surroundings, host)?;
-        let cwd = self.working_directory(surroundings)?;
+        let cwd = match &self.cwd {
+            Some(cwd) if host.remote => cwd.clone(),
+            _ => self.working_directory(surroundings)?,
+        };
         let plan = self.plan(host, &cwd)?;
-        self.check_files(&cwd)?;
-        let found = discover::find(self.cli_path.as_deref(), surroundings)?;
+        let program = if host.remote {
+            self.cli_path.clone().unwrap_or_else(|| PathBuf::from("claude"))
+        } else {
+            self.check_files(&cwd)?;
+            discover::find(self.cli_path.as_deref(), surroundings)?.path
+        };
 
         let mut guard = Guard::default();
         let env = self.variables(surroundings, &cwd, &mut guard)?;
-        let (program, mut args) = self.program(found.path, surroundings)?;
+        let (program, mut args) = self.program(program, surroundings)?;
         args.extend(plan.args);
         for file in plan.files {
             let path = self.private_file(&file.content, file.flag, &mut guard)?;

@@ -138,12 +138,14 @@ macro_rules! options {
             $(#[$auth_doc])*
             pub auth: Auth,
             $( $(#[$doc])* pub $name: options!(@field $kind $($ty)?), )+
+            /// What lives in this program rather than in the CLI; set by the methods of `start.rs`.
+            pub(crate) hosting: crate::start::Hosting,
         }
 
         impl Options {
             /// Options with nothing set but the account that pays. There is no default for that one.
             pub fn new(auth: Auth) -> Self {
-                Self { auth, $( $name: Default::default(), )+ }
+                Self { auth, $( $name: Default::default(), )+ hosting: Default::default() }
             }
 
             options!(@setter own auth Auth);

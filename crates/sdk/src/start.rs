@@ -1,0 +1,289 @@
+//! From options to a running session.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::framer::LineFramer;
+use outrigger_protocol::outbound::InitializeReply;
+
+use crate::child::Local;
+use crate::conn::{Closing, Conn, Limits};
+use crate::env::Surroundings;
+use crate::error::{Error, Kind, Result};
+use crate::options::{Auth, Host, Options, PermissionPrompts};
+use crate::outcome::Fields;
+use crate::permissions::{PermissionHandler, Policy};
+use crate::session::{Session, Settings, encode_request};
+use crate::transport::Transport;
+
+/// What of a session lives in this program rather than in the CLI.
+#[derive(Clone)]
+pub(crate) struct Hosting {
+    permissions: Arc<dyn PermissionHandler>,
+    transport: Arc<dyn Transport>,
+    start_deadline: Duration,
+    initialize_deadline: Duration,
+    control_deadline: Duration,
+    interrupt_deadline: Duration,
+    close_grace: Duration,
+    term_grace: Duration,
+    buffer_bytes: usize,
+    stderr_tail_bytes: usize,
+}
+
+impl Default for Hosting {
+    fn default() -> Self {
+        Self {
+            permissions: Arc::new(Policy::deny_all()),
+            transport: Arc::new(Local::new()),
+            start_deadline: Duration::from_secs(30),
+            initialize_deadline: Duration::from_secs(60),
+            control_deadline: Duration::from_secs(60),
+            interrupt_deadline: Duration::from_secs(10),
+            close_grace: Duration::from_secs(5),
+            term_grace: Duration::from_secs(5),
+            buffer_bytes: 64 * 1024 * 1024,
+            stderr_tail_bytes: 64 * 1024,
+        }
+    }
+}
+
+impl fmt::Debug for Hosting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hosting")
+    }
+}
+
+/// The beginning of everything: `Agent::builder()`.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Agent;
+
+impl Agent {
+    /// Options with their defaults: Claude Code's own system prompt and tools, no settings files, no permissions beyond what
+    /// the CLI itself lets pass, and the account that `claude` is logged in with.
+    ///
+    /// Keys in the environment are not used unless chosen: see [`Auth`] and [`Options::auth`].
+    pub fn builder() -> Options {
+        Options::new(Auth::Login)
+    }
+}
+
+/// The part of the options that lives in this program.
+impl Options {
+    /// Who decides about tool calls that the CLI asks about; [`Policy::deny_all`] unless set. A [`Policy`], or an async
+    /// closure by [`permissions::ask`](crate::permissions::ask).
+    pub fn permissions(mut self, handler: impl PermissionHandler) -> Self {
+        self.hosting.permissions = Arc::new(handler);
+        self
+    }
+
+    /// How the CLI is started and reached; [`Local`] unless set.
+    pub fn transport(mut self, transport: impl Transport) -> Self {
+        self.hosting.transport = Arc::new(transport);
+        self
+    }
+
+    /// How long the transport may take to start the CLI; 30 s unless set.
+    pub fn start_deadline(mut self, deadline: Duration) -> Self {
+        self.hosting.start_deadline = deadline;
+        self
+    }
+
+    /// How long the CLI may take to answer `initialize`; 60 s unless set. With many plugins or MCP servers it can be slow.
+    pub fn initialize_deadline(mut self, deadline: Duration) -> Self {
+        self.hosting.initialize_deadline = deadline;
+        self
+    }
+
+    /// How long the CLI may take to answer a control request; 60 s unless set.
+    pub fn control_deadline(mut self, deadline: Duration) -> Self {
+        self.hosting.control_deadline = deadline;
+        self
+    }
+
+    /// How long the CLI may take to confirm an interrupt, and then again to end the turn; 10 s unless set.
+    pub fn interrupt_deadline(mut self, deadline: Duration) -> Self {
+        self.hosting.interrupt_deadline = deadline;
+        self
+    }
+
+    /// How long the CLI may take to end after its stdin closed, before SIGTERM; 5 s unless set.
+    pub fn close_grace(mut self, grace: Duration) -> Self {
+        self.hosting.close_grace = grace;
+        self
+    }
+
+    /// How long the CLI may take to end after SIGTERM, before SIGKILL; 5 s unless set.
+    pub fn term_grace(mut self, grace: Duration) -> Self {
+        self.hosting.term_grace = grace;
+        self
+    }
+
+    /// How many bytes may wait for one reader (a turn, a [`Frames`](crate::Frames), an [`Ambient`](crate::Ambient)) that is
+    /// slow; 64 MiB unless set. Beyond it a turn leaves out partial messages, which its finished messages repeat, and the
+    /// others leave out the newest frames; both say so in place.
+    pub fn buffer_bytes(mut self, bytes: usize) -> Self {
+        self.hosting.buffer_bytes = bytes;
+        self
+    }
+
+    /// Starts the CLI and returns when it has answered `initialize`.
+    ///
+    /// Dropping the future ends what was started.
+    ///
+    /// # Errors
+    /// When the options contradict each other or the CLI is not found (nothing was started then); when it can't be started,
+    /// ends early (the error has its exit and stderr), or does not answer in time; when it does not confirm an option that the
+    /// session depends on, or pays from another account than was chosen.
+    pub async fn start(self) -> Result<Session> {
+        let hosting = self.hosting.clone();
+        let max_line = self.max_line_bytes.unwrap_or(LineFramer::DEFAULT_CAP);
+        let wants_output = self.output_format.is_some();
+        let asks_host = self.permission_prompt_tool_name.is_none()
+            && self.permission_prompts != Some(PermissionPrompts::None);
+        let host = if asks_host {
+            Host::answering_permissions()
+        } else {
+            Host::default()
+        };
+        let host = if hosting.transport.is_local() {
+            host
+        } else {
+            host.remote()
+        };
+
+        // Looks at the disk, and may look at many places.
+        let mut launch =
+            tokio::task::spawn_blocking(move || self.launch(&Surroundings::of_this_process(), host))
+                .await
+                .map_err(|error| Error::invalid_because("options", error))?
+                .map_err(|error| Error::new(Kind::Options(error)))?;
+        let initialize = encode_request("initialize", &launch.initialize)?;
+
+        let opened = tokio::time::timeout(hosting.start_deadline, hosting.transport.open(&launch)).await;
+        let connection = opened
+            .map_err(|_| Error::timeout("starting the CLI", hosting.start_deadline))?
+            .map_err(|source| {
+                Error::new(Kind::Spawn {
+                    program: launch.program.clone(),
+                    cwd: launch.cwd.clone(),
+                    source,
+                })
+            })?;
+        let conn = Conn::start(
+            connection,
+            crate::conn::Host {
+                permissions: hosting.permissions,
+            },
+            Limits {
+                max_line,
+                lane_bytes: hosting.buffer_bytes,
+                stderr_tail: hosting.stderr_tail_bytes,
+            },
+            Closing {
+                grace: hosting.close_grace,
+                term_grace: hosting.term_grace,
+            },
+            launch
+                .secrets
+                .iter()
+                .map(|secret| secret.reveal().to_owned())
+                .collect(),
+            Box::new(std::mem::take(&mut launch.guard)),
+        );
+        // Until the session exists, this is what ends the process.
+        let unwanted = EndOnDrop(Some(&conn));
+
+        let payload = conn
+            .request("initialize", initialize, Some(hosting.initialize_deadline))
+            .await?;
+        let (initialized, misfits) = read_reply(&payload);
+        if misfits > 0 {
+            conn.router().stats.misfits += misfits;
+        }
+        launch
+            .confirm(&initialized)
+            .map_err(|error| Error::new(Kind::Unconfirmed(error)))?;
+        check_account(&launch.auth, &initialized)?;
+        conn.router().turns.has_lifecycle |= initialized.has_capability("msg_lifecycle_v1");
+
+        unwanted.keep();
+        tokio::spawn(watch_account(Arc::clone(&conn), launch.auth));
+        let settings = Settings {
+            control_deadline: hosting.control_deadline,
+            interrupt_deadline: hosting.interrupt_deadline,
+            verbatim_prompts: launch.verbatim_prompts,
+            wants_output,
+        };
+        Ok(Session::new(conn, initialized, settings))
+    }
+}
+
+struct EndOnDrop<'a>(Option<&'a Arc<Conn>>);
+
+impl EndOnDrop<'_> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(conn) = self.0 {
+            conn.abandon();
+        }
+    }
+}
+
+/// Reads the answer to `initialize`. A field that does not fit is left out and counted, rather than that the session cannot
+/// start: nothing in it is needed to talk, and what must be confirmed is checked apart.
+fn read_reply(payload: &RawJson) -> (InitializeReply, u64) {
+    if let Ok(reply) = payload.decode() {
+        return (reply, 0);
+    }
+    let mut fields: BTreeMap<String, RawJson> = payload.decode().unwrap_or_default();
+    let all = fields.len();
+    fields.retain(|name, value| {
+        let alone = BTreeMap::from([(name, value)]);
+        RawJson::encode(&alone).is_ok_and(|alone| alone.decode::<InitializeReply>().is_ok())
+    });
+    let misfits = (all - fields.len()).max(1) as u64;
+    (
+        RawJson::encode(&fields)
+            .ok()
+            .and_then(|kept| kept.decode().ok())
+            .unwrap_or_default(),
+        misfits,
+    )
+}
+
+/// What the CLI reports before the first prompt.
+fn check_account(auth: &Auth, initialized: &InitializeReply) -> Result<()> {
+    let account = &initialized.account;
+    auth.matches_account(
+        account.token_source.as_deref(),
+        account.api_key_source.as_deref(),
+        account.api_provider.as_ref().map(|provider| provider.as_str()),
+    )
+    .map_err(|error| Error::new(Kind::Account(error)))
+}
+
+/// Ends the session when the first turn reports another account than was chosen.
+async fn watch_account(conn: Arc<Conn>, auth: Auth) {
+    let mut init = conn.router().init.subscribe();
+    let mut ended = conn.ended.clone();
+    let source = tokio::select! {
+        init = init.wait_for(Option::is_some) => {
+            let frame = init.ok().and_then(|init| init.clone());
+            frame.and_then(|frame| Fields::of(&frame).get::<String>("apiKeySource"))
+        }
+        _ = ended.wait_for(Option::is_some) => None,
+    };
+    if let Some(Err(mismatch)) = source.map(|source| auth.matches(&source)) {
+        conn.kill(&mismatch.to_string()).await;
+    }
+}

@@ -1,0 +1,275 @@
+//! The SDK against scripted peers in memory, with a paused clock.
+
+use std::time::Duration;
+
+use outrigger::permissions::{PermissionResult, ask};
+use outrigger::{AmbientEvent, Event, Policy, Prompt, Verdict};
+use outrigger_sim::peer::{Agent, Match, Script};
+use serde_json::json;
+
+use crate::support::{PATIENCE, reaching, session};
+
+/// Runs a prompt and returns its events, shown, and its outcome.
+async fn turn(session: &outrigger::Session, prompt: &str) -> (Vec<String>, outrigger::Outcome) {
+    let mut turn = session.prompt(prompt).await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = turn.next().await {
+        seen.push(match event.unwrap() {
+            Event::Text(text) => format!("text {text}"),
+            Event::ToolUse(tool) => format!("use {}", tool.name),
+            Event::ToolResult(result) => format!("result {}", if result.is_error { "error" } else { "ok" }),
+            _ => continue,
+        });
+    }
+    (seen, turn.outcome().await.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_of_several_turns_closes_in_good_order() {
+    let (session, running) = session(Agent::builder()).await;
+    for number in 0..3 {
+        let (seen, outcome) = turn(&session, &format!("%say answer {number}")).await;
+        assert_eq!(seen, [format!("text answer {number}")]);
+        assert_eq!(
+            (outcome.verdict(), outcome.text()),
+            (&Verdict::Completed, format!("answer {number}").as_str())
+        );
+    }
+    assert_eq!(session.usage().results, 3);
+    assert_eq!(session.close().await.unwrap().code, Some(0));
+    assert!(running.exited().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_policy_decides_and_each_request_is_answered_once() {
+    let agent = Agent::builder().directives().spawn_in_memory();
+    let (options, running) = reaching(agent);
+    let session = options.permissions(Policy::read_only()).start().await.unwrap();
+    let (seen, outcome) = turn(&session, "%tool Bash {\"command\":\"touch x\"}\n%say done").await;
+    assert_eq!(seen, ["use Bash", "result error", "text done"]);
+    assert_eq!(outcome.verdict(), &Verdict::Completed);
+    session.close().await.unwrap();
+    let answers: Vec<_> = running
+        .report()
+        .received()
+        .filter(|line| line["type"] == "control_response")
+        .map(|line| line["response"]["response"]["behavior"].clone())
+        .collect();
+    assert_eq!(answers, ["deny"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_has_refused() {
+    let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
+    let session = options
+        .permissions(ask(|_| async { panic!("a bug in the handler") }))
+        .start()
+        .await
+        .unwrap();
+    let (seen, _) = turn(&session, "%tool Bash {\"command\":\"touch x\"}\n%say done").await;
+    assert_eq!(seen, ["use Bash", "result error", "text done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_withdrawn_is_never_answered() {
+    let (asked, was_asked) = tokio::sync::oneshot::channel::<()>();
+    let asked = std::sync::Mutex::new(Some(asked));
+    let (options, running) = reaching(Agent::builder().directives().spawn_in_memory());
+    let handler = ask(move |_| {
+        asked.lock().unwrap().take().unwrap().send(()).unwrap();
+        async {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            PermissionResult::allow()
+        }
+    });
+    let session = options.permissions(handler).start().await.unwrap();
+    let mut turn = session
+        .prompt("%tool Bash {\"command\":\"touch x\"}\n%say done")
+        .await
+        .unwrap();
+    was_asked.await.unwrap();
+    assert_eq!(session.stats().unanswered_by_us, 1);
+    let interrupted = session.interrupt().await.unwrap();
+    assert_eq!(interrupted.outcomes.len(), 1);
+    assert_eq!(turn.outcome().await.unwrap().verdict(), &Verdict::Interrupted);
+    assert_eq!(session.stats().unanswered_by_us, 0);
+    // Long after: the handler would have answered by now.
+    tokio::time::sleep(Duration::from_secs(7200)).await;
+    let (seen, _) = crate::simulated::turn(&session, "%say next").await;
+    assert_eq!(seen, ["text next"]);
+    let answers = running
+        .report()
+        .received()
+        .filter(|line| line["type"] == "control_response")
+        .count();
+    assert_eq!(answers, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_that_are_sent_together_get_turns_of_their_own() {
+    let (session, _running) = session(Agent::builder()).await;
+    let mut turns = Vec::new();
+    for number in 0..4 {
+        turns.push(session.prompt(format!("%say {number}")).await.unwrap());
+    }
+    for (number, turn) in turns.iter_mut().enumerate() {
+        let (text, outcome) = turn.text().await.unwrap();
+        assert_eq!((text, outcome.prompts().len()), (number.to_string(), 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_prompt_can_be_taken_back() {
+    let (session, _running) = session(Agent::builder()).await;
+    let mut first = session.prompt("%slow 50 chunk=1\n%say abcdefghij").await.unwrap();
+    let mut waiting = session.prompt("%say never").await.unwrap();
+    let mut queued = session.queue("%say never either").await.unwrap();
+    queued.cancel().await.unwrap();
+    waiting.cancel().await.unwrap();
+    assert_eq!(queued.outcome().await.unwrap().verdict(), &Verdict::Cancelled);
+    assert_eq!(waiting.outcome().await.unwrap().verdict(), &Verdict::Cancelled);
+    assert_eq!(first.outcome().await.unwrap().text(), "abcdefghij");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_request_is_given_up_and_the_cli_is_told() {
+    let script = Script::new()
+        .initialize()
+        .expect(Match::request("mcp_status"))
+        .expect(Match::kind("control_cancel_request"))
+        .expect_end()
+        .exit(0);
+    let (options, running) = reaching(script.spawn_in_memory());
+    let session = options
+        .control_deadline(Duration::from_secs(5))
+        .start()
+        .await
+        .unwrap();
+    let error = session.raw_request("mcp_status", json!({})).await.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!(session.stats().unanswered_by_cli, 0);
+    session.close().await.unwrap();
+    running.report().verdict.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_death_of_the_cli_reaches_everybody_who_waits() {
+    let script = Script::new()
+        .initialize()
+        .expect(Match::prompt("one"))
+        .expect(Match::request("mcp_status"))
+        .complain("out of cheese")
+        .die(9);
+    let (options, _running) = reaching(script.spawn_in_memory());
+    let session = options.start().await.unwrap();
+    let mut one = session.prompt("one").await.unwrap();
+    let mut two = session.prompt("two").await.unwrap();
+    // The prompt is written by a task of its own; the request must not overtake it here.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let waiting = session.raw_request("mcp_status", json!({}));
+    let (request, one, two) = tokio::join!(waiting, one.outcome(), two.outcome());
+    for error in [request.unwrap_err(), one.unwrap_err(), two.unwrap_err()] {
+        assert_eq!(error.exit().and_then(|exit| exit.signal), Some(9), "{error}");
+        assert!(error.stderr_tail().unwrap().contains("out of cheese"), "{error}");
+    }
+    assert!(session.prompt("three").await.unwrap_err().is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_frame_ends_nothing() {
+    let script = Script::new()
+        .initialize()
+        .expect(Match::prompt("go"))
+        .send_raw("[SandboxDebug] noise\n\n{\"type\":\"never_seen\",\"x\":1}{\"type\":\"keep_alive\"}\n{\"type\":\"assistant\",\"message\":7}\n")
+        .send_raw([b"{\"type\":\"user\",\"bad\":\"".as_slice(), &[0xff], b"\"}\n"].concat())
+        .send(json!({"type": "result", "subtype": "success", "is_error": false, "terminal_reason": "completed",
+                     "num_turns": 1, "result": "fine", "surprise": [1]}))
+        .expect_end()
+        .exit(0);
+    let (options, _running) = reaching(script.spawn_in_memory());
+    let session = options.start().await.unwrap();
+    let mut frames = session.frames();
+    let mut turn = session.prompt("go").await.unwrap();
+    assert_eq!(turn.outcome().await.unwrap().text(), "fine");
+    let mut kinds = Vec::new();
+    while kinds.len() < 6 {
+        kinds.push(frames.next().await.unwrap().unwrap().kind().to_owned());
+    }
+    assert_eq!(
+        kinds,
+        ["", "never_seen", "keep_alive", "assistant", "user", "result"]
+    );
+    let stats = session.stats();
+    assert_eq!((stats.misfits, stats.unknown.get("never_seen")), (1, Some(&1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn background_work_begins_turns_that_resolve_nobody() {
+    let (session, _running) = session(Agent::builder().allowed_tools(["Bash"])).await;
+    let mut ambient = session.ambient();
+    let prompt = r#"%tool Bash {"command":"sleep 2","description":"wait","run_in_background":true}
+%say started"#;
+    let mut turn = session.prompt(prompt).await.unwrap();
+    let own = turn.outcome().await.unwrap();
+    assert_eq!(own.text(), "started");
+    assert_eq!(session.tasks().running().count(), 1);
+    session
+        .wait_run_end(PATIENCE)
+        .await
+        .expect("a shell does not keep the run from ending");
+    let foreign = tokio::time::timeout(PATIENCE, async {
+        loop {
+            if let AmbientEvent::TurnEnded(outcome) = ambient.next().await.unwrap() {
+                break outcome;
+            }
+        }
+    });
+    let foreign = foreign.await.expect("the shell's end wakes the session");
+    assert_eq!(session.tasks().running().count(), 0);
+    assert_eq!(foreign.origin(), Some("task-notification"));
+    let (seen, _) = crate::simulated::turn(&session, "%say mine").await;
+    assert_eq!(seen, ["text mine"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_checked_against_what_the_cli_reported() {
+    let (session, _running) = session(Agent::builder()).await;
+    let error = session
+        .prompt(Prompt::command("no-such-command", ""))
+        .await
+        .unwrap_err();
+    assert!(
+        error.is_invalid() && error.to_string().contains("/no-such-command"),
+        "{error}"
+    );
+    let known = session.command_names();
+    assert!(known.iter().any(|name| name == "compact"), "{known:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cli_that_never_answers_initialize_is_ended() {
+    let script = Script::new()
+        .expect(Match::request("initialize"))
+        .expect(Match::kind("control_cancel_request"))
+        .expect_end()
+        .exit(0);
+    let (options, running) = reaching(script.spawn_in_memory());
+    let error = options
+        .initialize_deadline(Duration::from_secs(7))
+        .start()
+        .await
+        .unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!(running.exit().await, outrigger_sim::peer::Exit::Code(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_session_ends_the_process() {
+    let (session, running) = session(Agent::builder()).await;
+    let turn = session.prompt("%hang").await.unwrap();
+    drop(session);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(running.exited().is_none(), "a turn keeps its session alive");
+    drop(turn);
+    running.exit().await;
+}
