@@ -1,3 +1,36 @@
-//! The `outrigger` command.
+//! The `outrigger` command: the Claude Code CLI for people at a terminal and for shell scripts.
 
-fn main() {}
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "writing to the terminal is what this program is for"
+)]
+
+mod exit;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Drive the Claude Code CLI from a terminal.
+#[derive(Debug, Parser)]
+#[command(name = "outrigger", version, propagate_version = true, after_help = exit::TABLE)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Ask the agent one thing, and wait until it is done.
+    Run(Box<run::Args>),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(*args).await,
+    };
+    exit::report(result)
+}

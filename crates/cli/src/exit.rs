@@ -1,0 +1,145 @@
+//! How a command ends: the exit status, and what is said about a failure.
+
+use std::fmt::Write as _;
+use std::io;
+use std::process::ExitCode;
+
+use outrigger::{Outcome, Verdict};
+
+/// What the exit status of every command means.
+pub(crate) const TABLE: &str = "\
+Exit status:
+  0    success
+  1    the turn or the command failed
+  2    wrong usage, or options that contradict each other
+  3    the CLI was not found or could not be started
+  4    the API failed or refused
+  5    a limit was reached: turns, budget, or the size of the conversation
+  6    refused: a hook, the CLI or the model's side did not let the prompt run
+  7    the session ended before the turn did
+  130  interrupted (Ctrl-C)
+  141  standard output was closed
+  143  terminated (SIGTERM)";
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Success = 0,
+    Failed = 1,
+    Usage = 2,
+    NotStarted = 3,
+    Api = 4,
+    Limit = 5,
+    Refused = 6,
+    Ended = 7,
+    Interrupted = 130,
+    BrokenPipe = 141,
+    Terminated = 143,
+}
+
+impl Status {
+    /// The status that tells how a turn ended.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome.verdict() {
+            verdict if verdict.is_success() => Self::Success,
+            Verdict::Interrupted | Verdict::Cancelled => Self::Interrupted,
+            Verdict::MaxTurns | Verdict::BudgetExhausted | Verdict::TooLong => Self::Limit,
+            Verdict::ApiError { .. } => Self::Api,
+            Verdict::StartupFailed(_) => Self::NotStarted,
+            Verdict::NotRun | Verdict::StoppedByHook | Verdict::Dropped(_) => Self::Refused,
+            Verdict::ProcessEnded(_) => Self::Ended,
+            _ => Self::Failed,
+        }
+    }
+
+    /// The status that tells what went wrong.
+    pub(crate) fn of_error(error: &outrigger::Error) -> Self {
+        if let Some(outcome) = error.outcome() {
+            return Self::of(outcome);
+        }
+        if let Some(options) = error.as_options_error() {
+            return match options {
+                outrigger::options::OptionsError::Cli(_) => Self::NotStarted,
+                _ => Self::Usage,
+            };
+        }
+        if error.is_invalid() {
+            Self::Usage
+        } else if error.is_spawn() {
+            Self::NotStarted
+        } else if error.is_closed() {
+            Self::Ended
+        } else {
+            Self::Failed
+        }
+    }
+}
+
+/// What a command returns: its status, or an error that also has one.
+pub(crate) type CommandResult = Result<Status, Failure>;
+
+/// An error with the exit status that tells of it. Any error becomes one by `?`.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: Status,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// A failure with a status of its own.
+    pub(crate) fn new(status: Status, error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+        }
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        let status = if is_broken_pipe(&error) {
+            Status::BrokenPipe
+        } else if let Some(error) = error.downcast_ref::<outrigger::Error>() {
+            Status::of_error(error)
+        } else {
+            Status::Failed
+        };
+        Self { status, error }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let of_io = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(of_io)
+}
+
+/// Says what went wrong, if anything, and makes the exit status.
+pub(crate) fn report(result: CommandResult) -> ExitCode {
+    let status = match result {
+        Ok(status) => status,
+        Err(failure) => {
+            // Nobody reads any more, so there is nobody to tell.
+            if failure.status != Status::BrokenPipe {
+                eprint!("{}", describe(&failure.error));
+            }
+            failure.status
+        }
+    };
+    ExitCode::from(status as u8)
+}
+
+/// The error, what it came from, and what to do about it.
+pub(crate) fn describe(error: &anyhow::Error) -> String {
+    let mut text = format!("outrigger: {error}\n");
+    for cause in error.chain().skip(1) {
+        let _ = writeln!(text, "  because: {cause}");
+    }
+    if let Some(hint) = error
+        .downcast_ref::<outrigger::Error>()
+        .and_then(outrigger::Error::hint)
+    {
+        let _ = writeln!(text, "  hint: {hint}");
+    }
+    text
+}
