@@ -17,7 +17,9 @@ use crate::lenient::Each;
 /// Making one reads the few fields that routing needs (type, subtype, ids); the payload is decoded by
 /// [`decode`](Self::decode), when somebody wants it. Cloning shares the line.
 #[derive(Clone)]
-pub struct Frame {
+pub struct Frame(Arc<Body>);
+
+struct Body {
     line: Arc<[u8]>,
     /// This frame's part of the line: all of it, unless several objects share the line.
     start: usize,
@@ -68,6 +70,10 @@ impl fmt::Display for Misfit {
 impl std::error::Error for Misfit {}
 
 impl Frame {
+    fn of(body: Body) -> Self {
+        Self(Arc::new(body))
+    }
+
     /// Reads what the framer found; one frame for each object on the line, at least one.
     pub fn read(framed: Framed) -> Vec<Self> {
         match framed {
@@ -83,13 +89,13 @@ impl Frame {
                         head.len()
                     ),
                 };
-                vec![Self {
+                vec![Self::of(Body {
                     start: 0,
                     end: head.len(),
                     line: head,
                     head: spans,
                     flaw: Some(flaw),
-                }]
+                })]
             }
         }
     }
@@ -107,13 +113,13 @@ impl Frame {
                     let end = start + length;
                     let flaw = head.flaw.take();
                     head.rebase(start);
-                    frames.push(Self {
+                    frames.push(Self::of(Body {
                         line: Arc::clone(&line),
                         start,
                         end,
                         head,
                         flaw,
-                    });
+                    }));
                     let gap = line[end..]
                         .iter()
                         .take_while(|byte| byte.is_ascii_whitespace())
@@ -140,13 +146,13 @@ impl Frame {
                             reason,
                         }),
                     };
-                    frames.push(Self {
+                    frames.push(Self::of(Body {
                         start,
                         end: line.len(),
                         line,
                         head,
                         flaw,
-                    });
+                    }));
                     return frames;
                 }
             }
@@ -155,12 +161,12 @@ impl Frame {
 
     /// The whole line, byte for byte, as it came, without its line ending.
     pub fn line(&self) -> &[u8] {
-        &self.line
+        &self.0.line
     }
 
     /// This frame's own bytes: the whole line, unless several objects share it.
     pub fn bytes(&self) -> &[u8] {
-        &self.line[self.start..self.end]
+        &self.0.line[self.0.start..self.0.end]
     }
 
     /// This frame's text, with invalid UTF-8 replaced by U+FFFD.
@@ -170,57 +176,59 @@ impl Frame {
 
     /// The `type` field; empty if there is none.
     pub fn kind(&self) -> &str {
-        self.span(&self.head.kind).unwrap_or_default()
+        self.span(&self.0.head.kind).unwrap_or_default()
     }
 
     /// The `subtype`, of the frame or of the control request or response inside it.
     pub fn subtype(&self) -> Option<&str> {
-        self.span(&self.head.subtype)
+        self.span(&self.0.head.subtype)
     }
 
     /// The `uuid` of the frame itself.
     pub fn uuid(&self) -> Option<&str> {
-        self.span(&self.head.uuid)
+        self.span(&self.0.head.uuid)
     }
 
     /// The `session_id`.
     pub fn session_id(&self) -> Option<&str> {
-        self.span(&self.head.session_id)
+        self.span(&self.0.head.session_id)
     }
 
     /// The `request_id`, of a control request, a response or a cancellation.
     pub fn request_id(&self) -> Option<&str> {
-        self.span(&self.head.request_id)
+        self.span(&self.0.head.request_id)
     }
 
     /// The tool call under whose subagent this frame was made.
     pub fn parent_tool_use_id(&self) -> Option<&str> {
-        self.span(&self.head.parent_tool_use_id)
+        self.span(&self.0.head.parent_tool_use_id)
     }
 
     /// The prompt (by its uuid) that a `command_lifecycle` frame is about.
     pub fn command_uuid(&self) -> Option<&str> {
-        self.span(&self.head.command_uuid)
+        self.span(&self.0.head.command_uuid)
     }
 
     /// The `state` of `command_lifecycle` and `session_state_changed`.
     pub fn state(&self) -> Option<&str> {
-        self.span(&self.head.state)
+        self.span(&self.0.head.state)
     }
 
     /// The `kind` of the `origin`.
     pub fn origin_kind(&self) -> Option<&str> {
-        self.span(&self.head.origin_kind)
+        self.span(&self.0.head.origin_kind)
     }
 
     /// The prompts that this frame answers: `user_message_uuids`, or `user_message_uuid` alone.
     pub fn user_message_uuids(&self) -> impl Iterator<Item = &str> {
         let one = self
+            .0
             .head
             .user_message_uuids
             .is_empty()
-            .then_some(&self.head.user_message_uuid);
-        self.head
+            .then_some(&self.0.head.user_message_uuid);
+        self.0
+            .head
             .user_message_uuids
             .iter()
             .chain(one)
@@ -229,12 +237,12 @@ impl Frame {
 
     /// Whether `isReplay` is true.
     pub fn is_replay(&self) -> bool {
-        self.head.is_replay
+        self.0.head.is_replay
     }
 
     /// Why this frame is no well-formed frame at all; `None` for one that is, whatever its payload.
     pub fn flaw(&self) -> Option<&Misfit> {
-        self.flaw.as_ref()
+        self.0.flaw.as_ref()
     }
 
     /// Decodes the payload.
@@ -245,7 +253,7 @@ impl Frame {
     /// # Errors
     /// When the line is no frame, or a known type does not have the shape that this build expects.
     pub fn decode(&self) -> Result<Message, Misfit> {
-        if let Some(flaw) = &self.flaw {
+        if let Some(flaw) = &self.0.flaw {
             return Err(flaw.clone());
         }
         let text = self.text();
@@ -266,7 +274,7 @@ impl Frame {
         match span {
             Span::None => None,
             Span::Line { start, length } => {
-                std::str::from_utf8(self.line.get(*start as usize..(*start + *length) as usize)?).ok()
+                std::str::from_utf8(self.0.line.get(*start as usize..(*start + *length) as usize)?).ok()
             }
             Span::Own(text) => Some(text),
         }
@@ -279,7 +287,7 @@ impl fmt::Debug for Frame {
             .field("kind", &self.kind())
             .field("subtype", &self.subtype())
             .field("bytes", &self.bytes().len())
-            .field("flaw", &self.flaw)
+            .field("flaw", &self.0.flaw)
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,70 @@
-//! Drive the Claude Code CLI from Rust.
+//! Drive the Claude Code CLI from Rust: start it, talk to it in turns, decide what its tools may do, and control it while it runs.
+//!
+//! ```no_run
+//! use outrigger::{Agent, Event, Policy};
+//!
+//! # async fn example() -> outrigger::Result<()> {
+//! let session = Agent::builder().model("sonnet").cwd(".").permissions(Policy::read_only()).start().await?;
+//! let mut turn = session.prompt("Why does the build fail?").await?;
+//! while let Some(event) = turn.next().await {
+//!     if let Event::Text(text) = event? {
+//!         print!("{text}");
+//!     }
+//! }
+//! println!("{:?}", turn.outcome().await?.cost());
+//! session.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! For one question and one answer there are [`Options::query_text`], [`Options::query`] (a stream) and
+//! [`Options::query_as`] (a value of your own type).
+//!
+//! # Five nouns
+//!
+//! * [`Options`], from [`Agent::builder`]: what to start and how. Checked before anything is started.
+//! * [`Session`]: a running CLI. A cheap handle whose methods work at any time and from any task.
+//! * [`Turn`]: what becomes of one prompt. A stream of [`Event`]s, and an [`Outcome`].
+//! * [`Outcome`]: how a turn ended, as one [`Verdict`], with the answer and what it cost.
+//! * [`Frame`](protocol::Frame): one line of the CLI as it came. Everything above is made of these, and
+//!   [`Session::frames`] gives them to you.
+//!
+//! # What to rely on
+//!
+//! * **Your turn is yours.** A prompt is stamped with an id, and its turn resolves by that id. Results of background work, of
+//!   schedules, or left over from an interrupted turn go to [`Session::ambient`] and resolve nobody's await. Each
+//!   [`Session::prompt`] gets a turn of its own; [`queue`](Session::queue), [`steer`](Session::steer) and
+//!   [`prompt_now`](Session::prompt_now) hand the prompt to the CLI's own queue, which may merge or fold it.
+//! * **The end of a turn is not the end of the run.** Agents in the background go on and report in ambient turns.
+//!   [`Session::wait_run_end`] waits for them, and the one-shot queries do so by themselves.
+//! * **Nothing is lost.** Unknown types, subtypes, values, blocks and fields arrive with their bytes; what can't be decoded is
+//!   an [`Event::Undecodable`] and does not touch its neighbours; [`Session::stats`] counts both.
+//! * **Nothing fails open.** A permission handler that panics, or a request that nobody handles, is answered by a refusal,
+//!   exactly once, and never after the CLI withdrew it.
+//! * **Nothing hangs unnoticed.** When the process dies, everybody who waits gets the same error at once, with exit status,
+//!   stderr and last result. Start, control requests and interrupts have deadlines; turns have none, since they may take hours.
+//! * **A slow reader hurts nobody else.** The CLI's pipe is always read; see [`Options::buffer_bytes`] for what happens when a
+//!   reader falls far behind.
+//! * **Dropping is safe.** All futures here are cancel safe; dropping a request's future tells the CLI to forget it; dropping the
+//!   last handle ends the process and its whole process group.
+//!
+//! # What it costs to be careful
+//!
+//! A session sees no more of the machine than it is told to: the environment is passed by an allow-list ([`env`](mod@env)), no
+//! settings files are read unless [`Isolation`](options::Isolation) says so, and the account that pays is a choice
+//! ([`Auth`](options::Auth)) that is checked against what the CLI reports.
+//!
+//! # What it does not do yet
+//!
+//! Hook callbacks, MCP servers in this process, typed questions and dialogs, session files on disk and session stores. The wire
+//! types for hooks and MCP are there ([`protocol`]), and [`Options::initialize_field`] and [`Session::raw_request`] reach what
+//! has no method.
 
 pub mod discover;
 pub mod env;
 pub mod options;
+pub mod permissions;
+pub mod transport;
 
 mod assemble;
 mod child;
@@ -12,13 +74,11 @@ mod error;
 mod event;
 mod ledger;
 mod outcome;
-pub mod permissions;
 mod prompt;
 mod query;
 mod session;
 mod start;
 mod stats;
-pub mod transport;
 mod turn;
 mod usage;
 
@@ -38,3 +98,8 @@ pub use start::Agent;
 pub use stats::Stats;
 pub use turn::{OutcomeWatch, Turn};
 pub use usage::{SessionUsage, Tokens, TurnUsage};
+
+/// The README's examples, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outrigger_protocol::outbound::encode_line;
-use serde::Serialize;
-use serde_json::{Value, json};
+use outrigger_protocol::outbound::{OutboundLine, Priority, UserMessage, encode_line};
+use outrigger_protocol::shared::{ContentBlock, MessageContent};
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
@@ -26,9 +25,9 @@ const MAX_FILE: u64 = 32 * 1024 * 1024;
 /// let from_str: Prompt = "Why does the build fail?".into();
 /// # let _ = (prompt, from_str);
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Prompt {
-    blocks: Vec<Value>,
+    blocks: Vec<ContentBlock>,
     command: Option<String>,
     verbatim: bool,
     query: bool,
@@ -65,43 +64,33 @@ impl Prompt {
     }
 
     /// Adds a text.
-    pub fn and_text(mut self, text: impl Into<String>) -> Self {
-        self.blocks.push(json!({"type": "text", "text": text.into()}));
-        self
+    pub fn and_text(self, text: impl Into<String>) -> Self {
+        self.block(ContentBlock::text(text))
     }
 
     /// Adds an image by its bytes. `media_type`: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub fn image(self, media_type: &str, bytes: &[u8]) -> Self {
-        self.source(
-            "image",
-            json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}),
-        )
+        self.block(ContentBlock::image_base64(media_type, STANDARD.encode(bytes)))
     }
 
     /// Adds an image by its address, which the API fetches.
     pub fn image_url(self, url: impl Into<String>) -> Self {
-        self.source("image", json!({"type": "url", "url": url.into()}))
+        self.block(ContentBlock::image_url(url))
     }
 
-    /// Adds a document by its bytes. `media_type`: `application/pdf`.
-    pub fn document(self, media_type: &str, bytes: &[u8]) -> Self {
-        self.source(
-            "document",
-            json!({"type": "base64", "media_type": media_type, "data": STANDARD.encode(bytes)}),
-        )
+    /// Adds a PDF by its bytes.
+    pub fn pdf(self, bytes: &[u8]) -> Self {
+        self.block(ContentBlock::pdf_base64(STANDARD.encode(bytes)))
+    }
+
+    /// Adds a PDF by its address, which the API fetches.
+    pub fn pdf_url(self, url: impl Into<String>) -> Self {
+        self.block(ContentBlock::pdf_url(url))
     }
 
     /// Adds a document of plain text.
-    pub fn document_text(self, text: impl Into<String>) -> Self {
-        self.source(
-            "document",
-            json!({"type": "text", "media_type": "text/plain", "data": text.into()}),
-        )
-    }
-
-    /// Adds a document by its address, which the API fetches.
-    pub fn document_url(self, url: impl Into<String>) -> Self {
-        self.source("document", json!({"type": "url", "url": url.into()}))
+    pub fn document(self, text: impl Into<String>) -> Self {
+        self.block(ContentBlock::text_document(text))
     }
 
     /// Adds a file: an image or a PDF by its extension, anything else as a document of text.
@@ -132,21 +121,18 @@ impl Prompt {
             Some("jpg" | "jpeg") => self.image("image/jpeg", &bytes),
             Some("gif") => self.image("image/gif", &bytes),
             Some("webp") => self.image("image/webp", &bytes),
-            Some("pdf") => self.document("application/pdf", &bytes),
+            Some("pdf") => self.pdf(&bytes),
             _ => {
                 let text = String::from_utf8(bytes)
                     .map_err(|error| failed(std::io::Error::new(std::io::ErrorKind::InvalidData, error)))?;
-                let mut prompt = self.document_text(text);
-                if let (Some(block), Some(name)) = (prompt.blocks.last_mut(), path.file_name()) {
-                    block["title"] = json!(name.to_string_lossy());
-                }
-                prompt
+                let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+                self.block(ContentBlock::text_document(text).titled(name))
             }
         })
     }
 
     /// Adds a content block as it is, for kinds that have no method here.
-    pub fn block(mut self, block: Value) -> Self {
+    pub fn block(mut self, block: ContentBlock) -> Self {
         self.blocks.push(block);
         self
     }
@@ -170,11 +156,6 @@ impl Prompt {
         self
     }
 
-    fn source(mut self, kind: &str, source: Value) -> Self {
-        self.blocks.push(json!({"type": kind, "source": source}));
-        self
-    }
-
     /// The command that this prompt is, without its `/`.
     pub(crate) fn command_name(&self) -> Option<&str> {
         self.command.as_deref()
@@ -185,32 +166,25 @@ impl Prompt {
     }
 
     /// The line on the CLI's stdin.
-    pub(crate) fn line(&self, id: Uuid, priority: Option<Priority>, verbatim: bool) -> Result<Vec<u8>> {
+    pub(crate) fn line(&self, id: Uuid, priority: Priority, verbatim: bool) -> Result<Vec<u8>> {
         if self.blocks.is_empty() {
             return Err(Error::invalid("prompt: it is empty"));
         }
         // The CLI would run a text that begins with a slash as a command; told that it is composed, it takes it as it is.
-        let looks_like_command = self.blocks.iter().any(|block| {
-            block
-                .get("text")
-                .and_then(Value::as_str)
-                .is_some_and(|text| text.trim_start().starts_with('/'))
-        });
-        let verbatim = verbatim || self.verbatim || (self.command.is_none() && looks_like_command);
-        let line = Line {
-            kind: "user",
-            message: Message {
-                role: "user",
-                content: &self.blocks,
-            },
-            parent_tool_use_id: None,
-            session_id: "",
-            uuid: id,
-            priority,
-            should_query: (!self.query).then_some(false),
-            client_composed: verbatim.then_some(true),
-        };
-        encode_line(&line).map_err(|error| Error::invalid_because("prompt", error))
+        let looks_like_command = self.blocks.iter().any(
+            |block| matches!(block, ContentBlock::Text(block) if block.text.trim_start().starts_with('/')),
+        );
+        let mut message = UserMessage::new(MessageContent::Blocks(self.blocks.clone()))
+            .uuid(id.to_string())
+            .priority(priority);
+        if verbatim || self.verbatim || (self.command.is_none() && looks_like_command) {
+            message = message.verbatim();
+        }
+        if !self.query {
+            message = message.without_turn();
+        }
+        encode_line(&OutboundLine::User(Box::new(message)))
+            .map_err(|error| Error::invalid_because("prompt", error))
     }
 }
 
@@ -230,35 +204,4 @@ impl From<&String> for Prompt {
     fn from(text: &String) -> Self {
         Self::text(text.as_str())
     }
-}
-
-/// When the CLI takes up a prompt that comes while a turn runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Priority {
-    Now,
-    Next,
-    Later,
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    message: Message<'a>,
-    parent_tool_use_id: Option<&'a str>,
-    session_id: &'static str,
-    uuid: Uuid,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<Priority>,
-    #[serde(rename = "shouldQuery", skip_serializing_if = "Option::is_none")]
-    should_query: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client_composed: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: &'a [Value],
 }

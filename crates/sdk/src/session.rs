@@ -9,8 +9,8 @@ use futures_core::Stream;
 use outrigger_protocol::drift::Drift;
 use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::{Init, SystemMessage};
-use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
+use outrigger_protocol::outbound::{InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use uuid::Uuid;
@@ -22,7 +22,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
 use crate::outcome::Outcome;
-use crate::prompt::{Priority, Prompt};
+use crate::prompt::Prompt;
 use crate::stats::Stats;
 use crate::transport::Exit;
 use crate::turn::Turn;
@@ -96,8 +96,7 @@ impl Session {
     /// session has ended.
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         // `later`, so that it is not folded into a turn that background work began.
-        self.send(prompt.into(), Dispatch::Alone, Some(Priority::Later))
-            .await
+        self.send(prompt.into(), Dispatch::Alone, Priority::Later).await
     }
 
     /// Hands a prompt to the CLI's own queue at once: it runs after the turn that is running, perhaps merged with other
@@ -106,8 +105,7 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn queue(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Later))
-            .await
+        self.send(prompt.into(), Dispatch::AtOnce, Priority::Later).await
     }
 
     /// Steers the turn that is running: the prompt is folded into it at the next tool boundary, and ends with it. With no
@@ -116,8 +114,7 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn steer(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Next))
-            .await
+        self.send(prompt.into(), Dispatch::AtOnce, Priority::Next).await
     }
 
     /// Ends the turn that is running and begins this one. The other ends as
@@ -126,11 +123,10 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn prompt_now(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Some(Priority::Now))
-            .await
+        self.send(prompt.into(), Dispatch::AtOnce, Priority::Now).await
     }
 
-    async fn send(&self, prompt: Prompt, dispatch: Dispatch, priority: Option<Priority>) -> Result<Turn> {
+    async fn send(&self, prompt: Prompt, dispatch: Dispatch, priority: Priority) -> Result<Turn> {
         if let Some(name) = prompt.command_name() {
             self.check_command(name)?;
         }

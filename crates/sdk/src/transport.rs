@@ -142,15 +142,16 @@ impl Process for Unseen {
 
     fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>> {
         Box::pin(async move {
-            while !self.ended {
+            if !self.ended {
+                // The signal leaves a permit, so one that came before is not missed.
                 self.told.notified().await;
+                self.ended = true;
             }
             Ok(Exit::default())
         })
     }
 
     fn signal(&mut self, _: Signal) -> io::Result<()> {
-        self.ended = true;
         self.told.notify_one();
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use outrigger_protocol::outbound::encode_line;
-use outrigger_protocol::shared::PermissionResult;
-use outrigger_protocol::{Frame, RawJson};
+use outrigger_protocol::Frame;
+use outrigger_protocol::outbound::{
+    ControlResponse, ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, UserDialogResult, encode_line,
+};
+use outrigger_protocol::shared::{PermissionResult, RequestId};
 use serde::Serialize;
-use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
@@ -18,53 +19,43 @@ pub(crate) struct Host {
     pub(crate) permissions: Arc<dyn PermissionHandler>,
 }
 
-/// What is written back.
-#[derive(Debug)]
-enum Answer {
-    Success(RawJson),
-    Error {
-        message: String,
-        code: Option<&'static str>,
-    },
+/// The answer that refuses, in the way that this kind of request understands as a refusal.
+fn refusal(id: &RequestId, subtype: &str, why: &str) -> ControlResponse {
+    match subtype {
+        "can_use_tool" => success(id, &PermissionResult::deny(why)),
+        "elicitation" => success(id, &ElicitationResult::Decline),
+        "request_user_dialog" => success(id, &UserDialogResult::Cancelled),
+        "oauth_token_refresh" => success(
+            id,
+            &OauthTokenAnswer {
+                access_token: None,
+                reason: None,
+            },
+        ),
+        "host_auth_token_refresh" => success(
+            id,
+            &HostAuthTokenAnswer {
+                auth_token: None,
+                material_unchanged: None,
+            },
+        ),
+        "hook_callback" | "mcp_message" => ControlResponse::error(id.clone(), why),
+        other => ControlResponse::unsupported(id.clone(), other),
+    }
 }
 
-impl Answer {
-    fn of<T: Serialize>(payload: &T) -> Self {
-        match RawJson::encode(payload) {
-            Ok(payload) => Self::Success(payload),
-            Err(error) => Self::Error {
-                message: format!("the answer could not be written: {error}"),
-                code: None,
-            },
-        }
-    }
-
-    /// The answer that refuses, in the way that this kind of request understands as a refusal.
-    fn refusal(subtype: &str, why: &str) -> Self {
-        match subtype {
-            "can_use_tool" => Self::of(&PermissionResult::deny(why)),
-            "elicitation" => Self::of(&json!({"action": "decline"})),
-            "request_user_dialog" => Self::of(&json!({"behavior": "cancelled"})),
-            "oauth_token_refresh" => Self::of(&json!({"accessToken": null})),
-            "host_auth_token_refresh" => Self::of(&json!({"authToken": null})),
-            "hook_callback" | "mcp_message" => Self::Error {
-                message: why.to_owned(),
-                code: None,
-            },
-            other => Self::Error {
-                message: format!("Unsupported control request subtype: {other}"),
-                code: Some("unsupported_request"),
-            },
-        }
-    }
+fn success<T: Serialize>(id: &RequestId, payload: &T) -> ControlResponse {
+    ControlResponse::success(id.clone(), payload).unwrap_or_else(|error| {
+        ControlResponse::error(id.clone(), format!("the answer could not be written: {error}"))
+    })
 }
 
 impl Host {
-    async fn answer(&self, frame: &Frame) -> Answer {
+    async fn answer(&self, id: &RequestId, frame: &Frame) -> ControlResponse {
         let subtype = frame.subtype().unwrap_or_default();
         let why = match subtype {
             "can_use_tool" => match PermissionRequest::read(frame) {
-                Ok(request) => return Answer::of(&self.permissions.decide(request).await),
+                Ok(request) => return success(id, &self.permissions.decide(request).await),
                 Err(reason) => {
                     format!("the permission request could not be read, so it is refused: {reason}")
                 }
@@ -73,23 +64,20 @@ impl Host {
             "mcp_message" => "SDK MCP server not found".to_owned(),
             _ => String::new(),
         };
-        Answer::refusal(subtype, &why)
+        refusal(id, subtype, &why)
     }
 }
 
 /// Has a request answered in a task of its own.
-pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, raw_id: RawJson, frame: Frame) {
+pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: RequestId, frame: Frame) {
     let responder = Responder {
         conn: Arc::clone(conn),
         id: id.clone(),
-        raw_id,
+        wire_id,
         subtype: frame.subtype().unwrap_or_default().to_owned(),
     };
     if conn.router().is_overasked() {
-        responder.give(Answer::refusal(
-            &responder.subtype,
-            "too many requests are open at once",
-        ));
+        responder.refuse("too many requests are open at once");
         return;
     }
     let host = Arc::clone(host);
@@ -97,8 +85,8 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, raw_id: RawJ
     let task = tokio::spawn(async move {
         // Until the way to withdraw it is known, nothing is done.
         if begun.await.is_ok() {
-            let answer = host.answer(&frame).await;
-            responder.give(answer);
+            let answer = host.answer(&responder.wire_id, &frame).await;
+            responder.give(&answer);
         }
     });
     if conn.router().answering(&id, task.abort_handle()) {
@@ -113,17 +101,20 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, raw_id: RawJ
 struct Responder {
     conn: Arc<Conn>,
     id: String,
-    raw_id: RawJson,
+    wire_id: RequestId,
     subtype: String,
 }
 
 impl Responder {
     /// Answers, unless the request was answered or withdrawn before.
-    fn give(&self, answer: Answer) {
+    fn give(&self, answer: &ControlResponse) {
         if !self.conn.router().claim_answer(&self.id) {
             return;
         }
-        let bytes = match self.line(&answer) {
+        let bytes = match encode_line(&Line {
+            kind: "control_response",
+            answer,
+        }) {
             Ok(bytes) => bytes,
             Err(error) => {
                 tracing::error!(%error, request = %self.id, "an answer could not be written");
@@ -143,28 +134,8 @@ impl Responder {
         self.conn.changed.notify_waiters();
     }
 
-    fn line(&self, answer: &Answer) -> Result<Vec<u8>, serde_json::Error> {
-        let id = &self.raw_id;
-        let response = match answer {
-            Answer::Success(payload) => Body {
-                subtype: "success",
-                request_id: id,
-                response: Some(payload),
-                error: None,
-                error_code: None,
-            },
-            Answer::Error { message, code } => Body {
-                subtype: "error",
-                request_id: id,
-                response: None,
-                error: Some(message),
-                error_code: *code,
-            },
-        };
-        encode_line(&Response {
-            kind: "control_response",
-            response,
-        })
+    fn refuse(&self, why: &str) {
+        self.give(&refusal(&self.wire_id, &self.subtype, why));
     }
 }
 
@@ -174,28 +145,14 @@ impl Drop for Responder {
         if !std::thread::panicking() {
             return;
         }
-        self.give(Answer::refusal(
-            &self.subtype,
-            "the handler of this request failed, so it is refused",
-        ));
+        self.refuse("the handler of this request failed, so it is refused");
     }
 }
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct Line<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    response: Body<'a>,
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    subtype: &'static str,
-    request_id: &'a RawJson,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<&'a RawJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_code: Option<&'static str>,
+    #[serde(flatten)]
+    answer: &'a ControlResponse,
 }

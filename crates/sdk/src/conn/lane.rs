@@ -90,6 +90,12 @@ pub(crate) fn lane(cap: usize, overflow: Overflow) -> (LaneIn, LaneOut) {
     )
 }
 
+/// What a frame holds in memory, in bytes: its line, and what is kept about it.
+fn held_by(frame: &Frame) -> usize {
+    const ABOUT_IT: usize = 512;
+    frame.bytes().len() + ABOUT_IT
+}
+
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     // Nothing panics while the lock is held, and the state is valid after every line.
     state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -102,7 +108,7 @@ impl LaneIn {
         if state.abandoned || state.closed {
             return false;
         }
-        let size = frame.bytes().len();
+        let size = held_by(frame);
         let over = state.bytes + size > self.cap;
         let spare = match self.overflow {
             Overflow::LeaveOutPartials => frame.kind() != "stream_event",
@@ -165,7 +171,7 @@ impl LaneOut {
         match state.queue.pop_front() {
             Some(item) => {
                 if let Item::Frame(frame) = &item {
-                    state.bytes -= frame.bytes().len();
+                    state.bytes -= held_by(frame);
                 }
                 Poll::Ready(Some(item))
             }
@@ -215,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_full_lane_leaves_out_partials_and_says_so_in_place() {
-        let (tx, mut rx) = lane(60, Overflow::LeaveOutPartials);
+        let (tx, mut rx) = lane(600, Overflow::LeaveOutPartials);
         for text in [
             r#"{"type":"user","a":"0123456789012345678901234567"}"#,
             r#"{"type":"stream_event"}"#,
@@ -231,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_abandoned_lane_holds_nothing() {
-        let (tx, mut rx) = lane(60, Overflow::LeaveOutNewest);
+        let (tx, mut rx) = lane(600, Overflow::LeaveOutNewest);
         assert!(tx.push(&frame(r#"{"type":"user"}"#)));
         rx.abandon();
         assert!(!tx.push(&frame(r#"{"type":"user"}"#)));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::SystemMessage;
+use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -31,10 +32,10 @@ const MAX_SESSION_IDS: usize = 64;
 /// What the caller of [`Router::on_frame`] has to do.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// A request of the CLI: have it answered. The id is as the CLI wrote it.
+    /// A request of the CLI: have it answered, under the id as the CLI wrote it.
     Ask {
         id: String,
-        raw_id: RawJson,
+        wire_id: RequestId,
         frame: Frame,
     },
     /// A prompt may be sent now.
@@ -243,16 +244,13 @@ impl Router {
     }
 
     fn on_request(&mut self, frame: &Frame) -> Option<Action> {
-        let Some(raw_id) = Fields::of(frame).get::<RawJson>("request_id").or_else(|| {
-            // An oversized line is no JSON, but its beginning may have shown the id.
-            frame.request_id().and_then(|id| RawJson::encode(id).ok())
-        }) else {
+        // An oversized line is no JSON, but its beginning may have shown the id.
+        let shown = || frame.request_id().map(RequestId::from);
+        let Some(wire_id) = Fields::of(frame).get::<RequestId>("request_id").or_else(shown) else {
             self.stats.misfits += 1;
             return None;
         };
-        let id = frame
-            .request_id()
-            .map_or_else(|| raw_id.to_string(), str::to_owned);
+        let id = frame.request_id().unwrap_or(wire_id.as_str()).to_owned();
         if self.asked.contains_key(&id) {
             self.stats.duplicate_requests += 1;
             return None;
@@ -260,7 +258,7 @@ impl Router {
         self.asked.insert(id.clone(), None);
         Some(Action::Ask {
             id,
-            raw_id,
+            wire_id,
             frame: frame.clone(),
         })
     }

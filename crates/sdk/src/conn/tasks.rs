@@ -121,7 +121,7 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame) {
     );
     let action = conn.router().on_frame(&frame);
     match action {
-        Some(Action::Ask { id, raw_id, frame }) => ask::spawn(conn, host, id, raw_id, frame),
+        Some(Action::Ask { id, wire_id, frame }) => ask::spawn(conn, host, id, wire_id, frame),
         Some(Action::Dispatch) => conn.dispatch(),
         None => {}
     }

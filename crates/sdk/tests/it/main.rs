@@ -1,5 +1,12 @@
 //! The SDK against scripted peers in memory, and against the real CLI.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod real;
 mod simulated;
 mod support;
