@@ -1,6 +1,6 @@
 //! The seam between a session and the process that it talks to.
 //!
-//! A [`Transport`] turns a [`Launch`](crate::options::Launch) into byte streams and an exit. [`Local`](crate::child::Local)
+//! A [`Transport`] turns a [`Launch`] into byte streams and an exit. [`Local`](crate::Local)
 //! starts a process on this machine; your own may reach into a container, over ssh, or to a scripted peer in memory. The
 //! session code is the same for all of them.
 

@@ -1,3 +1,5 @@
+//! Each option, and what it becomes.
+
 mod check;
 mod hostile;
 mod launch;

@@ -1,0 +1,195 @@
+//! What the workspace promises about itself, checked.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn cargo(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "cargo {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("cargo writes text")
+}
+
+fn metadata() -> Value {
+    serde_json::from_str(&cargo(&[
+        "metadata",
+        "--format-version=1",
+        "--offline",
+        "--locked",
+    ]))
+    .unwrap()
+}
+
+/// The crates of the workspace and which of each other they use; `kinds`: `null` is a normal dependency.
+fn arrows(metadata: &Value, kinds: &[Value]) -> BTreeMap<String, BTreeSet<String>> {
+    let members: BTreeSet<&str> = metadata["workspace_members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let packages: Vec<&Value> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|package| members.contains(package["id"].as_str().unwrap()))
+        .collect();
+    let names: BTreeSet<&str> = packages
+        .iter()
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    let used = |package: &Value| {
+        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        let ours = dependencies.filter(|dependency| kinds.contains(&dependency["kind"]));
+        ours.filter_map(|dependency| dependency["name"].as_str())
+            .filter(|name| names.contains(name))
+            .map(str::to_owned)
+            .collect()
+    };
+    packages
+        .iter()
+        .map(|package| (package["name"].as_str().unwrap().to_owned(), used(package)))
+        .collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn the_crates_depend_on_each_other_as_the_map_says() {
+    let metadata = metadata();
+    let normal = arrows(&metadata, &[Value::Null, "build".into()]);
+    let expected = BTreeMap::from([
+        ("outrigger-protocol".to_owned(), set(&[])),
+        ("outrigger".to_owned(), set(&["outrigger-protocol"])),
+        ("outrigger-sim".to_owned(), set(&["outrigger-protocol"])),
+        (
+            "outrigger-cli".to_owned(),
+            set(&["outrigger", "outrigger-protocol", "outrigger-sim"]),
+        ),
+        ("xtask".to_owned(), set(&["outrigger-sim"])),
+    ]);
+    assert_eq!(normal, expected, "an arrow that ARCHITECTURE.md does not have");
+    let tests = arrows(&metadata, &["dev".into()]);
+    assert!(
+        !tests["outrigger-sim"].contains("outrigger"),
+        "the simulation is the SDK's witness, so it must not use it"
+    );
+}
+
+#[test]
+fn the_sdk_stays_light() {
+    let tree = cargo(&[
+        "tree",
+        "--package=outrigger",
+        "--edges=normal",
+        "--prefix=none",
+        "--offline",
+        "--locked",
+    ]);
+    let crates: BTreeSet<&str> = tree
+        .lines()
+        .filter_map(|line| line.split(" (").next())
+        .filter(|line| !line.is_empty())
+        .collect();
+    assert!(
+        crates.len() <= 60,
+        "{} crates in the SDK's tree: {crates:#?}",
+        crates.len()
+    );
+}
+
+#[test]
+fn every_dependency_allows_the_minimum_rust_version() {
+    let version = |text: &str| -> Vec<u32> {
+        let mut parts: Vec<u32> = text.split('.').map(|part| part.parse().unwrap()).collect();
+        parts.resize(3, 0);
+        parts
+    };
+    let metadata = metadata();
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let ours = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("rust-version = "))
+        .expect("it is stated")
+        .trim_matches('"');
+    let newer: Vec<String> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|package| {
+            package["rust_version"]
+                .as_str()
+                .is_some_and(|theirs| version(theirs) > version(ours))
+        })
+        .map(|package| {
+            format!(
+                "{} {} needs Rust {}",
+                package["name"], package["version"], package["rust_version"]
+            )
+        })
+        .collect();
+    assert!(newer.is_empty(), "Rust {ours} is promised, but: {newer:#?}");
+}
+
+#[test]
+fn every_source_file_says_what_it_is() {
+    let files = Command::new("git")
+        .args(["ls-files", "-z", "*.rs"])
+        .current_dir(root())
+        .output()
+        .expect("git runs");
+    assert!(
+        files.status.success(),
+        "git: {}",
+        String::from_utf8_lossy(&files.stderr)
+    );
+    let names = String::from_utf8(files.stdout).unwrap();
+    let silent: Vec<&str> = names
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .filter(|name| std::fs::read_to_string(root().join(name)).is_ok_and(|text| !text.starts_with("//!")))
+        .filter(|name| !name.ends_with("tests.rs"))
+        .collect();
+    assert!(
+        silent.is_empty(),
+        "files that do not begin with `//!`: {silent:#?}"
+    );
+}
+
+#[test]
+fn the_changelog_knows_the_version() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let version = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("version = "))
+        .expect("it is stated")
+        .trim_matches('"');
+    let changelog = std::fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    assert!(
+        changelog.contains(&format!("\n## {version}")),
+        "CHANGELOG.md has no section for {version}"
+    );
+}
