@@ -14,7 +14,8 @@ pub use crate::conn::lane::Lag;
 ///
 /// Text and thinking come once, whether partial messages are on or not: as they are written if they are, else a block at a
 /// time. What a subagent does is [`Subagent`](Self::Subagent) and never mixed with the main conversation. Everything that is
-/// not put into a friendlier form is a [`Message`](Self::Message), so that nothing is left out.
+/// not put into a friendlier form is a [`Message`](Self::Message), so that nothing is left out. Tool calls and results carry
+/// their frame as well; the exact bytes of text are in [`Turn::next_frame`](crate::Turn::next_frame).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
@@ -45,8 +46,8 @@ pub enum Event {
     Block(Box<ContentBlock>),
     /// Something that a subagent of this turn does.
     Subagent(Box<SubagentEvent>),
-    /// Any other message of the CLI.
-    Message(Box<Message>),
+    /// Any other message of the CLI, with the frame that it came in.
+    Message(Box<Message>, Frame),
     /// A frame that could not be decoded. Its neighbours are not affected.
     Undecodable(Frame, Misfit),
     /// The program read too slowly, and partial messages were left out; the finished messages repeat what they said.
@@ -63,6 +64,8 @@ pub struct ToolUse {
     pub name: String,
     /// What it is called with; [`ToolInput`](outrigger_protocol::tools::ToolInput) reads the built-in tools' inputs.
     pub input: RawJson,
+    /// The frame that it came in.
+    pub frame: Frame,
 }
 
 /// How a tool call ended.
@@ -79,6 +82,8 @@ pub struct ToolResult {
     pub content: Option<MessageContent>,
     /// The tool's own structured output, or a string when it failed.
     pub output: Option<RawJson>,
+    /// The frame that it came in.
+    pub frame: Frame,
 }
 
 /// Something that a subagent does.
@@ -143,11 +148,11 @@ impl Reducer {
             _ => None,
         };
         match parent.map(str::to_owned) {
-            None => self.reduce(message),
+            None => self.reduce(message, frame),
             Some(parent) => {
                 // A subagent's frames come whole, so a reducer without a memory does.
                 let mut inner = Self::default();
-                inner.reduce(message);
+                inner.reduce(message, frame);
                 self.ready.extend(inner.ready.into_iter().map(|event| {
                     Event::Subagent(Box::new(SubagentEvent {
                         parent_tool_use_id: parent.clone(),
@@ -159,18 +164,20 @@ impl Reducer {
         false
     }
 
-    fn reduce(&mut self, message: Message) {
+    fn reduce(&mut self, message: Message, frame: &Frame) {
         match message {
-            Message::Assistant(assistant) => self.assistant(*assistant),
+            Message::Assistant(assistant) => self.assistant(*assistant, frame),
             Message::StreamEvent(event) => self.stream(*event),
-            Message::User(user) => self.user(*user),
-            other => self.ready.push_back(Event::Message(Box::new(other))),
+            Message::User(user) => self.user(*user, frame),
+            other => self
+                .ready
+                .push_back(Event::Message(Box::new(other), frame.clone())),
         }
     }
 }
 
 impl Reducer {
-    fn assistant(&mut self, assistant: AssistantMessage) {
+    fn assistant(&mut self, assistant: AssistantMessage, frame: &Frame) {
         let id = assistant.message.id.unwrap_or_default();
         if let Some(error) = &assistant.error {
             let text = assistant
@@ -207,6 +214,7 @@ impl Reducer {
                     id: block.id,
                     name: block.name,
                     input: block.input,
+                    frame: frame.clone(),
                 }),
                 other => Event::Block(Box::new(other)),
             };
@@ -256,7 +264,7 @@ impl Reducer {
         }
     }
 
-    fn user(&mut self, user: UserMessage) {
+    fn user(&mut self, user: UserMessage, frame: &Frame) {
         let has_result = user
             .message
             .content
@@ -264,8 +272,10 @@ impl Reducer {
             .iter()
             .any(|block| matches!(block, ContentBlock::ToolResult(_)));
         if !has_result {
-            self.ready
-                .push_back(Event::Message(Box::new(Message::User(Box::new(user)))));
+            self.ready.push_back(Event::Message(
+                Box::new(Message::User(Box::new(user))),
+                frame.clone(),
+            ));
             return;
         }
         for block in user.message.content.blocks() {
@@ -288,6 +298,7 @@ impl Reducer {
                     text,
                     content: block.content.clone(),
                     output: user.tool_use_result.clone(),
+                    frame: frame.clone(),
                 }));
             }
         }

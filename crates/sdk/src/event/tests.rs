@@ -23,7 +23,7 @@ fn show(event: &Event) -> String {
         Event::Subagent(sub) => format!("sub({}) {}", sub.parent_tool_use_id, show(&sub.event)),
         Event::Undecodable(_, misfit) => format!("undecodable {:?}", misfit.kind),
         Event::Block(block) => format!("block {}", block.tag()),
-        Event::Message(message) => format!("message {}", message.to_body().unwrap()),
+        Event::Message(message, _) => format!("message {}", message.to_body().unwrap()),
         Event::Lagged(lag) => format!("lagged {}", lag.frames),
     }
 }
