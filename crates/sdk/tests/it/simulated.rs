@@ -273,3 +273,135 @@ async fn dropping_the_session_ends_the_process() {
     drop(turn);
     running.exit().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_handles_is_refused_in_the_way_of_its_kind_once() {
+    // What the CLI asks, and what must come back (a part of it).
+    let asked = [
+        (
+            json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t"}),
+            json!({"behavior": "deny"}),
+        ),
+        // Without its tool it can't be understood, so it can't be allowed either.
+        (
+            json!({"subtype": "can_use_tool", "input": {}, "tool_use_id": "t"}),
+            json!({"behavior": "deny"}),
+        ),
+        (
+            json!({"subtype": "elicitation", "mcp_server_name": "s", "message": "?"}),
+            json!({"action": "decline"}),
+        ),
+        (
+            json!({"subtype": "request_user_dialog", "dialog_kind": "k", "payload": {}}),
+            json!({"behavior": "cancelled"}),
+        ),
+        (
+            json!({"subtype": "oauth_token_refresh"}),
+            json!({"accessToken": null}),
+        ),
+        (
+            json!({"subtype": "host_auth_token_refresh"}),
+            json!({"authToken": null}),
+        ),
+    ];
+    let refused = [
+        json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": {}}),
+        json!({"subtype": "mcp_message", "server_name": "s", "message": {"jsonrpc": "2.0", "method": "ping", "id": 1}}),
+        json!({"subtype": "remote_tool_call"}),
+        json!({"subtype": "never_seen_before"}),
+        json!({"no_subtype": true}),
+    ];
+    let ask = |id: &str, request: &serde_json::Value| json!({"type": "control_request", "request_id": id, "request": request});
+    let mut script = Script::new().initialize();
+    for (number, (request, answer)) in asked.iter().enumerate() {
+        let id = format!("a{number}");
+        script = script
+            .send(ask(&id, request))
+            .expect(json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": answer}}));
+    }
+    for (number, request) in refused.iter().enumerate() {
+        let id = format!("b{number}");
+        script = script
+            .send(ask(&id, request))
+            .expect(json!({"type": "control_response", "response": {"subtype": "error", "request_id": id}}));
+    }
+    // A numeric id comes back as a number; a request that comes twice is answered once, and one that was withdrawn never.
+    let script = script
+        .send(json!({"type": "control_request", "request_id": 7, "request": {"subtype": "elicitation"}}))
+        .expect(json!({"type": "control_response", "response": {"request_id": 7}}))
+        .send_raw(
+            concat!(
+                r#"{"type":"control_request","request_id":"c","request":{"subtype":"can_use_tool","tool_name":"Wait","input":{},"tool_use_id":"t"}}"#,
+                "\n",
+                r#"{"type":"control_request","request_id":"c","request":{"subtype":"can_use_tool","tool_name":"Wait","input":{},"tool_use_id":"t"}}"#,
+                "\n",
+                r#"{"type":"control_cancel_request","request_id":"c"}"#,
+                "\n"
+            )
+            .as_bytes(),
+        )
+        .sleep(Duration::from_secs(60))
+        .send(json!({"type": "control_request", "request_id": "last", "request": {"subtype": "elicitation"}}))
+        .expect(json!({"type": "control_response", "response": {"request_id": "last"}}))
+        .expect_end()
+        .exit(0);
+    let (options, running) = reaching(script.spawn_in_memory());
+    let handler = ask_slowly();
+    let session = options.permissions(handler).start().await.unwrap();
+    let mut frames = session.frames();
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(PATIENCE, frames.next()).await {
+        if frame.request_id() == Some("last") {
+            break;
+        }
+    }
+    // The answer to the last one is on its way.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(session.stats().unanswered_by_us, 0);
+    assert_eq!(session.stats().duplicate_requests, 1);
+    session.close().await.unwrap();
+    running.report().verdict.unwrap();
+}
+
+/// Denies at once, except for the tool `Wait`, which takes a second and would be allowed.
+fn ask_slowly() -> impl outrigger::permissions::PermissionHandler {
+    ask(|request| async move {
+        if request.tool_name == "Wait" {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            return PermissionResult::allow();
+        }
+        PermissionResult::deny("no")
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_on_a_line_over_the_cap_is_refused_and_its_neighbours_live() {
+    let long = "x".repeat(100_000);
+    // What routing needs comes before the long part, as it does on the wire.
+    let line = format!(
+        r#"{{"type":"control_request","request_id":"long","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"{long}"}},"tool_use_id":"t"}}}}"#
+    );
+    let script = Script::new()
+        .initialize()
+        .send_raw(format!("{line}\n").into_bytes())
+        .expect(json!({"type": "control_response", "response": {"request_id": "long", "response": {"behavior": "deny"}}}))
+        .expect_end()
+        .exit(0);
+    let (options, running) = reaching(script.spawn_in_memory());
+    let session = options
+        .permissions(Policy::allow_all())
+        .max_line_bytes(50_000usize)
+        .start()
+        .await
+        .unwrap();
+    let mut frames = session.frames();
+    let answered = async {
+        while session.stats().misfits == 0 {
+            if frames.next().await.is_none() {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, answered).await.ok();
+    session.close().await.unwrap();
+    running.report().verdict.unwrap();
+}
