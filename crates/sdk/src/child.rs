@@ -8,10 +8,15 @@ use tokio::process::{Child, Command};
 use crate::options::Launch;
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
 
+#[cfg(unix)]
+mod family;
+
 /// Starts the CLI as a child process with exactly the environment of the launch, in a process group of its own.
 ///
-/// The group is what gets signalled, so that the shells and MCP servers that the CLI starts end with it. Dropping the
-/// process kills the group at once and needs no runtime for that.
+/// The group is what gets signalled, so that the MCP servers that the CLI starts end with it. The commands that it runs are in
+/// groups of their own: it ends them itself when it is closed or terminated, and when it is killed from here they are looked
+/// for and killed with it (on Linux; elsewhere, and when somebody else kills the CLI, they live on). Dropping the process
+/// kills everything at once and needs no runtime for that.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Local;
@@ -111,19 +116,20 @@ impl Drop for LocalProcess {
 
 #[cfg(unix)]
 fn signal_group(group: Option<u32>, signal: Signal) -> io::Result<()> {
+    use rustix::io::Errno;
     use rustix::process::{Pid, Signal as Unix, kill_process_group};
 
     let Some(group) = group.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) else {
         return Ok(());
     };
-    let signal = match signal {
-        Signal::Terminate => Unix::TERM,
-        Signal::Kill => Unix::KILL,
+    let done = match signal {
+        Signal::Terminate => kill_process_group(group, Unix::TERM),
+        Signal::Kill => family::kill(group),
     };
-    match kill_process_group(group, signal) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+    match done {
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
         // macOS says so of a group whose members are all zombies.
-        Err(rustix::io::Errno::PERM) if cfg!(target_os = "macos") => Ok(()),
+        Err(Errno::PERM) if cfg!(target_os = "macos") => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

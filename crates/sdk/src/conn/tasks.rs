@@ -79,12 +79,38 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
         tail,
         redact: inputs.redact,
     };
+    let outlived = Outlived {
+        conn: Arc::clone(conn),
+        end: inputs.end,
+    };
     tokio::spawn(async move {
         let end = supervisor.run(inputs.orders, reader, drain).await;
-        inputs.end.send_replace(Some(end));
+        outlived.end.send_replace(Some(end));
         // What the process used (temporary files) goes once it is gone.
         drop(inputs.guard);
     });
+}
+
+/// Tells those who wait that the session is over when the supervisor was dropped in the middle of its work, which is what
+/// happens when its runtime is shut down.
+struct Outlived {
+    conn: Arc<Conn>,
+    end: watch::Sender<Option<Error>>,
+}
+
+impl Drop for Outlived {
+    fn drop(&mut self) {
+        if self.end.borrow().is_some() {
+            return;
+        }
+        let error = Error::new(Kind::Ended(End {
+            reason: Some("its runtime was shut down".to_owned()),
+            ..End::default()
+        }));
+        self.conn.router().end(&error);
+        self.end.send_replace(Some(error));
+        self.conn.changed.notify_waiters();
+    }
 }
 
 async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, host: Arc<Host>) {
