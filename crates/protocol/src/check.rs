@@ -2,7 +2,7 @@
 //!
 //! Pure: hand it the frames of a conversation in their order, it hands back what it thinks of each, and a report. A frame that
 //! the CLI wrote is fully typed when
-//! * it decodes, and nothing in it is of an unknown kind or a misfit ([`drift`]),
+//! * it decodes, and nothing in it is of an unknown kind, a misfit, or a value that an open set does not list ([`drift`]),
 //! * each of its fields, at any depth, is there and equal when the typed value is written again,
 //! * its bytes give the same JSON again (the lossless law).
 //!
@@ -22,9 +22,10 @@ use serde::Serialize;
 
 use crate::drift::{self, Drift, DriftKind};
 use crate::frame::Frame;
-use crate::inbound::{ControlResult, InboundRequest, Message, SystemMessage};
+use crate::framer::Framed;
+use crate::inbound::{ControlResult, InboundRequest, Message};
 use crate::json::RawJson;
-use crate::outbound::{ControlAnswer, OutboundLine, check_answer, check_reply};
+use crate::outbound::{ControlAnswer, OutboundLine, OutboundRequest, check_answer, check_reply};
 
 /// Who wrote a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -34,7 +35,8 @@ pub enum Direction {
     Out,
     /// The client, on the CLI's stdin.
     In,
-    /// Not known: taken for the CLI's if it is of a kind that the CLI writes, else for the client's.
+    /// Not known: taken for the client's if it is of a kind that only clients write, or answers what the CLI asked; else for the
+    /// CLI's.
     Unknown,
 }
 
@@ -50,7 +52,7 @@ pub struct Verdict {
     pub subtype: Option<String>,
     /// Of a control response: the subtype of the request that it answers, if that was seen.
     pub answers: Option<String>,
-    /// What was found in it; nothing, or only unlisted values, for a frame that is fully typed and lossless.
+    /// What was found in it; nothing for a frame that is fully typed and lossless.
     pub findings: Vec<Finding>,
 }
 
@@ -68,7 +70,7 @@ pub enum Finding {
     Altered(String),
     /// The frame itself, read and written again, is different: the lossless law is broken.
     Lost(String),
-    /// A value of an open set that the set does not list. It is kept, its field is typed, so this is worth telling and no flaw.
+    /// A value of an open set that the set does not list. It is kept, but has no name in its type.
     Unlisted(String),
 }
 
@@ -87,9 +89,7 @@ impl fmt::Display for Finding {
 impl Verdict {
     /// Whether the frame is fully typed and lossless.
     pub fn is_clean(&self) -> bool {
-        self.findings
-            .iter()
-            .all(|finding| matches!(finding, Finding::Unlisted(_)))
+        self.findings.is_empty()
     }
 
     /// Whether this counts as a failure: what the CLI wrote has to be clean, what a client wrote only lossless, because clients
@@ -114,7 +114,12 @@ pub struct Checker {
     report: Report,
     /// Subtypes of the requests seen, by the side that asked and the id. An id may be used again, hence the queue.
     asked: HashMap<(Direction, String), VecDeque<String>>,
+    /// The requests in `asked`, oldest first.
+    order: VecDeque<(Direction, String)>,
 }
+
+/// How many requests of a conversation are remembered; of older ones the answers are judged without their payload.
+const REQUESTS_KEPT: usize = 65_536;
 
 impl Checker {
     /// Makes one that has seen nothing.
@@ -125,6 +130,7 @@ impl Checker {
     /// Forgets the open requests: another conversation begins.
     pub fn conversation(&mut self) {
         self.asked.clear();
+        self.order.clear();
     }
 
     /// What was found so far.
@@ -134,13 +140,19 @@ impl Checker {
 
     /// Judges one line, without its line ending. Gives one verdict for each frame on it.
     pub fn line(&mut self, direction: Direction, line: &[u8]) -> Vec<Verdict> {
-        let frames = Frame::from_line(line);
-        let whole = frames.len() == 1 && frames[0].bytes() != line.trim_ascii_end();
+        self.framed(direction, Framed::Line(line.into()))
+    }
+
+    /// Judges what a [`LineFramer`](crate::framer::LineFramer) found: a line, or one that is too long to be read.
+    pub fn framed(&mut self, direction: Direction, framed: Framed) -> Vec<Verdict> {
+        let frames = Frame::read(framed);
         let mut verdicts: Vec<Verdict> = frames.iter().map(|frame| self.frame(direction, frame)).collect();
-        if let (true, [verdict]) = (whole && frames[0].flaw().is_none(), verdicts.as_mut_slice()) {
-            verdict
-                .findings
-                .push(Finding::Lost("the frame is not the whole line".to_owned()));
+        if let ([frame], [verdict]) = (frames.as_slice(), verdicts.as_mut_slice())
+            && frame.flaw().is_none()
+            && frame.bytes() != frame.line().trim_ascii_end()
+        {
+            let finding = Finding::Lost("the frame is not the whole line".to_owned());
+            verdict.findings.push(finding);
         }
         for verdict in &verdicts {
             self.report.count(verdict);
@@ -169,36 +181,53 @@ impl Checker {
             answers: None,
             findings: Vec::new(),
         };
+        if let Err(error) = std::str::from_utf8(frame.bytes()) {
+            let at = error.valid_up_to();
+            verdict
+                .findings
+                .push(Finding::Lost(format!("not UTF-8 at byte {at}")));
+        }
         if let Some(flaw) = frame.flaw() {
             verdict.findings.push(Finding::Undecodable(flaw.to_string()));
             return verdict;
         }
-        let mut asker = None;
-        // The CLI answers requests without an id, too.
-        let id = frame.request_id().unwrap_or_default();
-        match frame.kind() {
-            "control_request" => {
-                let open = self.asked.entry((direction, id.to_owned())).or_default();
-                open.push_back(frame.subtype().unwrap_or_default().to_owned());
-            }
-            "control_response" => {
-                asker = self.answered(direction, id);
-                verdict.answers = asker.as_ref().map(|(_, subtype)| subtype.clone());
-            }
-            _ => {}
-        }
-        let (mut findings, payload) = match direction {
+        let (found, payload) = match direction {
             Direction::Out => written_by_cli(frame),
             Direction::In | Direction::Unknown => written_by_client(frame),
         };
-        if let (Some((asker, subtype)), Some(payload)) = (asker, payload) {
-            findings.extend(answer(asker, &subtype, &payload));
+        verdict.findings.extend(found);
+        // The CLI answers requests without an id, too.
+        let id = frame.request_id().unwrap_or_default();
+        match frame.kind() {
+            "control_request" => self.remember(direction, id, frame.subtype().unwrap_or_default()),
+            "control_response" => {
+                let asked = self.answered(direction, id);
+                verdict.answers = asked.as_ref().map(|(_, subtype)| subtype.clone());
+                if let (Some((asker, subtype)), Some(payload)) = (asked, payload) {
+                    verdict.findings.extend(answer(asker, &subtype, &payload));
+                }
+            }
+            _ => {}
         }
-        verdict.findings = findings;
         verdict.findings.extend(lossless(frame));
         verdict.findings.sort();
         verdict.findings.dedup();
         verdict
+    }
+
+    fn remember(&mut self, direction: Direction, id: &str, subtype: &str) {
+        if self.order.len() == REQUESTS_KEPT
+            && let Some(oldest) = self.order.pop_front()
+            && let Some(open) = self.asked.get_mut(&oldest)
+        {
+            open.pop_front();
+            if open.is_empty() {
+                self.asked.remove(&oldest);
+            }
+        }
+        let key = (direction, id.to_owned());
+        self.order.push_back(key.clone());
+        self.asked.entry(key).or_default().push_back(subtype.to_owned());
     }
 
     /// Who asked the request with that id, and its subtype: the other side; or, for an echo, the same side.
@@ -226,16 +255,17 @@ impl Checker {
             return direction;
         }
         let subtype = frame.subtype().unwrap_or_default();
-        let by_cli = match frame.kind() {
-            "control_request" => InboundRequest::KNOWN.contains(&subtype),
+        let by_client = match frame.kind() {
+            "control_request" => {
+                OutboundRequest::KNOWN.contains(&subtype) && !InboundRequest::KNOWN.contains(&subtype)
+            }
             "control_response" => {
                 let id = frame.request_id().unwrap_or_default().to_owned();
-                !self.asked.contains_key(&(Direction::Out, id))
+                self.asked.contains_key(&(Direction::Out, id))
             }
-            "system" => SystemMessage::KNOWN.contains(&subtype),
-            kind => Message::KNOWN.contains(&kind) || frame.flaw().is_some(),
+            kind => OutboundLine::KNOWN.contains(&kind) && !Message::KNOWN.contains(&kind),
         };
-        if by_cli { Direction::Out } else { Direction::In }
+        if by_client { Direction::In } else { Direction::Out }
     }
 }
 

@@ -38,7 +38,10 @@ pub fn recorded(line: &[u8]) -> Recorded {
     struct Text {
         raw: String,
     }
-    let text = String::from_utf8_lossy(line);
+    // Recorders write UTF-8; what is none has to be told and not mended here.
+    let Ok(text) = std::str::from_utf8(line) else {
+        return Recorded::Plain;
+    };
     let envelope = RawJson::from_text(text.trim()).and_then(|raw| raw.decode::<Envelope>());
     let Ok(Envelope { dir, msg }) = envelope else {
         return Recorded::Plain;

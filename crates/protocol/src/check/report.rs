@@ -45,9 +45,19 @@ pub struct KindReport {
     pub altered: BTreeMap<String, u64>,
     /// What the frame itself, written again, has different, and in how many frames.
     pub lost: BTreeMap<String, u64>,
-    /// Values that their open sets do not list, and in how many frames each is. They do not count against a frame.
+    /// Values that their open sets do not list, and in how many frames each is.
     pub unlisted: BTreeMap<String, u64>,
 }
+
+/// How many kinds, and how many findings of a sort in each, are told apart. What a recording says must not fill the memory, so the
+/// rest is counted under [`OTHERS`].
+const KINDS: usize = 1024;
+const FINDINGS: usize = 256;
+
+/// The most characters of a name or a finding that are kept.
+const TEXT: usize = 400;
+
+const OTHERS: &str = "(others)";
 
 impl Report {
     /// Whether nothing failed: all that the CLI wrote is fully typed, and everything is lossless.
@@ -65,11 +75,11 @@ impl Report {
             let key = (kind.direction, kind.kind.clone(), kind.subtype.clone());
             (key, kind.answers.clone())
         };
-        let new = KindReport {
+        let mut new = KindReport {
             direction: verdict.direction,
-            kind: verdict.kind.clone(),
-            subtype: verdict.subtype.clone(),
-            answers: verdict.answers.clone(),
+            kind: shown(&verdict.kind),
+            subtype: verdict.subtype.as_deref().map(shown),
+            answers: verdict.answers.as_deref().map(shown),
             total: 0,
             typed: 0,
             failed: 0,
@@ -80,7 +90,12 @@ impl Report {
             lost: BTreeMap::new(),
             unlisted: BTreeMap::new(),
         };
-        let place = match self.kinds.binary_search_by_key(&key(&new), key) {
+        let mut place = self.kinds.binary_search_by_key(&key(&new), key);
+        if place.is_err() && self.kinds.len() >= KINDS {
+            (new.kind, new.subtype, new.answers) = (OTHERS.to_owned(), None, None);
+            place = self.kinds.binary_search_by_key(&key(&new), key);
+        }
+        let place = match place {
             Ok(place) => place,
             Err(place) => {
                 self.kinds.insert(place, new);
@@ -100,9 +115,30 @@ impl Report {
                 Finding::Lost(what) => (&mut kind.lost, what),
                 Finding::Unlisted(what) => (&mut kind.unlisted, what),
             };
-            *list.entry(what.clone()).or_default() += 1;
+            let mut what = shown(what);
+            if list.len() >= FINDINGS && !list.contains_key(&what) {
+                OTHERS.clone_into(&mut what);
+            }
+            *list.entry(what).or_default() += 1;
         }
     }
+}
+
+/// Text of a frame so that it can be shown: not too long, and nothing in it that a terminal would act on.
+fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == TEXT {
+            shown.push('…');
+            break;
+        }
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// One line for each kind, followed by what was found in it.
@@ -129,7 +165,7 @@ impl fmt::Display for Report {
                 ("does not decode", &kind.undecodable),
                 ("different when typed", &kind.altered),
                 ("lost", &kind.lost),
-                ("unlisted", &kind.unlisted),
+                ("value without a name", &kind.unlisted),
             ] {
                 for (text, count) in list {
                     writeln!(f, "       {count} x {what}: {text}")?;

@@ -96,7 +96,7 @@ fn the_comparison_finds_what_is_missing_and_what_changed() {
 }
 
 #[test]
-fn what_is_unknown_is_told_and_only_values_are_forgiven() {
+fn what_is_unknown_is_told_values_of_open_sets_too() {
     let kind = judge(Direction::Out, r#"{"type":"no_such_type"}"#);
     assert!(
         matches!(kind.findings.as_slice(), [Finding::Unknown(_)]),
@@ -116,7 +116,7 @@ fn what_is_unknown_is_told_and_only_values_are_forgiven() {
         matches!(value.findings.as_slice(), [Finding::Unlisted(_)]),
         "{value:?}"
     );
-    assert!(value.is_clean());
+    assert!(!value.is_clean() && value.is_failure());
 }
 
 #[test]
@@ -313,4 +313,73 @@ fn the_report_counts_by_kind() {
             .to_string()
             .contains("2 x field without a type: x")
     );
+}
+
+#[test]
+fn what_is_no_utf8_is_told() {
+    let mut checker = Checker::new();
+    let verdicts = checker.line(Direction::Out, b"{\"type\":\"keep_alive\",\"x\":\"\xff\"}");
+    let lost = Finding::Lost("not UTF-8 at byte 26".to_owned());
+    assert!(verdicts[0].findings.contains(&lost), "{verdicts:?}");
+    assert!(!checker.report().passed());
+    let enveloped = b"{\"dir\":\"out\",\"msg\":{\"type\":\"keep_alive\",\"x\":\"\xff\"}}";
+    assert_eq!(recorded(enveloped), Recorded::Plain);
+}
+
+#[test]
+fn a_line_that_is_too_long_is_told() {
+    let mut checker = Checker::new();
+    let head = br#"{"type":"assistant","message":"#[..].into();
+    checker.framed(
+        Direction::Unknown,
+        Framed::Oversized {
+            head,
+            length: 1 << 40,
+        },
+    );
+    let [kind] = checker.report().kinds.as_slice() else {
+        panic!("{:?}", checker.report());
+    };
+    assert_eq!((kind.kind.as_str(), kind.failed), ("assistant", 1));
+    assert!(
+        kind.undecodable.keys().all(|why| why.contains("1099511627776")),
+        "{kind:?}"
+    );
+}
+
+#[test]
+fn plain_lines_that_nobody_knows_are_the_clis_fault() {
+    for line in [
+        r#"{"type":"novel"}"#,
+        r#"{"type":"system","subtype":"novel"}"#,
+        r#"{"type":"control_request","request_id":"a","request":{"subtype":"novel"}}"#,
+    ] {
+        let verdict = judge(Direction::Unknown, line);
+        assert!(
+            verdict.direction == Direction::Out && verdict.is_failure(),
+            "{verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn the_report_stays_small_whatever_is_said() {
+    let mut checker = Checker::new();
+    for number in 0..3000 {
+        let kind = format!(r#"{{"type":"novel {number} {}"}}"#, "\\u001b[31m".repeat(500));
+        checker.line(Direction::Out, kind.as_bytes());
+        checker.line(
+            Direction::Out,
+            format!(r#"{{"type":"keep_alive","x{number}":1}}"#).as_bytes(),
+        );
+    }
+    let report = checker.report();
+    assert_eq!(report.frames(), 6000);
+    let text = report.to_string();
+    assert!(
+        text.len() < 3_000_000 && !text.contains('\u{1b}'),
+        "{}",
+        text.len()
+    );
+    assert!(text.contains("(others)"));
 }
