@@ -6,7 +6,11 @@
     reason = "writing to the terminal is what this program is for"
 )]
 
+mod demo;
+mod doctor;
 mod exit;
+mod paint;
+mod protocol;
 mod run;
 
 use std::process::ExitCode;
@@ -25,12 +29,21 @@ struct Cli {
 enum Command {
     /// Ask the agent one thing, and wait until it is done.
     Run(Box<run::Args>),
+    /// See it work: a real session with tools, on a machine without a key.
+    Demo(demo::Args),
+    /// Find out why sessions do not start: installations, account, directories.
+    Doctor(doctor::Args),
+    /// Hold recorded conversations against the types.
+    Protocol(protocol::Args),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(*args).await,
+        Command::Demo(args) => demo::run(args).await,
+        Command::Doctor(args) => doctor::run(args).await,
+        Command::Protocol(args) => protocol::run(args).await,
     };
     exit::report(result)
 }

@@ -1,0 +1,168 @@
+//! Where the demo's CLI comes from.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use outrigger::discover::{Doctor, VersionCheck};
+use outrigger_sim::claude::{Fetch, FetchError, FetchFailure, Progress};
+
+use super::screen::Screen;
+
+/// The agent of the demo.
+pub(super) enum Cli {
+    /// A program, and what it is.
+    Real { path: PathBuf, what: String },
+    /// None could be had, or none was wanted.
+    Simulated,
+}
+
+/// The CLI that was named, or the pinned one, or none where it cannot be had.
+pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool) -> anyhow::Result<Cli> {
+    if simulated {
+        return Ok(Cli::Simulated);
+    }
+    if let Some(path) = named {
+        return self::named(path).await;
+    }
+    let fetch = match Fetch::new() {
+        Ok(fetch) => fetch,
+        Err(error) => return instead(screen, error),
+    };
+    let what = format!("Claude Code {}", outrigger_sim::claude::pin().version);
+    if let Some(path) = fetch.cached() {
+        screen.fact("cache", &format!("{what} is in {}", path.display()));
+        return Ok(Cli::Real { path, what });
+    }
+    screen.fact("fetches", &fetch.notice());
+    let fetched = {
+        let mut shown = Shown::new(screen);
+        tokio::task::spawn_blocking(move || {
+            let fetched = fetch.run(|progress| shown.progress(progress));
+            shown.finish();
+            fetched
+        })
+        .await?
+    };
+    match fetched {
+        Ok(path) => {
+            screen.fact("fetched", "its checksum is the pinned one");
+            Ok(Cli::Real { path, what })
+        }
+        Err(error) => instead(screen, error),
+    }
+}
+
+/// The program at that path, if it is one that can be run.
+async fn named(path: PathBuf) -> anyhow::Result<Cli> {
+    // A bare name is meant as a file here, not as something to be searched for.
+    let path = std::path::absolute(&path)?;
+    let report = Doctor::default().cli_path(&path).examine().await;
+    let Some(candidate) = report.candidates.iter().find(|candidate| candidate.path == path) else {
+        anyhow::bail!("{} was not found", path.display());
+    };
+    if let Some(why) = &candidate.unusable {
+        anyhow::bail!("cannot run {}: {why}; {}", path.display(), why.advice());
+    }
+    let what = match &candidate.version {
+        VersionCheck::Version(version) => format!("Claude Code {version}"),
+        VersionCheck::NotRun => "Claude Code, a script".to_owned(),
+        VersionCheck::Odd(said) => anyhow::bail!("{} says it is {said:?}, not Claude Code", path.display()),
+        VersionCheck::Failed(error) => anyhow::bail!("{} does not run: {error}", path.display()),
+        _ => anyhow::bail!("{} did not tell its version in time", path.display()),
+    };
+    let what = format!("{what} ({})", path.display());
+    Ok(Cli::Real { path, what })
+}
+
+/// Does without the CLI where it is not to be had here; a download that is not what it should be is another matter.
+fn instead(screen: &Screen, error: FetchError) -> anyhow::Result<Cli> {
+    let known = matches!(
+        *error.failure,
+        FetchFailure::UnsupportedPlatform
+            | FetchFailure::NoCacheDirectory
+            | FetchFailure::NpmMissing { .. }
+            | FetchFailure::NpmFailed { .. }
+            | FetchFailure::TimedOut(_)
+    );
+    if !known {
+        return Err(error.into());
+    }
+    screen.fact(
+        "instead",
+        &format!(
+            "{error}: {}\nSo this goes on with a SIMULATED agent. To see the real one, mend that, or name it with --cli.",
+            error.failure
+        ),
+    );
+    Ok(Cli::Simulated)
+}
+
+/// How far the download is: a bar on a terminal, else a line every few seconds.
+struct Shown {
+    screen: Screen,
+    bar: Option<ProgressBar>,
+    phase: &'static str,
+    told: Instant,
+}
+
+/// How often a line is written where there is no terminal.
+const EVERY: Duration = Duration::from_secs(5);
+
+impl Shown {
+    fn new(screen: &Screen) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(0);
+            let style = "  {msg:10}[{bar:30}] {bytes}/{total_bytes} {bytes_per_sec}";
+            bar.set_style(
+                ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar
+        });
+        Self {
+            screen: screen.clone(),
+            bar,
+            phase: "",
+            told: Instant::now(),
+        }
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        let (phase, bytes, total) = match progress {
+            Progress::Waiting => ("waits", 0, None),
+            Progress::Downloading { bytes, total } => ("downloads", bytes, total),
+            Progress::Verifying => ("verifies", 0, None),
+            Progress::Unpacking { bytes, total } => ("unpacks", bytes, Some(total)),
+            _ => return,
+        };
+        let new = std::mem::replace(&mut self.phase, phase) != phase;
+        if let Some(bar) = &self.bar {
+            bar.set_message(phase);
+            bar.set_length(total.unwrap_or(bytes));
+            bar.set_position(bytes);
+        } else if new || self.told.elapsed() >= EVERY {
+            self.told = Instant::now();
+            let of = total.map(|total| format!("{} of {} MB", bytes / 1_000_000, total / 1_000_000));
+            let text = match phase {
+                "waits" => "for another process that is fetching the same".to_owned(),
+                "verifies" => "the checksum".to_owned(),
+                _ => of.unwrap_or_else(|| format!("{} MB", bytes / 1_000_000)),
+            };
+            self.screen.fact(phase, &text);
+        }
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Whether a path is below another, links resolved.
+pub(super) fn is_below(path: &Path, directory: &Path) -> bool {
+    directory
+        .canonicalize()
+        .is_ok_and(|directory| path.starts_with(directory))
+}

@@ -1,0 +1,244 @@
+//! `outrigger doctor`: why a session does not start, or whether it would.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use outrigger::discover::{
+    AuthSource, Candidate, Directory, Doctor, DoctorReport, Format, Libc, Origin, Problem, Severity,
+    VersionCheck,
+};
+use serde::Serialize;
+
+use crate::exit::{CommandResult, Status};
+use crate::paint::{Paint, plain};
+
+/// What `outrigger doctor` takes.
+///
+/// Looks for Claude Code, the account and the directories, and tells what stands in the way of a session. Starts what it finds with
+/// `--version`, in a private home, and asks nothing of the network. The exit status is 1 if a session could not be started; warnings
+/// leave it at 0.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The CLI to examine, as a program that names one would.
+    #[arg(long, value_name = "PATH")]
+    cli: Option<PathBuf>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    healthy: bool,
+    #[serde(flatten)]
+    report: &'a DoctorReport,
+}
+
+/// Examines, and prints the report.
+pub(crate) async fn run(args: Args) -> CommandResult {
+    let mut doctor = Doctor::default();
+    if let Some(cli) = args.cli {
+        doctor = doctor.cli_path(cli);
+    }
+    let report = doctor.examine().await;
+    let healthy = report.is_healthy();
+    let mut out = io::stdout().lock();
+    if args.json {
+        let json = Json {
+            healthy,
+            report: &report,
+        };
+        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let paint = Paint::on(&out);
+        write!(out, "{}", shown(&report, paint))?;
+    }
+    out.flush()?;
+    Ok(if healthy { Status::Success } else { Status::Failed })
+}
+
+fn shown(report: &DoctorReport, paint: Paint) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: &str| {
+        let label = format!("{label:<15}");
+        let _ = writeln!(text, "{}{}", paint.bold(label), plain(value));
+    };
+    if report.candidates.is_empty() {
+        line("Claude Code", "none found");
+    }
+    let mut label = "Claude Code";
+    for candidate in &report.candidates {
+        let used = report.chosen.as_ref() == Some(&candidate.path);
+        let mark = if used { " (this one is used)" } else { "" };
+        line(label, &format!("{}{mark}", candidate.path.display()));
+        label = "";
+        for detail in details(candidate) {
+            line("", &format!("  {detail}"));
+        }
+    }
+    let libc = report.host.libc.map(|libc| format!(", {}", libc_name(libc)));
+    line(
+        "Machine",
+        &format!(
+            "{} {}{}",
+            report.host.os,
+            report.host.arch,
+            libc.unwrap_or_default()
+        ),
+    );
+    let mut label = "Account";
+    for source in &report.auth {
+        line(label, &auth(source));
+        label = "";
+    }
+    if report.auth.is_empty() {
+        line(label, "none found");
+    }
+    for (label, directory) in [
+        ("Home", &report.home),
+        ("Configuration", &report.config),
+        ("Directory", &report.cwd),
+    ] {
+        line(label, &directory.as_ref().map_or("none".to_owned(), place));
+    }
+    if report.root {
+        let declared = if report.sandbox_declared {
+            ", IS_SANDBOX is set (the SDK does not pass it on by itself)"
+        } else {
+            ""
+        };
+        line("User", &format!("root{declared}"));
+    }
+    if !report.nested.is_empty() {
+        let names = report.nested.join(", ");
+        line(
+            "Surroundings",
+            &format!("inside of a Claude Code session; the SDK keeps back {names}"),
+        );
+    }
+    let _ = writeln!(text);
+    for problem in &report.problems {
+        text.push_str(&told(problem, paint));
+    }
+    let count = |severity| {
+        report
+            .problems
+            .iter()
+            .filter(|problem| problem.severity == severity)
+            .count()
+    };
+    let verdict = match (count(Severity::Error), count(Severity::Warning)) {
+        (0, 0) => paint.green("Nothing stands in the way of a session."),
+        (0, warnings) => paint.yellow(format!(
+            "A session can be started; {}.",
+            counted(warnings, "warning")
+        )),
+        (errors, _) => paint.red(format!(
+            "A session cannot be started: {}.",
+            counted(errors, "problem")
+        )),
+    };
+    let _ = writeln!(text, "{verdict}");
+    text
+}
+
+fn told(problem: &Problem, paint: Paint) -> String {
+    let severity = match problem.severity {
+        Severity::Error => paint.red(format!("{:<15}", "Problem")),
+        Severity::Warning => paint.yellow(format!("{:<15}", "Warning")),
+    };
+    format!(
+        "{severity}{}\n{:15}→ {}\n",
+        plain(&problem.found),
+        "",
+        plain(&problem.advice)
+    )
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+fn details(candidate: &Candidate) -> Vec<String> {
+    let mut details = vec![format!(
+        "found by {}{}",
+        match &candidate.origin {
+            Origin::Given => "the path that was given".to_owned(),
+            Origin::Variable(name) => format!("the variable {name}"),
+            Origin::Path => "PATH".to_owned(),
+            Origin::Installer => "where installers put it".to_owned(),
+            other => other.to_string(),
+        },
+        match &candidate.real_path {
+            Some(real) if *real != candidate.path => format!(", leads to {}", real.display()),
+            _ => String::new(),
+        }
+    )];
+    match &candidate.version {
+        VersionCheck::Version(version) => details.push(format!("runs: version {version}")),
+        VersionCheck::Odd(said) => details.push(format!("runs, but says {said:?}")),
+        VersionCheck::TimedOut => details.push("runs, but did not end in time".to_owned()),
+        VersionCheck::Failed(error) => details.push(format!("does not run: {error}")),
+        VersionCheck::NotRun if candidate.unusable.is_none() => {
+            details.push("not tried: it needs a JavaScript runtime".to_owned());
+        }
+        _ => {}
+    }
+    if let Some(why) = &candidate.unusable {
+        details.push(format!("cannot be used: {why}"));
+    }
+    if let Some(binary) = &candidate.binary {
+        let format = match binary.format {
+            Format::Elf => "ELF program",
+            Format::MachO => "Mach-O program",
+            Format::Pe => "Windows program",
+            Format::Script => "script",
+            _ => "program",
+        };
+        let mut what = format.to_owned();
+        if !binary.architectures.is_empty() {
+            let _ = write!(what, " for {}", binary.architectures.join(", "));
+        }
+        if let Some(libc) = binary.libc {
+            let _ = write!(what, ", {}", libc_name(libc));
+        }
+        if let (Format::Script, Some(interpreter)) = (binary.format, &binary.interpreter) {
+            let _ = write!(what, " for {}", interpreter.display());
+        }
+        details.push(what);
+    }
+    details
+}
+
+fn libc_name(libc: Libc) -> &'static str {
+    match libc {
+        Libc::Glibc => "glibc",
+        Libc::Musl => "musl",
+        Libc::Bionic => "bionic",
+        Libc::Static => "statically linked",
+        _ => "another C library",
+    }
+}
+
+fn auth(source: &AuthSource) -> String {
+    match source {
+        AuthSource::Variable(name) => format!("{name} in the environment"),
+        AuthSource::Login(path) => format!("a login stored in {}", path.display()),
+        AuthSource::ApiKeyHelper(path) => format!("apiKeyHelper in {}", path.display()),
+        _ => "of a kind that this build does not know".to_owned(),
+    }
+}
+
+fn place(directory: &Directory) -> String {
+    let state = match (directory.exists, directory.readable, directory.writable) {
+        (false, _, true) => " (not there yet, can be made)",
+        (false, _, false) => " (not there, and cannot be made)",
+        (true, true, true) => "",
+        (true, true, false) => " (read-only)",
+        (true, false, _) => " (cannot be read)",
+    };
+    format!("{}{state}", directory.path.display())
+}

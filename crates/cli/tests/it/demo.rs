@@ -1,0 +1,75 @@
+//! `outrigger demo`, from end to end.
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::tool::{outrigger, ran};
+
+/// Runs the demo with a temporary directory of its own and returns what it showed.
+fn demo(command: &mut Command) -> String {
+    let temp = TempDir::new().unwrap();
+    let (text, code) = ran(command.env("TMPDIR", temp.path()));
+    assert_eq!(code, 0, "{text}");
+    for said in [
+        "1 + 2 + ... + 10 = 55",
+        "Bash rm sum.sh? the policy says no",
+        "✓ interrupted",
+        "finished.txt is there",
+        "ended with exit code 0",
+        "5 steps, each did what it should",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!text.contains('\x1b'), "no colours in a pipe");
+    let left: Vec<_> = fs::read_dir(temp.path()).unwrap().collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+    text
+}
+
+#[test]
+fn with_the_real_cli() {
+    let text = demo(&mut outrigger(&["demo"]));
+    assert!(text.contains("Claude Code 2."), "{text}");
+    assert!(text.contains("It ran: 1 + 2 + ... + 10 = 55"), "{text}");
+    assert!(text.contains("requests, all at 127.0.0.1"), "{text}");
+    assert!(!text.contains("SIMULATED"), "{text}");
+}
+
+#[test]
+fn with_a_simulated_agent() {
+    let text = demo(&mut outrigger(&["demo", "--simulated"]));
+    assert!(text.contains("the agent is SIMULATED"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn without_npm_it_says_so_and_simulates() {
+    let (bin, home) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    // The tools of the system but no npm.
+    for tool in ["sh", "bash", "rm", "sleep"] {
+        let found = ["/bin", "/usr/bin"].map(|directory| format!("{directory}/{tool}"));
+        let found = found.iter().find(|path| fs::metadata(path).is_ok()).unwrap();
+        std::os::unix::fs::symlink(found, bin.path().join(tool)).unwrap();
+    }
+    let mut command = outrigger(&["demo"]);
+    command.env("PATH", bin.path()).env("HOME", home.path());
+    command
+        .env_remove("OUTRIGGER_CLAUDE_CACHE")
+        .env_remove("XDG_CACHE_HOME");
+    let text = demo(&mut command);
+    let notice = text.find("Anthropic's program").expect("the terms come first");
+    let instead = text.find("\"npm\" was not found").expect("the reason is told");
+    assert!(notice < instead, "{text}");
+    assert!(text.contains("SIMULATED agent"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_cli_that_is_none_is_refused() {
+    let (text, code) = ran(&mut outrigger(&["demo", "--cli", "/no/such/claude"]));
+    assert_eq!(code, 1, "{text}");
+    let (text, code) = ran(&mut outrigger(&["demo", "--cli", "/bin/sh"]));
+    assert_eq!(code, 1, "{text}");
+}

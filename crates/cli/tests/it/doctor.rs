@@ -1,0 +1,75 @@
+//! `outrigger doctor`.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::tool::{outrigger, ran};
+
+/// A program that says it is Claude Code.
+fn fake(directory: &Path) -> PathBuf {
+    let path = directory.join("claude");
+    fs::write(&path, "#!/bin/sh\necho '9.8.7 (Claude Code)'\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// The doctor with this home and nothing on the PATH but the system's own.
+fn doctor(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = outrigger(&["doctor"]);
+    command
+        .args(arguments)
+        .env("HOME", home)
+        .env("PATH", "/usr/bin:/bin");
+    command
+}
+
+#[test]
+fn an_installation_on_the_path_is_found_and_run() {
+    let (home, bin) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let claude = fake(bin.path());
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let mut command = doctor(home.path(), &["--json"]);
+    command.env("PATH", &path).env("ANTHROPIC_API_KEY", "sk-secret");
+    let (text, code) = ran(&mut command);
+    assert_eq!(code, 0);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["healthy"], true);
+    assert_eq!(report["chosen"], claude.to_str().unwrap());
+    assert_eq!(report["candidates"][0]["version"]["version"], "9.8.7");
+    assert_eq!(report["candidates"][0]["origin"], "path");
+    assert_eq!(report["auth"][0]["variable"], "ANTHROPIC_API_KEY");
+    assert!(!text.contains("sk-secret"));
+    let mut command = doctor(home.path(), &[]);
+    let (text, code) = ran(command.env("PATH", &path));
+    assert_eq!(code, 0);
+    assert!(text.contains("claude (this one is used)"), "{text}");
+    assert!(text.contains("runs: version 9.8.7"), "{text}");
+    assert!(!text.contains('\x1b'), "no colours in a pipe");
+}
+
+#[test]
+fn what_cannot_be_started_is_a_problem_with_advice() {
+    let home = TempDir::new().unwrap();
+    let (text, code) = ran(&mut doctor(home.path(), &["--cli", "/no/such/claude"]));
+    assert_eq!(code, 1);
+    assert!(text.contains("cannot be used: no such file"), "{text}");
+    assert!(
+        text.contains("→ install Claude Code there or correct the path"),
+        "{text}"
+    );
+    let claude = fake(home.path());
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o644)).unwrap();
+    let (text, code) = ran(doctor(home.path(), &["--json"]).env("OUTRIGGER_CLAUDE", &claude));
+    assert_eq!(code, 1);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["healthy"], false);
+    assert_eq!(report["candidates"][0]["unusable"], "not_executable");
+    assert_eq!(report["problems"][0]["severity"], "error");
+}
