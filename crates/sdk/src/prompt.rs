@@ -150,7 +150,8 @@ impl Prompt {
         self
     }
 
-    /// Uses this id instead of a fresh one. The CLI drops a prompt whose id it has seen before.
+    /// Uses this id instead of a fresh one. The CLI drops a prompt whose id it has seen before, so one that this session has
+    /// sent already is refused; with a session that was resumed the ids of its earlier prompts are yours to keep apart.
     pub fn uuid(mut self, uuid: Uuid) -> Self {
         self.uuid = Some(uuid);
         self
@@ -167,7 +168,10 @@ impl Prompt {
 
     /// The line on the CLI's stdin.
     pub(crate) fn line(&self, id: Uuid, priority: Priority, verbatim: bool) -> Result<Vec<u8>> {
-        if self.blocks.is_empty() {
+        // The API refuses blank texts, after the CLI has made a turn of them.
+        let blank =
+            |block: &ContentBlock| matches!(block, ContentBlock::Text(block) if block.text.trim().is_empty());
+        if self.blocks.iter().all(blank) {
             return Err(Error::invalid("prompt: it is empty"));
         }
         // The CLI would run a text that begins with a slash as a command; told that it is composed, it takes it as it is.

@@ -13,11 +13,10 @@ use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, 
 use outrigger_protocol::outbound::{InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
-use uuid::Uuid;
 
-use crate::conn::Conn;
 use crate::conn::lane::{Item, LaneOut, Overflow, lane};
 use crate::conn::turns::{Dispatch, TakeBack};
+use crate::conn::{Conn, Order};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
@@ -66,7 +65,8 @@ impl Drop for Handle {
 pub struct Interrupted {
     /// The CLI's receipt.
     pub receipt: InterruptReply,
-    /// The outcomes of our prompts whose turn was running. Empty when nothing of ours ran.
+    /// The outcomes of our prompts whose turn was running, or of the one whose turn was about to begin. Empty when there was
+    /// none.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -182,7 +182,9 @@ impl Session {
 
     // ---- Ending turns -------------------------------------------------------------------------------------------
 
-    /// Interrupts the turn that is running, and returns when it has ended.
+    /// Interrupts the turn that is running, and returns when it has ended. A prompt that was given just before counts as
+    /// running: it ends as [`Interrupted`](crate::Verdict::Interrupted), or as [`Cancelled`](crate::Verdict::Cancelled) if
+    /// its turn had not begun.
     ///
     /// Until then no further prompt is sent, so that the next turn begins only after this one has drained. Foreground and
     /// background agents end with it, background shells do not. Prompts that wait in the CLI's queue survive and run next.
@@ -207,19 +209,31 @@ impl Session {
     }
 
     async fn interrupt_with(&self, request: Interrupt) -> Result<Interrupted> {
-        let gate = Gate::shut(self.conn());
-        let (running, number) = {
-            let router = self.conn().router();
-            (router.turns.interruptible(), router.turns.current())
-        };
         let deadline = self.0.settings.interrupt_deadline;
-        let receipt = self.request_within(&request, deadline).await?;
+        // A prompt that was given just before is what the caller wants to end, so it goes first.
+        let shut = self.conn().send_ready(|| {
+            let gate = Gate::shut(self.conn());
+            let router = self.conn().router();
+            (gate, router.turns.interruptible(), router.turns.current())
+        });
+        let (gate, running, number) = tokio::time::timeout(deadline, shut)
+            .await
+            .map_err(|_| Error::timeout("writing the prompts before the interrupt", deadline))?
+            .ok_or_else(|| self.conn().end_error())?;
+        let receipt = self.request_about_prompts(&request, deadline).await?;
+        if number.is_none()
+            && let Some((id, _)) = running.first()
+        {
+            // The CLI has the prompt but had not begun its turn; it may run it all the same. So the prompt is taken back, or
+            // interrupted again once it runs.
+            Box::pin(self.cancel_prompt(id)).await?;
+        }
         let drained = async {
             loop {
                 let changed = self.conn().changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                let over = running.iter().all(|settled| settled.borrow().is_some())
+                let over = running.iter().all(|(_, settled)| settled.borrow().is_some())
                     && (number.is_none() || self.conn().router().turns.current() != number);
                 if over {
                     return;
@@ -233,15 +247,14 @@ impl Session {
         drop(gate);
         let outcomes = running
             .iter()
-            .filter_map(|settled| settled.borrow().clone())
+            .filter_map(|(_, settled)| settled.borrow().clone())
             .collect::<Result<Vec<_>>>()?;
         Ok(Interrupted { receipt, outcomes })
     }
 
-    pub(crate) async fn cancel_prompt(&self, id: Uuid) -> Result<Option<Interrupted>> {
-        let name = id.to_string();
+    pub(crate) async fn cancel_prompt(&self, id: &str) -> Result<Option<Interrupted>> {
         loop {
-            let found = self.conn().router().turns.take_back(&name);
+            let found = self.conn().router().turns.take_back(id);
             match found {
                 TakeBack::Done | TakeBack::Ended => {
                     self.conn().dispatch();
@@ -249,15 +262,18 @@ impl Session {
                 }
                 TakeBack::Running => return self.interrupt().await.map(Some),
                 TakeBack::AskCli => {
-                    let reply = self.request(&CancelAsyncMessage::new(name.clone())).await?;
+                    let request = CancelAsyncMessage::new(id);
+                    let reply = self
+                        .request_about_prompts(&request, self.0.settings.control_deadline)
+                        .await?;
                     if reply.cancelled {
-                        self.conn().router().turns.cancelled(&name);
+                        self.conn().router().turns.cancelled(id);
                         self.conn().dispatch();
                         return Ok(None);
                     }
                     // Its turn began meanwhile, and the CLI is about to say so, or has ended it already.
                     let changed = self.conn().changed.notified();
-                    if self.conn().router().turns.take_back(&name) == TakeBack::AskCli {
+                    if self.conn().router().turns.take_back(id) == TakeBack::AskCli {
                         let within = self.0.settings.interrupt_deadline;
                         tokio::time::timeout(within, changed).await.map_err(|_| {
                             Error::timeout("the beginning of the cancelled prompt's turn", within)
@@ -461,6 +477,21 @@ impl Session {
     ) -> Result<R::Reply> {
         let body = encode_request(R::SUBTYPE, request)?;
         let payload = self.conn().request(R::SUBTYPE, body, Some(deadline)).await?;
+        R::read_reply(Some(&payload))
+            .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
+    }
+
+    /// Sends a request that must not overtake the prompts that were accepted before it.
+    async fn request_about_prompts<R: ControlRequest>(
+        &self,
+        request: &R,
+        deadline: Duration,
+    ) -> Result<R::Reply> {
+        let body = encode_request(R::SUBTYPE, request)?;
+        let payload = self
+            .conn()
+            .request_in(Order::BehindPrompts, R::SUBTYPE, body, Some(deadline))
+            .await?;
         R::read_reply(Some(&payload))
             .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
     }

@@ -115,7 +115,7 @@ impl Turn {
     /// # Errors
     /// When the session ended, or the CLI did not end the turn in time; see [`Session::interrupt`].
     pub async fn cancel(&self) -> Result<Option<Interrupted>> {
-        self.session.cancel_prompt(self.id).await
+        self.session.cancel_prompt(&self.id.to_string()).await
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event>>> {

@@ -60,6 +60,8 @@ pub(crate) struct Conn {
     /// Woken whenever a turn ended or the state of the run may have changed.
     pub(crate) changed: Arc<Notify>,
     dispatch: Arc<Notify>,
+    /// Held from when a prompt is chosen to be sent until it is in the writer's queue, so that the order is kept.
+    dispatching: tokio::sync::Mutex<()>,
     pub(crate) limits: Limits,
     pub(crate) pid: Option<u32>,
 }
@@ -94,6 +96,7 @@ impl Conn {
             ended,
             changed: Arc::default(),
             dispatch: Arc::default(),
+            dispatching: tokio::sync::Mutex::default(),
             limits,
             pid: connection.process.id(),
         });
@@ -129,7 +132,11 @@ impl Conn {
 
     /// Writes a control line; waits for room, and no longer than the session lives.
     pub(crate) async fn write_control(&self, bytes: Vec<u8>) -> Result<(), Error> {
-        match self.control.send(bytes).await {
+        self.write(&self.control, bytes).await
+    }
+
+    async fn write(&self, queue: &mpsc::Sender<Vec<u8>>, bytes: Vec<u8>) -> Result<(), Error> {
+        match queue.send(bytes).await {
             Ok(()) => Ok(()),
             // The writer is gone, so the end is near: wait for it, since it tells why.
             Err(_) => Err(tokio::time::timeout(END_IS_NEAR, self.wait_ended())
@@ -143,6 +150,17 @@ impl Conn {
     /// Dropping the future gives the request up: if it was written and not answered, the CLI is told so.
     pub(crate) async fn request(
         self: &Arc<Self>,
+        subtype: &str,
+        request: RawJson,
+        deadline: Option<Duration>,
+    ) -> Result<RawJson, Error> {
+        self.request_in(Order::Ahead, subtype, request, deadline).await
+    }
+
+    /// Like [`request`](Self::request), in the given order.
+    pub(crate) async fn request_in(
+        self: &Arc<Self>,
+        order: Order,
         subtype: &str,
         request: RawJson,
         deadline: Option<Duration>,
@@ -161,7 +179,13 @@ impl Conn {
             written: false,
         };
         let exchange = async {
-            self.write_control(line).await?;
+            match order {
+                Order::Ahead => self.write_control(line).await?,
+                Order::BehindPrompts => {
+                    let _in_order = self.dispatching.lock().await;
+                    self.write(&self.prompts, line).await?;
+                }
+            }
             open.written = true;
             answer.await.unwrap_or_else(|_| Err(self.end_error()))
         };
@@ -171,6 +195,18 @@ impl Conn {
                 .await
                 .unwrap_or_else(|_| Err(Error::timeout(format!("the answer to `{subtype}`"), after))),
         }
+    }
+
+    /// Hands the prompts that may be sent to the writer, then does `then` before any other may be sent. `None` when the
+    /// writer is gone; the supervisor tells the prompts' turns why.
+    pub(crate) async fn send_ready<T>(&self, then: impl FnOnce() -> T) -> Option<T> {
+        let _in_order = self.dispatching.lock().await;
+        loop {
+            let next = self.router().turns.next_to_send();
+            let Some((_, bytes)) = next else { break };
+            self.prompts.send(bytes).await.ok()?;
+        }
+        Some(then())
     }
 
     /// Says that a prompt may be ready to be sent.
@@ -201,6 +237,15 @@ impl Conn {
             Err(_) => self.end_error(),
         }
     }
+}
+
+/// Where a request goes in the order of what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Before prompts that wait to be written: it only asks, or unblocks the CLI.
+    Ahead,
+    /// Behind them: it is about them.
+    BehindPrompts,
 }
 
 #[derive(serde::Serialize)]

@@ -196,13 +196,8 @@ async fn dispatch(conn: Arc<Conn>) {
             () = conn.dispatch.notified() => {}
             _ = ended.wait_for(Option::is_some) => return,
         }
-        loop {
-            let next = conn.router().turns.next_to_send();
-            let Some((_, bytes)) = next else { break };
-            if conn.prompts.send(bytes).await.is_err() {
-                // The writer is gone; the supervisor tells the prompt's turn why.
-                return;
-            }
+        if conn.send_ready(|| ()).await.is_none() {
+            return;
         }
     }
 }

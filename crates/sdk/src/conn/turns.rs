@@ -5,7 +5,7 @@
 //! prompt may be taken back. So results are never counted. A prompt is matched by its uuid, in `command_lifecycle` frames,
 //! in `user_message_uuids`, and a result of foreign origin matches none.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use outrigger_protocol::Frame;
 use tokio::sync::watch;
@@ -72,6 +72,9 @@ pub(crate) struct Turns {
     slots: VecDeque<Slot>,
     running: Option<Running>,
     numbers: u64,
+    /// The ids of all prompts that were sent: the CLI drops a second one of the same id without a word, and its turn would be
+    /// waited for in vain.
+    used: HashSet<String>,
     /// How many interrupts are being carried out; while there are any, no prompt is sent.
     pub(crate) interrupting: usize,
     /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
@@ -107,6 +110,11 @@ impl Turns {
                 limit: MAX_PROMPTS,
             }));
         }
+        if self.used.contains(id) || self.slots.iter().any(|slot| slot.id == id) {
+            return Err(Error::invalid(format!(
+                "prompt: its uuid {id} was used before in this session, and the CLI drops such a prompt; leave the uuid out or take a fresh one"
+            )));
+        }
         let (done, settled) = watch::channel(None);
         let stage = Stage::Held { line, dispatch };
         self.slots.push_back(Slot {
@@ -135,6 +143,7 @@ impl Turns {
             {
                 let line = std::mem::take(line);
                 slot.stage = Stage::Sent;
+                self.used.insert(slot.id.clone());
                 return Some((slot.id.clone(), line));
             }
         }
@@ -192,24 +201,16 @@ impl Turns {
         self.running.is_some()
     }
 
-    /// The prompts that an interrupt now would end: those of the running turn, else the first that was sent.
-    pub(crate) fn interruptible(&self) -> Vec<watch::Receiver<Settled>> {
-        let of = |slot: &Slot| slot.done.subscribe();
-        let running: Vec<_> = self
-            .slots
-            .iter()
-            .filter(|slot| self.is_in_running(&slot.id))
-            .map(of)
-            .collect();
-        if !running.is_empty() || self.running.is_some() {
-            return running;
+    /// The prompts that an interrupt now is about: those of the running turn, else the first that was sent.
+    pub(crate) fn interruptible(&self) -> Vec<(String, watch::Receiver<Settled>)> {
+        let of = |slot: &Slot| (slot.id.clone(), slot.done.subscribe());
+        if self.running.is_some() {
+            let running = self.slots.iter().filter(|slot| self.is_in_running(&slot.id));
+            return running.map(of).collect();
         }
-        self.slots
-            .iter()
-            .find(|slot| !matches!(slot.stage, Stage::Held { .. }))
-            .map(of)
-            .into_iter()
-            .collect()
+        let mut slots = self.slots.iter();
+        let first = slots.find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+        first.map(of).into_iter().collect()
     }
 
     /// Takes a prompt back as far as that can be done here.

@@ -246,3 +246,25 @@ fn frames_of_an_earlier_turns_background_agent_are_ambient() {
     );
     assert_eq!(a.kinds(), ["command_lifecycle", "assistant"]);
 }
+
+#[test]
+fn an_id_is_sent_once() {
+    let mut turns = Turns::default();
+    let again = |turns: &mut Turns| {
+        let (tx, _rx) = lane(1 << 20, Overflow::LeaveOutPartials);
+        turns.accept("a", Vec::new(), Dispatch::Alone, tx, false)
+    };
+    let _b = prompt(&mut turns, "b", Dispatch::Alone);
+    let _waiting = prompt(&mut turns, "a", Dispatch::Alone);
+    assert!(again(&mut turns).unwrap_err().is_invalid(), "it waits");
+    assert_eq!(turns.take_back("a"), TakeBack::Done);
+    again(&mut turns).expect("it was never sent");
+    turns.end("b", Outcome::without_result(Verdict::NoResult, "b"));
+    assert_eq!(send(&mut turns), ["a"]);
+    turns.end("a", Outcome::without_result(Verdict::NoResult, "a"));
+    let error = again(&mut turns).unwrap_err();
+    assert!(
+        error.is_invalid() && error.to_string().contains("used before"),
+        "{error}"
+    );
+}
