@@ -3,7 +3,10 @@
 
 mod control;
 mod first;
-#[cfg(target_os = "linux")]
+mod flow;
+mod interrupt;
 mod process;
+mod queue;
 mod rig;
 mod steering;
+mod turns;
