@@ -137,7 +137,7 @@ async fn images_documents_and_files_reach_the_model() {
     let picture = rig.sandbox.write("dot.png", PNG).unwrap();
     let prompt = Prompt::text("%say seen")
         .image("image/png", PNG)
-        .document_text("a document")
+        .document("a document")
         .file(&file)
         .await
         .unwrap()
