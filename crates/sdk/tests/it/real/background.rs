@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use outrigger::permissions::{PermissionResult, ask};
 use outrigger::protocol::outbound::control::BackgroundTasks;
 use outrigger::{AmbientEvent, Event, Policy, SessionState, TaskState, Verdict};
-use outrigger_sim::api::{Reply, When};
+use outrigger_sim::api::{ApiRequest, Reply, When};
 use serde_json::json;
 
 use super::flow::{Pipe, ambient_turn, bash, end, events, rest, soon, tool};
@@ -20,18 +20,27 @@ fn agent(prompt: &str, foreground: bool) -> String {
     tool("Agent", input)
 }
 
+/// The last message of a request, where the CLI reports what has ended in the background.
+fn last_message(request: &ApiRequest) -> String {
+    request
+        .messages()
+        .last()
+        .map(ToString::to_string)
+        .unwrap_or_default()
+}
+
 /// What the model says when it is told that background work has ended.
-fn on_notification(rig: &Rig, says: &str) {
+fn on_notification(rig: &Rig, says: impl Into<Reply>) {
     let told = When::any()
         .from_main_loop()
-        .prompt_contains("<task-notification>");
-    rig.api.add_rule(told.reply(Reply::say(says)));
+        .holds(|request| last_message(request).contains("<task-notification>"));
+    rig.api.add_rule(told.reply(says));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shell_in_the_background_wakes_a_turn_that_is_nobodys() {
     let rig = Rig::start().await;
-    on_notification(&rig, "it has ended");
+    on_notification(&rig, Reply::say("it has ended"));
     let session = rig
         .options()
         .permissions(Policy::allow_all())
@@ -69,11 +78,7 @@ async fn a_shell_in_the_background_wakes_a_turn_that_is_nobodys() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_that_meets_an_ambient_turn_gets_its_own_outcome() {
     let rig = Rig::start().await;
-    let told = When::any()
-        .from_main_loop()
-        .prompt_contains("<task-notification>");
-    rig.api
-        .add_rule(told.reply(Reply::new().text("noted ").hold("ambient").more_text("all")));
+    on_notification(&rig, Reply::new().text("noted ").hold("ambient").more_text("all"));
     let session = rig
         .options()
         .permissions(Policy::allow_all())
@@ -155,7 +160,7 @@ async fn a_subagent_in_the_foreground_is_told_apart() {
 #[tokio::test]
 async fn the_interim_answer_is_not_the_end_of_the_run() {
     let rig = Rig::start().await;
-    on_notification(&rig, "the final answer");
+    on_notification(&rig, Reply::say("the final answer"));
     let prompt = format!("{}\n%say I'll wait", agent("%say {{gate:agent}}found it", false));
     let mut query = rig.options().query(prompt).await.unwrap();
     let mut seen = Vec::new();
@@ -187,7 +192,7 @@ async fn the_interim_answer_is_not_the_end_of_the_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_run_ends_after_the_last_of_several_agents() {
     let rig = Rig::start().await;
-    on_notification(&rig, "heard");
+    on_notification(&rig, Reply::say("heard"));
     let session = rig.session().await;
     let mut ambient = session.ambient();
     let prompt = format!(
@@ -211,14 +216,7 @@ async fn the_run_ends_after_the_last_of_several_agents() {
         rig.api.gate(gate).open();
         let woken = ambient_turn(&mut ambient).await;
         assert_eq!(woken.origin(), Some("task-notification"));
-        order.push(
-            rig.api
-                .message_requests()
-                .pop()
-                .unwrap()
-                .last_user_text()
-                .unwrap(),
-        );
+        order.push(last_message(&rig.api.message_requests().pop().unwrap()));
     }
     soon(over).await.unwrap().unwrap();
     assert!(order[0].contains("two") && order[1].contains("one"), "{order:?}");
@@ -235,7 +233,7 @@ async fn the_run_ends_after_the_last_of_several_agents() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_background_agent_can_be_stopped() {
     let rig = Rig::start().await;
-    on_notification(&rig, "so it was stopped");
+    on_notification(&rig, Reply::say("so it was stopped"));
     let session = rig.session().await;
     let mut ambient = session.ambient();
     turn(

@@ -1,5 +1,6 @@
 //! Steps that several tests take.
 
+#[cfg(unix)]
 use std::path::{Path, PathBuf};
 
 use outrigger::protocol::Message;
@@ -64,7 +65,7 @@ pub(crate) async fn events(session: &Session, prompt: &str) -> (Vec<Event>, Outc
 /// The `system` messages among the events.
 pub(crate) fn system(events: &[Event]) -> impl Iterator<Item = &SystemMessage> {
     events.iter().filter_map(|event| match event {
-        Event::Message(message) => match &**message {
+        Event::Message(message, _) => match message.as_ref() {
             Message::System(system) => Some(&**system),
             _ => None,
         },
@@ -85,8 +86,10 @@ pub(crate) async fn ambient_turn(ambient: &mut Ambient) -> Outcome {
 }
 
 /// A named pipe: who reads it waits for who writes it, so that a shell command and a test can wait for each other.
+#[cfg(unix)]
 pub(crate) struct Pipe(PathBuf);
 
+#[cfg(unix)]
 impl Pipe {
     pub(crate) fn new(directory: &Path, name: &str) -> Self {
         let path = directory.join(name);

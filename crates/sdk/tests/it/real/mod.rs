@@ -1,11 +1,16 @@
 //! The SDK against the real, pinned CLI, with a scripted API on loopback. The binary is fetched through npm when it is not in
 //! the cache; a test fails when it can't be had.
 
+mod api;
+#[cfg(unix)]
 mod background;
 mod control;
 mod first;
 mod flow;
+#[cfg(unix)]
 mod interrupt;
+mod output;
+#[cfg(target_os = "linux")]
 mod process;
 mod queue;
 mod rig;
