@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -36,6 +38,8 @@ pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool
         return Ok(Cli::Real { path, what });
     }
     screen.fact("fetches", &fetch.notice());
+    let stop = StopOnDrop::default();
+    let fetch = fetch.stop(Arc::clone(&stop.0));
     let fetched = {
         let mut shown = Shown::new(screen);
         tokio::task::spawn_blocking(move || {
@@ -51,6 +55,16 @@ pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool
             Ok(Cli::Real { path, what })
         }
         Err(error) => instead(screen, error),
+    }
+}
+
+/// Ends the fetch, which runs on a thread of its own, when nobody waits for it any more.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

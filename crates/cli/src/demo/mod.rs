@@ -9,6 +9,7 @@ mod simulated;
 mod steps;
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -59,20 +60,43 @@ impl Model {
 
 /// Runs the demo.
 pub(crate) async fn run(args: Args) -> CommandResult {
-    tokio::select! {
-        result = demo(args) => result,
-        // Dropping the demo ends its processes and removes its directory.
-        _ = tokio::signal::ctrl_c() => Ok(Status::Interrupted),
-    }
-}
-
-async fn demo(args: Args) -> CommandResult {
+    let mut told = pin!(told_to_end());
     let screen = Screen::new();
     screen.title("outrigger demo");
-    let cli = get::cli(&screen, args.cli, args.simulated).await?;
+    let cli = tokio::select! {
+        cli = get::cli(&screen, args.cli.clone(), args.simulated) => cli?,
+        status = &mut told => return Ok(status?),
+    };
+    session(&args, &screen, &cli, told).await
+}
+
+/// Waits for Ctrl-C and, where there is such a thing, SIGTERM.
+#[cfg(unix)]
+async fn told_to_end() -> std::io::Result<Status> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(tokio::select! {
+        _ = interrupt.recv() => Status::Interrupted,
+        _ = terminate.recv() => Status::Terminated,
+    })
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() -> std::io::Result<Status> {
+    tokio::signal::ctrl_c().await?;
+    Ok(Status::Interrupted)
+}
+
+/// Runs the session, until it is over or `told` to end.
+async fn session(
+    args: &Args,
+    screen: &Screen,
+    cli: &Cli,
+    told: impl Future<Output = std::io::Result<Status>>,
+) -> CommandResult {
     let began = Instant::now();
     let sandbox = Sandbox::new().context("cannot make a temporary directory")?;
-    let (options, model) = match &cli {
+    let (options, model) = match cli {
         Cli::Real { path, .. } => {
             let api = MessagesApi::builder()
                 .directives(true)
@@ -84,7 +108,7 @@ async fn demo(args: Args) -> CommandResult {
         }
         Cli::Simulated => (simulated::options(&sandbox), Model::Simulated),
     };
-    let kind = match &cli {
+    let kind = match cli {
         Cli::Real { what, .. } => format!("{what}: its process, its tools and the protocol"),
         Cli::Simulated => {
             "the tools and the protocol; the agent is SIMULATED, inside of this program".to_owned()
@@ -105,11 +129,11 @@ async fn demo(args: Args) -> CommandResult {
     let kept = if args.keep { "kept" } else { "removed at the end" };
     screen.fact("place", &format!("{} ({kept})", sandbox.path().display()));
     let steps = steps::Steps {
-        screen: &screen,
+        screen,
         model: &model,
         sandbox: &sandbox,
     };
-    let done = steps.run(options).await;
+    let done = steps.run(options, told).await;
     if let Model::Api(api) = model {
         api.shutdown().await;
     }
@@ -118,7 +142,10 @@ async fn demo(args: Args) -> CommandResult {
         screen.fact("kept", &path.display().to_string());
     }
     let seconds = began.elapsed().as_secs_f64();
-    let count = done?;
+    let count = match done? {
+        steps::Ended::Well(count) => count,
+        steps::Ended::Told(status) => return Ok(status),
+    };
     screen.end(&format!(
         "{count} steps, each did what it should, in {seconds:.1} s."
     ));

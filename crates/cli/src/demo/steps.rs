@@ -1,6 +1,8 @@
 //! What happens in the demo, and whether it happened as it should.
 
+use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -12,6 +14,7 @@ use serde_json::json;
 
 use super::Model;
 use super::screen::Screen;
+use crate::exit::Status;
 use crate::paint::plain;
 
 /// What the scripted model says about background work that has ended.
@@ -31,6 +34,14 @@ pub(super) struct Steps<'a> {
     pub(super) sandbox: &'a Sandbox,
 }
 
+/// How the demo ended.
+pub(super) enum Ended {
+    /// After so many steps.
+    Well(usize),
+    /// By a signal; nothing of it is left.
+    Told(Status),
+}
+
 /// What was seen of a turn.
 struct Seen {
     text: String,
@@ -41,25 +52,42 @@ struct Seen {
 }
 
 impl Steps<'_> {
-    /// Runs all of them and returns how many there are.
-    pub(super) async fn run(&self, options: Options) -> anyhow::Result<usize> {
+    /// Runs all of them.
+    pub(super) async fn run(
+        &self,
+        options: Options,
+        told: impl Future<Output = io::Result<Status>>,
+    ) -> anyhow::Result<Ended> {
+        let mut told = pin!(told);
         let options = options.include_partial_messages(true).permissions(self.policy());
-        let session = options.start().await.context("the session does not start")?;
-        let pid = session.pid();
+        let session = tokio::select! {
+            session = options.start() => session.context("the session does not start")?,
+            status = &mut told => return Ok(Ended::Told(status?)),
+        };
         let steps = async {
             self.tools(&session).await?;
             self.refusal(&session).await?;
             self.interrupt(&session).await?;
             self.background(&session).await
         };
-        let done = steps.await;
-        let closed = self.close(session, pid, done.is_ok()).await;
-        if done.is_err() || closed.is_err() {
+        let done = tokio::select! {
+            done = steps => done,
+            status = &mut told => {
+                session.kill().await?;
+                return Ok(Ended::Told(status?));
+            }
+        };
+        if let Err(error) = done {
+            self.screen.bad("this did not go as it should");
+            session.kill().await?;
+            return Err(error);
+        }
+        let closed = self.close(session).await;
+        if closed.is_err() {
             self.screen.bad("this did not go as it should");
         }
-        done?;
         closed?;
-        Ok(5)
+        Ok(Ended::Well(5))
     }
 
     /// Allows what is harmless in a directory that is thrown away, refuses to remove anything, and shows it.
@@ -242,16 +270,12 @@ impl Steps<'_> {
     }
 
     /// Ends the session, and looks whether anything of it is left.
-    async fn close(&self, session: Session, pid: Option<u32>, well: bool) -> anyhow::Result<()> {
-        if !well {
-            session.kill().await?;
-            return Ok(());
-        }
+    async fn close(&self, session: Session) -> anyhow::Result<()> {
         self.screen.step(
             5,
             "The end: everything is accounted for, and nothing is left behind",
         );
-        let (stats, usage) = (session.stats(), session.usage());
+        let (pid, stats, usage) = (session.pid(), session.stats(), session.usage());
         let exit = tokio::time::timeout(PATIENCE, session.close())
             .await
             .context("the session did not end in time")??;

@@ -1,7 +1,11 @@
 //! `outrigger demo`, from end to end.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Command;
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
 
 use tempfile::TempDir;
 
@@ -72,4 +76,42 @@ fn a_cli_that_is_none_is_refused() {
     assert_eq!(code, 1, "{text}");
     let (text, code) = ran(&mut outrigger(&["demo", "--cli", "/bin/sh"]));
     assert_eq!(code, 1, "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_ends_it_and_leaves_nothing_behind() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let temp = TempDir::new().unwrap();
+        let mut command = outrigger(&["demo"]);
+        let mut child = command
+            .env("TMPDIR", temp.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("Tell me a long story") {
+            line.clear();
+            assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended early");
+        }
+        let pid = child.id().to_string();
+        let sent = Command::new("sh")
+            .args(["-c", &format!("kill -{signal} {pid}")])
+            .status();
+        assert!(sent.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        stdout.read_to_end(&mut Vec::new()).unwrap();
+        let left: Vec<_> = fs::read_dir(temp.path()).unwrap().collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+        let working_there = |process: &fs::DirEntry| {
+            fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(temp.path()))
+        };
+        let alive: Vec<_> = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(Result::ok)
+            .filter(working_there)
+            .collect();
+        assert!(alive.is_empty(), "{signal}: {alive:?}");
+    }
 }

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
@@ -46,6 +48,7 @@ pub struct Fetch {
     cache: PathBuf,
     npm: OsString,
     timeout: Duration,
+    stop: Arc<AtomicBool>,
 }
 
 /// How far [`Fetch::run`] has come.
@@ -108,6 +111,7 @@ impl Fetch {
             cache,
             npm: if cfg!(windows) { "npm.cmd" } else { "npm" }.into(),
             timeout: TIMEOUT,
+            stop: Arc::default(),
             platform,
         })
     }
@@ -127,6 +131,12 @@ impl Fetch {
     /// Sets how long it may take, waiting for another process included; by default 15 minutes.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Gives up once `stop` is true, which is looked at several times a second.
+    pub fn stop(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -212,6 +222,7 @@ impl Fetch {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
                 Err(fs::TryLockError::WouldBlock) if Instant::now() < until => {
+                    self.go_on()?;
                     progress(Progress::Waiting);
                     thread::sleep(POLL);
                 }
@@ -269,6 +280,7 @@ impl Fetch {
             if Instant::now() >= until {
                 return Err(FetchFailure::TimedOut(self.timeout));
             }
+            self.go_on()?;
             let total = self.package.tarball_bytes;
             let bytes = length_below(&cache).min(total.unwrap_or(u64::MAX));
             progress(Progress::Downloading { bytes, total });
@@ -335,6 +347,7 @@ impl Fetch {
             let mut buffer = vec![0; 1 << 20];
             let mut bytes = 0;
             loop {
+                self.go_on()?;
                 progress(Progress::Unpacking { bytes, total });
                 match entry.read(&mut buffer).map_err(&unreadable)? {
                     0 => break,
@@ -359,6 +372,13 @@ impl Fetch {
             return Ok(path);
         }
         Err(FetchFailure::NoExecutable(self.package.executable.clone()))
+    }
+
+    fn go_on(&self) -> Result<(), FetchFailure> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(FetchFailure::Stopped);
+        }
+        Ok(())
     }
 
     fn directory(&self) -> PathBuf {

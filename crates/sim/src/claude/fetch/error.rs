@@ -51,6 +51,9 @@ pub enum FetchFailure {
     /// It took too long.
     #[error("it took longer than {0:?}")]
     TimedOut(Duration),
+    /// It was told to stop.
+    #[error("it was stopped")]
+    Stopped,
     /// The download is not what the pin says.
     #[error("{package} has the checksum {found} and not the pinned {expected}; nothing of it was kept")]
     IntegrityMismatch {

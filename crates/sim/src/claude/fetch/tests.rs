@@ -124,6 +124,11 @@ fn says_what_npm_said() {
         FetchFailure::TimedOut(_)
     ));
 
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = fetch(cache.path(), b"", "sleep 60").stop(Arc::clone(&stop));
+    let stopped = stopped.run(|_| stop.store(true, Ordering::Relaxed)).unwrap_err();
+    assert!(matches!(*stopped.failure, FetchFailure::Stopped), "{stopped}");
+
     let missing = failing.npm("/nonexistent/npm").run(|_| ()).unwrap_err();
     assert!(
         matches!(*missing.failure, FetchFailure::NpmMissing { .. }),
