@@ -1,5 +1,13 @@
 //! Tests of the `outrigger` command from the outside.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may end in a panic, and shows what it saw"
+)]
+
 mod demo;
 mod doctor;
 mod protocol;
