@@ -51,7 +51,8 @@ pub enum Verdict {
     TooLong,
     /// The CLI could not start the session (unknown session id, refused settings, …); its reason code, if it gave one.
     StartupFailed(Option<String>),
-    /// The CLI failed in another way; its `terminal_reason` or `subtype`.
+    /// The CLI failed in another way; its `terminal_reason` or `subtype`. `unreadable_result` if its result could not be read,
+    /// such as one that is longer than `max_line_bytes`.
     Failed(String),
     /// The prompt was taken back before its turn began.
     Cancelled,
@@ -319,9 +320,29 @@ pub(crate) struct Facts {
     pub(crate) duration_ms: Option<u64>,
 }
 
+/// Whether a frame is the result of a turn.
+///
+/// The CLI writes a result's `type` last. Of one that is too long to be kept only the beginning is there, which is then told by
+/// its `subtype`: a turn must not go on for ever because its answer was long.
+pub(crate) fn is_result(frame: &Frame) -> bool {
+    let told_by_subtype = || {
+        let subtype = frame.subtype().unwrap_or_default();
+        frame.flaw().is_some() && (subtype == "success" || subtype.starts_with("error_"))
+    };
+    frame.kind() == "result" || (frame.kind().is_empty() && told_by_subtype())
+}
+
 impl Facts {
     pub(crate) fn read(frame: &Frame) -> Self {
         let fields = Fields::of(frame);
+        if let (true, Some(flaw)) = (fields.0.is_empty(), frame.flaw()) {
+            return Self {
+                is_error: true,
+                terminal_reason: Some("unreadable_result".to_owned()),
+                errors: vec![flaw.to_string()],
+                ..Self::default()
+            };
+        }
         let is_error = fields.get("is_error");
         Self {
             subtype: fields.get("subtype"),
@@ -366,6 +387,26 @@ mod tests {
     fn verdict_with(fields: &str, wanted_output: bool) -> Verdict {
         let frame = Frame::from_line(format!(r#"{{"type":"result",{fields}}}"#).into_bytes()).remove(0);
         Verdict::of(&Facts::read(&frame), wanted_output)
+    }
+
+    #[test]
+    fn a_result_that_was_cut_off_is_one() {
+        let frame = |head: &str| {
+            let framed = outrigger_protocol::framer::Framed::Oversized {
+                head: head.as_bytes().to_vec().into(),
+                length: 1_000_000,
+            };
+            Frame::read(framed).remove(0)
+        };
+        let cut = frame(r#"{"subtype":"success","is_error":false,"result":"so lo"#);
+        assert!(is_result(&cut));
+        let facts = Facts::read(&cut);
+        assert_eq!(
+            Verdict::of(&facts, false),
+            Verdict::Failed("unreadable_result".into())
+        );
+        assert!(facts.errors[0].contains("1000000 bytes"), "{:?}", facts.errors);
+        assert!(!is_result(&frame(r#"{"message":{"content":[{"text":"so lo"#)));
     }
 
     #[test]

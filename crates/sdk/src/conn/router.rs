@@ -13,7 +13,7 @@ use super::lane::LaneIn;
 use super::turns::{Route, Turns};
 use crate::error::{Error, Kind, Refusal};
 use crate::ledger::Ledger;
-use crate::outcome::{Fields, Outcome};
+use crate::outcome::{Fields, Outcome, is_result};
 use crate::stats::Stats;
 use crate::usage::Meter;
 
@@ -277,11 +277,7 @@ impl Router {
     fn on_message(&mut self, frame: &Frame) -> Option<Action> {
         if frame.kind() == "system" {
             self.on_system(frame);
-        } else if frame.kind() == "conversation_reset" {
-            if let Some(id) = Fields::of(frame).get::<String>("new_conversation_id") {
-                self.note_session_id(&id);
-            }
-        } else if frame.kind() == "result" && frame.session_id().is_some() {
+        } else if is_result(frame) && frame.session_id().is_some() {
             self.note_session_id(frame.session_id().unwrap_or_default());
         }
         let child_of = frame

@@ -14,6 +14,7 @@ use super::ask::{self, Host};
 use super::router::Action;
 use super::{Closing, Conn, Line};
 use crate::error::{End, Error, Kind};
+use crate::outcome::is_result;
 use crate::transport::{Connection, Exit, Process, Signal};
 
 /// How long frames may still arrive once the process has ended.
@@ -85,9 +86,9 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
     };
     tokio::spawn(async move {
         let end = supervisor.run(inputs.orders, reader, drain).await;
-        outlived.end.send_replace(Some(end));
-        // What the process used (temporary files) goes once it is gone.
+        // What the process used (temporary files) goes once it is gone, and is gone when the end is told.
         drop(inputs.guard);
+        outlived.end.send_replace(Some(end));
     });
 }
 
@@ -141,10 +142,8 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame) {
         bytes = frame.bytes().len(),
         "frame"
     );
-    let notable = matches!(
-        frame.kind(),
-        "result" | "system" | "command_lifecycle" | "control_response"
-    );
+    let notable =
+        matches!(frame.kind(), "system" | "command_lifecycle" | "control_response") || is_result(&frame);
     let action = conn.router().on_frame(&frame);
     match action {
         Some(Action::Ask { id, wire_id, frame }) => ask::spawn(conn, host, id, wire_id, frame),

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::lane::LaneIn;
 use crate::error::Error;
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::{Outcome, Verdict, is_result};
 use crate::usage::TurnUsage;
 
 /// What a turn handle waits for.
@@ -162,7 +162,7 @@ impl Turns {
     ) -> (Route, Option<Outcome>) {
         match (frame.kind(), frame.subtype()) {
             ("command_lifecycle", _) => (self.on_lifecycle(frame), None),
-            ("result", _) => {
+            _ if is_result(frame) => {
                 let (route, outcome) = self.on_result(frame, settle);
                 (route, Some(outcome))
             }
