@@ -11,8 +11,11 @@ mod flow;
 mod interrupt;
 mod output;
 #[cfg(target_os = "linux")]
+mod options;
+#[cfg(target_os = "linux")]
 mod process;
 mod queue;
 mod rig;
+mod sessions;
 mod steering;
 mod turns;
