@@ -278,6 +278,8 @@ impl Router {
         if frame.kind() == "system" {
             self.on_system(frame);
         } else if is_result(frame) && frame.session_id().is_some() {
+            // The `new_conversation_id` of a `conversation_reset` is another id: no other frame ever carries it, and no session
+            // can be resumed by it. The `init` that follows has the new one.
             self.note_session_id(frame.session_id().unwrap_or_default());
         }
         let child_of = frame
