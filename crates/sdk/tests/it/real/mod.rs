@@ -19,3 +19,4 @@ mod rig;
 mod sessions;
 mod steering;
 mod turns;
+mod wire16;
