@@ -62,7 +62,7 @@ methods! {
 
     // ---- Model and permissions
     /// Changes the model, from the next API request on, even in mid-turn. `None` is the default model. The CLI accepts any
-    /// string.
+    /// string; it may try the model out first, by an API request of one word.
     "set_model" fn set_model(model: Option<&str>) -> SetModelReply = SetModel::new().model(model.map(str::to_owned));
     /// The models that can be chosen.
     "list_models" fn list_models() -> ListModelsReply = ListModels::new();

@@ -9,9 +9,9 @@ mod first;
 mod flow;
 #[cfg(unix)]
 mod interrupt;
-mod output;
 #[cfg(target_os = "linux")]
 mod options;
+mod output;
 #[cfg(target_os = "linux")]
 mod process;
 mod queue;

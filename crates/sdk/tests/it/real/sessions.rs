@@ -75,7 +75,7 @@ async fn a_session_is_resumed() {
     let (session, same) = third(rig.options().resume(id.clone())).await;
     assert_eq!(same, id);
     assert_eq!(told(&rig)[..4], TWO_TURNS);
-    assert_eq!(session.ids(), [id.clone()]);
+    assert_eq!(session.ids().iter().collect::<Vec<_>>(), [&id]);
     session.close().await.unwrap();
 
     // From another directory, too.

@@ -253,6 +253,64 @@ async fn background_shells_are_read_and_stopped() {
     session.close().await.unwrap();
 }
 
+/// An MCP server in as few words as possible: one tool, one resource.
+#[cfg(unix)]
+const SERVER: &str = r#"
+while read -r line; do
+  id=${line##*'"id":'}; id=${id%%[!0-9]*}
+  case $line in
+    *'"method":"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"tiny","version":"1"}}' ;;
+    *'"method":"tools/list"'*) result='{"tools":[{"name":"greet","description":"greets","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/call"'*) result='{"content":[{"type":"text","text":"hello"}]}' ;;
+    *'"method":"resources/list"'*) result='{"resources":[]}' ;;
+    *'"method":"resources/read"'*) result='{"contents":[{"uri":"ui://card","mimeType":"text/html","text":"<p>card</p>"}]}' ;;
+    *'"id":'*) result='{}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_are_added_called_and_removed() {
+    use outrigger::protocol::shared::{McpServerConfig, McpStdioServerConfig};
+
+    let rig = Rig::start().await;
+    let session = rig
+        .options()
+        .permissions(Policy::allow_all())
+        .start()
+        .await
+        .unwrap();
+    let server = McpServerConfig::Stdio(McpStdioServerConfig::new("/bin/sh", ["-c", SERVER]));
+    let set = session
+        .mcp_set_servers([("tiny".to_owned(), server)].into())
+        .await
+        .unwrap();
+    assert_eq!((set.added.len(), set.errors.len()), (1, 0), "{set:?}");
+    let status = session.mcp_status().await.unwrap().mcp_servers.remove(0);
+    assert_eq!(status.status.as_str(), "connected", "{status:?}");
+    assert_eq!(status.tools.unwrap()[0].name, "greet");
+
+    let arguments = JsonObject::try_from(json!({"to": "you"})).unwrap();
+    let called = session.mcp_call("mcp__tiny__greet", arguments).await.unwrap();
+    assert_eq!(
+        called.content.to_value().unwrap(),
+        json!([{"type": "text", "text": "hello"}])
+    );
+    let card = session.mcp_read_resource("tiny", "ui://card").await.unwrap();
+    assert_eq!(card.contents[0].text.as_deref(), Some("<p>card</p>"));
+    session.mcp_reconnect("tiny").await.unwrap();
+    let (seen, _) = turn(&session, "%tool mcp__tiny__greet {}\n%say {{last}}").await;
+    assert_eq!(seen[..2], ["use mcp__tiny__greet", "result ok"]);
+    assert!(seen[2].contains("hello"), "{seen:?}");
+
+    let gone = session.mcp_set_servers([].into()).await.unwrap();
+    assert_eq!(gone.removed, ["tiny"]);
+    session.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_in_the_foreground_can_be_sent_to_the_background() {
     let rig = Rig::start().await;
