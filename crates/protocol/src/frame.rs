@@ -98,6 +98,10 @@ impl Frame {
         }
     }
 
+    /// How many objects on one line are told apart. A frame takes some hundred bytes besides its line, so a line of tiny
+    /// objects would otherwise take many times its length; what follows is one frame that is no JSON.
+    pub const MOST_ON_A_LINE: usize = 65_536;
+
     /// Reads one line (without its line ending); one frame for each object on it, at least one.
     pub fn from_line(line: impl Into<Arc<[u8]>>) -> Vec<Self> {
         let line = line.into();
@@ -106,6 +110,20 @@ impl Frame {
         loop {
             let mut head = Head::default();
             let rest = &line[start..];
+            if frames.len() == Self::MOST_ON_A_LINE {
+                let flaw = Some(Misfit {
+                    kind: MisfitKind::NotJson,
+                    reason: format!("more than {} objects on one line", Self::MOST_ON_A_LINE),
+                });
+                frames.push(Self::of(Body {
+                    start,
+                    end: line.len(),
+                    line,
+                    head,
+                    flaw,
+                }));
+                return frames;
+            }
             match read_head(rest, &mut head) {
                 Ok(length) => {
                     let end = start + length;

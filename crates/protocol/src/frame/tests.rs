@@ -144,3 +144,15 @@ fn an_oversized_control_request_can_still_be_answered() {
         })
     ));
 }
+
+#[test]
+fn a_line_of_countless_objects_does_not_fill_the_memory() {
+    let line = "{}".repeat(Frame::MOST_ON_A_LINE + 1000);
+    let frames = Frame::from_line(line.as_bytes());
+    assert_eq!(frames.len(), Frame::MOST_ON_A_LINE + 1);
+    let rest = frames.last().unwrap();
+    assert_eq!(rest.bytes().len(), 2000);
+    assert_eq!(rest.flaw().unwrap().kind, MisfitKind::NotJson);
+    let line = "{}".repeat(Frame::MOST_ON_A_LINE);
+    assert_eq!(Frame::from_line(line.as_bytes()).len(), Frame::MOST_ON_A_LINE);
+}
