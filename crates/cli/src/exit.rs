@@ -93,6 +93,11 @@ impl Failure {
             error: error.into(),
         }
     }
+
+    /// Whether nobody reads standard output any more.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.status == Status::BrokenPipe
+    }
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {

@@ -6,12 +6,20 @@
     reason = "writing to the terminal is what this program is for"
 )]
 
+mod agent;
+mod ask;
+mod chat;
 mod demo;
 mod doctor;
 mod exit;
+mod input;
+mod keyboard;
 mod paint;
 mod protocol;
+mod report;
 mod run;
+mod screen;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -29,6 +37,8 @@ struct Cli {
 enum Command {
     /// Ask the agent one thing, and wait until it is done.
     Run(Box<run::Args>),
+    /// Talk with the agent, a line at a time.
+    Chat(Box<chat::Args>),
     /// See it work: a real session with tools, on a machine without a key.
     Demo(demo::Args),
     /// Find out why sessions do not start: installations, account, directories.
@@ -41,6 +51,7 @@ enum Command {
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(*args).await,
+        Command::Chat(args) => chat::run(*args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Protocol(args) => protocol::run(args).await,

@@ -1,21 +1,259 @@
 //! `outrigger run`: one prompt, one answer.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use outrigger::Agent;
+use anyhow::Context as _;
+use clap::ValueEnum;
+use outrigger::options::Options;
+use outrigger::protocol::shared::{JsonObject, OutputFormat};
+use outrigger::{AmbientEvent, Frames, Outcome, Session};
 
-use crate::exit::{CommandResult, Status};
+use crate::agent::{AgentArgs, usage};
+use crate::ask::Ask;
+use crate::exit::{CommandResult, Failure, Status};
+use crate::input::Asked;
+use crate::paint::Paint;
+use crate::report::{Report, final_text};
+use crate::screen::{Screen, note};
+use crate::signals::{Signals, Watchman};
 
 /// What `outrigger run` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to ask.
-    prompt: String,
+    /// What to ask; `-` or nothing reads it from standard input. With both, what is piped in is attached to the prompt.
+    prompt: Option<String>,
+    /// An image to show: PNG, JPEG, GIF or WebP. Can be repeated.
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
+    /// A file to attach: a PDF, or any text. Can be repeated.
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+
+    /// What goes to standard output.
+    #[arg(long, value_enum, default_value = "stream", help_heading = "Output")]
+    output: Output,
+    /// Writes the CLI's frames to standard output, one JSON object a line, as they came.
+    #[arg(long, conflicts_with = "output", help_heading = "Output")]
+    json: bool,
+    /// A file with the JSON schema that the answer must fit; the answer is then written as JSON.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    schema: Option<PathBuf>,
+    /// Ends with the prompt's own turn, and does not wait for agents that it left in the background.
+    #[arg(long, help_heading = "Output")]
+    no_wait: bool,
+    /// How long agents in the background may take once the turn is over, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = "Limits")]
+    wait_limit: u64,
+
+    #[command(flatten)]
+    agent: AgentArgs,
 }
 
-/// Asks, and prints the answer.
+/// `--output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// The answer as it is written.
+    Stream,
+    /// The final text alone, at the end.
+    Text,
+    /// One JSON object at the end: text, verdict, cost, usage, …
+    Json,
+}
+
+/// Asks, shows what happens, and waits until it is over.
 pub(crate) async fn run(args: Args) -> CommandResult {
-    let text = Agent::builder().query_text(args.prompt).await?;
-    writeln!(std::io::stdout(), "{text}")?;
+    let mut signals = Signals::catch()?;
+    let early = async {
+        let asked = Asked::read(args.prompt.clone()).await?;
+        let options = args.options().await?;
+        Ok::<_, Failure>((asked, options.start().await?))
+    };
+    let (asked, session) = tokio::select! {
+        started = early => started?,
+        signal = signals.next() => return Ok(signal.status()),
+    };
+    let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet);
+    let (paint, quiet) = (screen.paint(), args.agent.quiet);
+    let mut watchman = Watchman::post(signals, session.clone(), move |text| {
+        if !quiet {
+            note(text, paint);
+        }
+    });
+
+    let frames = args.json.then(|| tokio::spawn(write_frames(session.frames())));
+    let began = Instant::now();
+    let turns = ask(&args, asked, &session, &mut screen, &mut watchman).await;
+    let took = began.elapsed();
+    // A turn that ended is told of whatever happens now; one that did not is ended by this.
+    let closed = session.clone().close().await;
+    if let Some(frames) = frames {
+        frames.await.context("the writer of frames failed")??;
+    }
+    let turns = match (turns, watchman.status()) {
+        (Ok(turns), _) => turns,
+        // The session died of the signal.
+        (Err(failure), Some(status)) if !failure.is_broken_pipe() => return Ok(status),
+        (Err(failure), _) => return Err(failure),
+    };
+
+    let report = Report::new(&session, &turns.outcome, &turns.follow_ups, took);
+    args.finish(&report, &turns, &mut screen)?;
+    screen.note(&report.summary())?;
+    if let Some(status) = watchman.status() {
+        return Ok(status);
+    }
+    turns.outcome.clone().into_success()?;
+    if turns.out_of_time {
+        return Err(Failure::new(
+            Status::Limit,
+            anyhow::anyhow!(
+                "agents in the background took longer than {} s (--wait-limit), and were ended",
+                args.wait_limit
+            ),
+        ));
+    }
+    closed?;
     Ok(Status::Success)
+}
+
+/// The turns of a run.
+struct Turns {
+    outcome: Outcome,
+    follow_ups: Vec<Outcome>,
+    /// Background work was not over in time.
+    out_of_time: bool,
+}
+
+async fn ask(
+    args: &Args,
+    asked: Asked,
+    session: &Session,
+    screen: &mut Screen,
+    watchman: &mut Watchman,
+) -> Result<Turns, Failure> {
+    let files: Vec<PathBuf> = args.image.iter().chain(&args.file).cloned().collect();
+    let prompt = asked.prompt(session, &files).await?;
+    let mut ambient = session.ambient();
+    let mut turn = session.prompt(prompt).await?;
+    while let Some(event) = turn.next().await {
+        screen.event(&event?)?;
+    }
+    let mut turns = Turns {
+        outcome: turn.outcome().await?,
+        follow_ups: Vec::new(),
+        out_of_time: false,
+    };
+    end_turn(screen, &turns.outcome)?;
+    if args.no_wait || watchman.status().is_some() {
+        return Ok(turns);
+    }
+
+    let limit = Duration::from_secs(args.wait_limit);
+    let mut told = false;
+    let over = session.wait_run_end(limit);
+    tokio::pin!(over);
+    loop {
+        tokio::select! {
+            biased;
+            event = ambient.next() => match event {
+                Some(AmbientEvent::Event(event)) => screen.event(&event)?,
+                Some(AmbientEvent::TurnEnded(outcome)) => {
+                    end_turn(screen, &outcome)?;
+                    turns.follow_ups.push(outcome);
+                }
+                Some(_) => {}
+                None => return Err(session.wait_ended().await.into()),
+            },
+            ended = &mut over => {
+                match ended {
+                    Err(error) if error.is_timeout() => turns.out_of_time = true,
+                    ended => ended?,
+                }
+                return Ok(turns);
+            }
+            () = watchman.done() => return Ok(turns),
+            () = tokio::time::sleep(Duration::from_secs(1)), if !told => {
+                told = true;
+                for task in session.tasks().running().filter(|task| task.is_agent()) {
+                    screen.note(&format!("waiting for a background agent: {}", task.description))?;
+                }
+            }
+        }
+    }
+}
+
+/// Ends what a turn wrote. What was not streamed (the output of a local command) is written whole.
+fn end_turn(screen: &mut Screen, outcome: &Outcome) -> io::Result<()> {
+    if !screen.said_any() && outcome.is_success() {
+        screen.say(outcome.text())?;
+    }
+    screen.begin_turn();
+    screen.end_line()
+}
+
+impl Args {
+    /// Whether the answer is written as it comes.
+    fn streams(&self) -> bool {
+        self.output == Output::Stream && !self.json && self.schema.is_none()
+    }
+
+    async fn options(&self) -> Result<Options, Failure> {
+        let asking = if self.agent.no_ask {
+            Ask::nobody()
+        } else {
+            Ask::at_terminal()
+        };
+        let options = self.agent.options()?.permissions(asking);
+        let Some(path) = &self.schema else {
+            return Ok(options);
+        };
+        let text = tokio::fs::read_to_string(path)
+            .await
+            .with_context(|| format!("--schema: cannot read {}", path.display()))
+            .map_err(|error| Failure::new(Status::Usage, error))?;
+        let schema: JsonObject = serde_json::from_str(&text)
+            .map_err(|error| usage(format!("--schema: {} is no JSON object: {error}", path.display())))?;
+        Ok(options.output_format(OutputFormat::JsonSchema { schema }))
+    }
+
+    /// Writes what belongs on stdout at the end.
+    fn finish(&self, report: &Report, turns: &Turns, screen: &mut Screen) -> Result<(), Failure> {
+        if self.json {
+            return Ok(());
+        }
+        if self.output == Output::Json {
+            let mut line = serde_json::to_vec(report)?;
+            line.push(b'\n');
+            io::stdout().write_all(&line)?;
+        } else if self.schema.is_some() {
+            if let Some(output) = turns.outcome.structured_output() {
+                writeln!(io::stdout(), "{}", output.get())?;
+            }
+        } else if self.output == Output::Text && turns.outcome.is_success() {
+            screen.print(final_text(&turns.outcome, &turns.follow_ups))?;
+            screen.end_line()?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes every frame as it came. The frames end with the session.
+async fn write_frames(mut frames: Frames) -> io::Result<()> {
+    while let Some(frame) = frames.next().await {
+        match frame {
+            Ok(frame) => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(frame.bytes())?;
+                stdout.write_all(b"\n")?;
+                stdout.flush()?;
+            }
+            Err(lag) => note(
+                &format!("outrigger: standard output is too slow: {lag}"),
+                Paint::on(&io::stderr()),
+            ),
+        }
+    }
+    Ok(())
 }

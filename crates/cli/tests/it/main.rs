@@ -3,12 +3,18 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a test may end in a panic, and shows what it saw"
 )]
 
+mod chat;
 mod demo;
 mod doctor;
 mod protocol;
+mod rig;
+mod run;
+#[cfg(unix)]
+mod terminal;
 mod tool;

@@ -1,0 +1,268 @@
+//! What both `run` and `chat` take: which CLI to start, as whom, and with what leave.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use outrigger::options::{Auth, Isolation, Options, Secret, Tools};
+use outrigger::protocol::shared::{Effort, PermissionMode, SettingSource, SystemPrompt};
+
+use crate::exit::{Failure, Status};
+
+/// Names that hold secrets. Every process of the machine can read a command line, so they are refused there.
+const SECRET: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+];
+
+/// The agent to start.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AgentArgs {
+    /// The model, or an alias such as `opus`.
+    #[arg(long)]
+    model: Option<String>,
+    /// How hard the model thinks: low, medium, high, xhigh, max.
+    #[arg(long, value_name = "LEVEL", value_parser = effort)]
+    effort: Option<Effort>,
+    /// The agent that the conversation runs as.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Told to the model instead of Claude Code's own system prompt.
+    #[arg(long, value_name = "TEXT", conflicts_with = "append_system_prompt")]
+    system_prompt: Option<String>,
+    /// Told to the model after Claude Code's own system prompt.
+    #[arg(long, value_name = "TEXT")]
+    append_system_prompt: Option<String>,
+
+    /// The working directory; the current one unless given.
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// One more directory that tools may work in. Can be repeated.
+    #[arg(long, value_name = "DIR")]
+    add_dir: Vec<PathBuf>,
+    /// Goes on with this session: its id or title.
+    #[arg(long, value_name = "ID", conflicts_with = "continue_latest")]
+    resume: Option<String>,
+    /// Goes on with the latest session of the working directory.
+    #[arg(long = "continue")]
+    continue_latest: bool,
+    /// Goes on in a new session instead of the old one.
+    #[arg(long)]
+    fork_session: bool,
+
+    /// A rule for tool calls that need no question, such as `Read` or `Bash(git log:*)`. Can be repeated.
+    #[arg(long, value_name = "RULE", help_heading = "Permissions")]
+    allow: Vec<String>,
+    /// A rule for tool calls that are refused. Can be repeated.
+    #[arg(long, value_name = "RULE", help_heading = "Permissions")]
+    deny: Vec<String>,
+    /// The built-in tools that the agent has at all, separated by commas; an empty value is none.
+    #[arg(long, value_name = "NAMES", help_heading = "Permissions")]
+    tools: Option<String>,
+    /// How calls are decided that no rule decides: default, acceptEdits, plan, dontAsk, auto, bypassPermissions.
+    #[arg(long, value_name = "MODE", value_parser = permission_mode, help_heading = "Permissions")]
+    permission_mode: Option<PermissionMode>,
+    /// Never asks at the terminal: refuses what would be asked.
+    #[arg(long, help_heading = "Permissions")]
+    pub(crate) no_ask: bool,
+
+    /// The most round trips to the API that a turn may take.
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    max_turns: Option<u64>,
+    /// The most that the session may cost, in US dollars by the CLI's own prices.
+    #[arg(long, value_name = "USD", help_heading = "Limits")]
+    max_budget_usd: Option<f64>,
+
+    /// How much of the user's and the project's configuration the session sees.
+    #[arg(long, value_enum, default_value = "plain", help_heading = "Surroundings")]
+    isolation: IsolationChoice,
+    /// The settings files to load, separated by commas: user, project, local. Outranks what `--isolation` says of them.
+    #[arg(long, value_name = "SOURCES", value_delimiter = ',', value_parser = setting_source, help_heading = "Surroundings")]
+    setting_sources: Option<Vec<SettingSource>>,
+    /// A file with MCP servers. Can be repeated.
+    #[arg(long, value_name = "FILE", help_heading = "Surroundings")]
+    mcp_config: Vec<PathBuf>,
+    /// Which account pays.
+    #[arg(long, value_enum, default_value = "inherit", help_heading = "Surroundings")]
+    auth: AuthChoice,
+    /// The environment variable that holds the key or token for `--auth`, instead of the usual one.
+    #[arg(long, value_name = "NAME", help_heading = "Surroundings")]
+    auth_env: Option<String>,
+    /// A variable for the CLI: `NAME=VALUE`, or `NAME` to pass on this one's. Not for secrets. Can be repeated.
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Surroundings")]
+    env: Vec<String>,
+    /// Passes the whole environment on, except for credentials and the marks of an outer session; else only a list of
+    /// harmless variables passes.
+    #[arg(long, help_heading = "Surroundings")]
+    inherit_env: bool,
+    /// The CLI to start; searched for unless given.
+    #[arg(long, value_name = "PATH", help_heading = "Surroundings")]
+    cli: Option<PathBuf>,
+
+    /// Shows the model's thinking, what tools return, and other messages of the CLI.
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Shows no tool calls and no summary.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// `--isolation`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IsolationChoice {
+    /// The user's login and sessions, but no settings file and no configured MCP server.
+    Plain,
+    /// Nothing of the user's: a home of its own that is removed with the session.
+    Hermetic,
+    /// The project's settings, with the hooks and MCP servers that it brings.
+    Project,
+    /// Everything that `claude` itself would load.
+    Interactive,
+}
+
+/// `--auth`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuthChoice {
+    /// Whatever the CLI finds, as at the terminal: a key in the environment outranks the stored login.
+    Inherit,
+    /// Only the login that `claude` stored.
+    Login,
+    /// Only the `apiKeyHelper` program of the settings.
+    ApiKeyHelper,
+    /// A key of the Claude API, from ANTHROPIC_API_KEY.
+    ApiKey,
+    /// A bearer token, from ANTHROPIC_AUTH_TOKEN.
+    AuthToken,
+    /// A subscription's token, from CLAUDE_CODE_OAUTH_TOKEN.
+    OauthToken,
+    /// A gateway: ANTHROPIC_BASE_URL, with the token from ANTHROPIC_AUTH_TOKEN.
+    Gateway,
+    /// Amazon Bedrock.
+    Bedrock,
+    /// Google Vertex AI.
+    Vertex,
+    /// Microsoft Foundry.
+    Foundry,
+}
+
+fn permission_mode(text: &str) -> Result<PermissionMode, String> {
+    PermissionMode::from_wire(text).ok_or_else(|| {
+        "the modes are default, acceptEdits, plan, dontAsk, auto and bypassPermissions".to_owned()
+    })
+}
+
+fn effort(text: &str) -> Result<Effort, String> {
+    Effort::from_wire(text).ok_or_else(|| "the levels are low, medium, high, xhigh and max".to_owned())
+}
+
+fn setting_source(text: &str) -> Result<SettingSource, String> {
+    SettingSource::from_wire(text).ok_or_else(|| "the sources are user, project and local".to_owned())
+}
+
+impl AgentArgs {
+    /// The options that they make.
+    pub(crate) fn options(&self) -> Result<Options, Failure> {
+        let mut options = Options::new(self.auth()?)
+            .isolation(match self.isolation {
+                IsolationChoice::Plain => Isolation::Plain,
+                IsolationChoice::Hermetic => Isolation::Hermetic,
+                IsolationChoice::Project => Isolation::Project,
+                IsolationChoice::Interactive => Isolation::Interactive,
+            })
+            .client_app(concat!("outrigger-cli/", env!("CARGO_PKG_VERSION")))
+            .include_partial_messages(true)
+            .continue_conversation(self.continue_latest)
+            .fork_session(self.fork_session)
+            .additional_directories(self.add_dir.iter().cloned())
+            .allowed_tools(self.allow.iter().cloned())
+            .disallowed_tools(self.deny.iter().cloned())
+            .mcp_config_files(self.mcp_config.iter().cloned());
+        options.model = self.model.clone();
+        options.effort = self.effort;
+        options.agent = self.agent.clone();
+        options.cwd = self.cwd.clone();
+        options.resume = self.resume.clone();
+        options.max_turns = self.max_turns;
+        options.max_budget_usd = self.max_budget_usd;
+        options.setting_sources = self.setting_sources.clone();
+        options.cli_path = self.cli.clone();
+        options.permission_mode = self.permission_mode;
+        // Who names this mode means it; the CLI wants to be told twice.
+        options.allow_dangerously_skip_permissions =
+            self.permission_mode == Some(PermissionMode::BypassPermissions);
+        options.system_prompt = match (&self.system_prompt, &self.append_system_prompt) {
+            (Some(text), _) => Some(SystemPrompt::Text(text.clone())),
+            (None, Some(text)) => Some(SystemPrompt::Preset {
+                append: Some(text.clone()),
+                exclude_dynamic_sections: None,
+                snapshot: None,
+            }),
+            (None, None) => None,
+        };
+        options.tools = self.tools.as_deref().map(|names| {
+            let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+            Tools::only(names)
+        });
+        if self.inherit_env {
+            options.environment = outrigger::env::Environment::inherit_all();
+        }
+        for variable in &self.env {
+            options = match variable.split_once('=') {
+                Some((name, _)) if SECRET.contains(&name) => {
+                    return Err(usage(format!(
+                        "--env {name}: every process of this machine can read a command line; set {name} in the environment and choose by --auth"
+                    )));
+                }
+                Some((name, value)) => options.env(name, value),
+                None => {
+                    options.environment = options.environment.clone().pass(variable);
+                    options
+                }
+            };
+        }
+        Ok(options)
+    }
+
+    fn auth(&self) -> Result<Auth, Failure> {
+        let secret = |usual: &str| {
+            let name = self.auth_env.as_deref().unwrap_or(usual);
+            match std::env::var(name) {
+                Ok(value) if !value.trim().is_empty() => Ok(Secret::new(value)),
+                _ => Err(usage(format!(
+                    "--auth: the environment variable {name} is not set, or not text"
+                ))),
+            }
+        };
+        let auth = match self.auth {
+            AuthChoice::ApiKey => Auth::ApiKey(secret("ANTHROPIC_API_KEY")?),
+            AuthChoice::AuthToken => Auth::AuthToken(secret("ANTHROPIC_AUTH_TOKEN")?),
+            AuthChoice::OauthToken => Auth::OAuthToken(secret("CLAUDE_CODE_OAUTH_TOKEN")?),
+            AuthChoice::Gateway => Auth::Gateway {
+                base_url: std::env::var("ANTHROPIC_BASE_URL")
+                    .map_err(|_| usage("--auth gateway: ANTHROPIC_BASE_URL is not set".to_owned()))?,
+                token: secret("ANTHROPIC_AUTH_TOKEN")?,
+            },
+            _ if self.auth_env.is_some() => {
+                return Err(usage(
+                    "--auth-env goes with --auth api-key, auth-token, oauth-token or gateway".to_owned(),
+                ));
+            }
+            AuthChoice::Inherit => Auth::Inherit,
+            AuthChoice::Login => Auth::Login,
+            AuthChoice::ApiKeyHelper => Auth::ApiKeyHelper,
+            AuthChoice::Bedrock => Auth::Bedrock,
+            AuthChoice::Vertex => Auth::Vertex,
+            AuthChoice::Foundry => Auth::Foundry,
+        };
+        Ok(auth)
+    }
+}
+
+/// A failure of the person who typed.
+pub(crate) fn usage(message: String) -> Failure {
+    Failure::new(Status::Usage, anyhow::anyhow!(message))
+}

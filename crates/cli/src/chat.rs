@@ -1,0 +1,309 @@
+//! `outrigger chat`: a conversation, a line at a time.
+
+mod local;
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use outrigger::{AmbientEvent, Error, Event, Outcome, Session, Turn};
+use tokio::sync::mpsc;
+
+use crate::agent::AgentArgs;
+use crate::ask::Ask;
+use crate::exit::{CommandResult, Failure, Status, describe};
+use crate::input::prompt_of;
+use crate::keyboard::Keyboard;
+use crate::screen::Screen;
+use crate::signals::{Signal, Signals};
+
+/// How many lines may wait for the turn before them; beyond that the keyboard waits.
+const WAITING: usize = 64;
+
+/// What `outrigger chat` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How long agents in the background may take once the input has ended, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = "Limits")]
+    wait_limit: u64,
+
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+/// Talks until the input ends.
+pub(crate) async fn run(args: Args) -> CommandResult {
+    let mut signals = Signals::catch()?;
+    let (keyboard, lines) = Keyboard::of_stdin();
+    let interactive = io::stdin().is_terminal();
+    let asking = match (args.agent.no_ask, interactive) {
+        (true, _) => Ask::nobody(),
+        // Two readers of one terminal would take each other's lines.
+        (false, true) => Ask::by(keyboard),
+        (false, false) => Ask::at_terminal(),
+    };
+    let options = args.agent.options()?.permissions(asking);
+    let session = tokio::select! {
+        started = options.start() => started?,
+        signal = signals.next() => return Ok(signal.status()),
+    };
+    let mut chat = Chat {
+        session: session.clone(),
+        screen: Screen::new(true, args.agent.verbose, args.agent.quiet),
+        interactive,
+        waiting: VecDeque::new(),
+        unfinished: String::new(),
+        turn: None,
+        interrupts: 0,
+        status: Status::Success,
+    };
+    let talked = chat
+        .talk(lines, &mut signals, Duration::from_secs(args.wait_limit))
+        .await;
+    let closed = session.close();
+    tokio::pin!(closed);
+    let closed = tokio::select! {
+        closed = &mut closed => closed,
+        _ = signals.next() => return Ok(Status::Interrupted),
+    };
+    let status = talked?;
+    closed?;
+    Ok(status)
+}
+
+struct Chat {
+    session: Session,
+    screen: Screen,
+    /// A person types; else lines come from a pipe.
+    interactive: bool,
+    waiting: VecDeque<String>,
+    /// Lines that end in a backslash, until one comes that does not.
+    unfinished: String,
+    turn: Option<Turn>,
+    /// How often Ctrl-C was pressed since the last line or turn.
+    interrupts: u32,
+    /// Of the last turn that failed, for input that nobody types.
+    status: Status,
+}
+
+/// What a line asks this program to do next.
+enum Next {
+    GoOn,
+    Quit,
+}
+
+impl Chat {
+    async fn talk(
+        &mut self,
+        mut lines: mpsc::Receiver<String>,
+        signals: &mut Signals,
+        limit: Duration,
+    ) -> CommandResult {
+        let session = self.session.clone();
+        let mut ambient = session.ambient();
+        let mut open = true;
+        if self.interactive {
+            self.screen
+                .note("/help lists commands; a backslash at the end of a line continues it; Ctrl-D ends")?;
+        }
+        self.show_prompt();
+        loop {
+            while self.turn.is_none()
+                && let Some(line) = self.waiting.pop_front()
+            {
+                match self.begin(&line).await? {
+                    Next::GoOn if self.turn.is_none() && self.waiting.is_empty() => self.show_prompt(),
+                    Next::GoOn => {}
+                    Next::Quit => return Ok(self.status),
+                }
+            }
+            let busy = self.turn.is_some();
+            tokio::select! {
+                line = lines.recv(), if open && self.waiting.len() < WAITING => match line {
+                    Some(line) => {
+                        if let Next::Quit = self.line(&line).await? {
+                            return Ok(self.status);
+                        }
+                    }
+                    None => {
+                        open = false;
+                        let rest = std::mem::take(&mut self.unfinished);
+                        if !rest.is_empty() {
+                            self.waiting.push_back(rest);
+                        }
+                    }
+                },
+                event = next_of(&mut self.turn), if busy => match event {
+                    Some(event) => self.screen.event(&event?)?,
+                    None => self.end_turn().await?,
+                },
+                event = ambient.next() => match event {
+                    Some(AmbientEvent::Event(event)) => self.ambient(&event)?,
+                    Some(AmbientEvent::TurnEnded(outcome)) => {
+                        self.ended(&outcome)?;
+                        self.show_prompt();
+                    }
+                    Some(_) => {}
+                    None => return Err(session.wait_ended().await.into()),
+                },
+                signal = signals.next() => if let Some(status) = self.signal(signal).await? {
+                    return Ok(status);
+                },
+                ended = session.wait_run_end(limit), if !open && !busy => {
+                    match ended {
+                        Err(error) if error.is_timeout() => self.screen.note("agents in the background are ended")?,
+                        ended => ended?,
+                    }
+                    return Ok(self.status);
+                }
+            }
+        }
+    }
+
+    /// Takes a line: joins continued ones, and queues it. A person's commands to this program are not queued.
+    async fn line(&mut self, line: &str) -> Result<Next, Failure> {
+        self.interrupts = 0;
+        if let Some(begun) = line.strip_suffix('\\') {
+            self.unfinished.push_str(begun);
+            self.unfinished.push('\n');
+            return Ok(Next::GoOn);
+        }
+        let line = std::mem::take(&mut self.unfinished) + line;
+        if line.trim().is_empty() {
+            if self.turn.is_none() {
+                self.show_prompt();
+            }
+            return Ok(Next::GoOn);
+        }
+        if self.interactive && self.turn.is_some() && local::is_local(&line) {
+            return self.begin(&line).await;
+        }
+        if self.turn.is_some() && self.interactive {
+            self.screen.note("(queued)")?;
+        }
+        self.waiting.push_back(line);
+        Ok(Next::GoOn)
+    }
+
+    /// Carries out a line: a command to this program, or a prompt.
+    async fn begin(&mut self, line: &str) -> Result<Next, Failure> {
+        match local::read(line) {
+            Some(local::Command::Quit) => return Ok(Next::Quit),
+            Some(command) => {
+                let said = command.run(&self.session).await;
+                self.screen.end_line()?;
+                match said {
+                    Ok(said) => self.screen.print(&said)?,
+                    Err(error) if error.is_closed() => return Err(error.into()),
+                    Err(error) => self.tell(error),
+                }
+                self.screen.end_line()?;
+            }
+            None => match self.session.prompt(prompt_of(&self.session, line)).await {
+                Ok(turn) => self.turn = Some(turn),
+                Err(error) if error.is_closed() => return Err(error.into()),
+                Err(error) => self.tell(error),
+            },
+        }
+        Ok(Next::GoOn)
+    }
+
+    async fn end_turn(&mut self) -> Result<(), Failure> {
+        self.interrupts = 0;
+        if let Some(mut turn) = self.turn.take() {
+            let outcome = turn.outcome().await?;
+            self.ended(&outcome)?;
+            if self.waiting.is_empty() {
+                self.show_prompt();
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows how a turn ended.
+    fn ended(&mut self, outcome: &Outcome) -> io::Result<()> {
+        if !self.screen.said_any() && outcome.is_success() {
+            self.screen.say(outcome.text())?;
+        }
+        self.screen.begin_turn();
+        self.screen.end_line()?;
+        if let Err(error) = outcome.clone().into_success() {
+            if !self.interactive {
+                self.status = Status::of(outcome);
+            }
+            self.tell(error);
+        }
+        Ok(())
+    }
+
+    /// Something that no prompt of ours began: what an agent in the background found, usually.
+    fn ambient(&mut self, event: &Event) -> io::Result<()> {
+        let says = matches!(event, Event::Text(_));
+        if says && !self.screen.said_any() && self.turn.is_none() {
+            if self.interactive {
+                // Off the line with the prompt.
+                eprintln!();
+            }
+            self.screen.note("(from the background)")?;
+        }
+        self.screen.event(event)
+    }
+
+    async fn signal(&mut self, signal: Signal) -> Result<Option<Status>, Failure> {
+        if signal == Signal::Terminate {
+            return Ok(Some(signal.status()));
+        }
+        self.interrupts += 1;
+        if self.turn.is_none() {
+            if self.interrupts > 1 || !self.interactive {
+                return Ok(Some(Status::Interrupted));
+            }
+            self.unfinished.clear();
+            self.screen
+                .note("\n(Ctrl-C again, or Ctrl-D, ends the conversation)")?;
+            self.show_prompt();
+            return Ok(None);
+        }
+        if self.interrupts > 1 {
+            // Its end shows where the turn is read.
+            self.session.clone().kill().await?;
+            return Ok(Some(Status::Interrupted));
+        }
+        let dropped = self.waiting.len();
+        self.waiting.clear();
+        if dropped > 0 {
+            self.screen
+                .note(&format!("interrupting; {dropped} queued messages are dropped"))?;
+        } else {
+            self.screen.note("interrupting")?;
+        }
+        let session = self.session.clone();
+        tokio::spawn(async move {
+            // A turn that can't be interrupted leaves nothing to talk to.
+            if session.interrupt().await.is_err() {
+                let _ = session.close().await;
+            }
+        });
+        Ok(None)
+    }
+
+    fn tell(&self, error: Error) {
+        eprint!("{}", describe(&error.into()));
+    }
+
+    fn show_prompt(&self) {
+        if self.interactive {
+            eprint!("> ");
+            // Where it can't be shown nobody misses it.
+            let _ = io::stderr().flush();
+        }
+    }
+}
+
+/// The next event of the turn, where there is one.
+async fn next_of(turn: &mut Option<Turn>) -> Option<outrigger::Result<Event>> {
+    match turn {
+        Some(turn) => turn.next().await,
+        None => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! The commands that `outrigger chat` carries out itself, by control requests.
+
+use std::fmt::Write as _;
+
+use outrigger::protocol::shared::PermissionMode;
+use outrigger::{Result, Session};
+
+/// What `/help` says before it lists the CLI's own commands.
+const HELP: &str = "\
+/model NAME   changes the model; without NAME back to the default
+/mode NAME    changes the permission mode: default, acceptEdits, plan, dontAsk, auto
+/tasks        what runs in the background
+/cost         what the conversation cost so far
+/quit         ends it
+Commands of the CLI:";
+
+/// A command to this program.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Model(Option<String>),
+    Mode(String),
+    Tasks,
+    Cost,
+    Help,
+    Quit,
+}
+
+/// Whether a line is such a command.
+pub(super) fn is_local(line: &str) -> bool {
+    read(line).is_some()
+}
+
+/// Reads a line; `None` if it is for the agent.
+pub(super) fn read(line: &str) -> Option<Command> {
+    let line = line.trim().strip_prefix('/')?;
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    Some(match name {
+        "model" => Command::Model((!rest.is_empty()).then(|| rest.to_owned())),
+        "mode" => Command::Mode(rest.to_owned()),
+        "tasks" => Command::Tasks,
+        "cost" => Command::Cost,
+        "help" => Command::Help,
+        "quit" | "exit" => Command::Quit,
+        _ => return None,
+    })
+}
+
+impl Command {
+    /// Carries it out and returns what to say.
+    ///
+    /// # Errors
+    /// When the CLI refuses, or the session has ended.
+    pub(super) async fn run(self, session: &Session) -> Result<String> {
+        Ok(match self {
+            Self::Model(model) => {
+                session.set_model(model.as_deref()).await?;
+                format!("model: {}\n", model.as_deref().unwrap_or("the default"))
+            }
+            Self::Mode(name) => match PermissionMode::from_wire(&name) {
+                Some(mode) => {
+                    session.set_permission_mode(mode).await?;
+                    format!("permission mode: {}\n", mode.as_str())
+                }
+                None => "the modes are default, acceptEdits, plan, dontAsk, auto and bypassPermissions\n"
+                    .to_owned(),
+            },
+            Self::Tasks => tasks(session),
+            Self::Cost => cost(session),
+            Self::Help => {
+                let names: Vec<String> = session
+                    .command_names()
+                    .iter()
+                    .map(|name| format!("/{name}"))
+                    .collect();
+                format!("{HELP} {}\n", names.join(" "))
+            }
+            // The conversation ends where it is read.
+            Self::Quit => String::new(),
+        })
+    }
+}
+
+fn tasks(session: &Session) -> String {
+    let mut text = String::new();
+    for task in session.tasks().running() {
+        let kind = task.task_type.as_deref().unwrap_or("task");
+        let _ = writeln!(text, "{} ({kind}): {}", task.id, task.description);
+    }
+    if text.is_empty() {
+        text.push_str("nothing runs in the background\n");
+    }
+    text
+}
+
+fn cost(session: &Session) -> String {
+    let usage = session.usage();
+    let mut text = format!("${:.4}\n", usage.cost_usd);
+    for (model, tokens) in &usage.by_model {
+        let _ = writeln!(
+            text,
+            "{model}: ${:.4}, {} tokens in, {} out, {} read from the cache, {} written to it",
+            tokens.cost_usd, tokens.input, tokens.output, tokens.cache_read, tokens.cache_creation
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_commands_are_kept_from_the_agent() {
+        assert_eq!(read("/quit"), Some(Command::Quit));
+        assert_eq!(read(" /model  opus "), Some(Command::Model(Some("opus".into()))));
+        assert_eq!(read("/model"), Some(Command::Model(None)));
+        assert_eq!(read("/mode plan"), Some(Command::Mode("plan".into())));
+        assert_eq!(
+            (
+                read("/context"),
+                read("/models"),
+                read("cost"),
+                read("/etc/tasks")
+            ),
+            (None, None, None, None)
+        );
+    }
+}

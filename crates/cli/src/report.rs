@@ -1,0 +1,157 @@
+//! What came of a run: as JSON for programs, as a line for people.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outrigger::protocol::RawJson;
+use outrigger::{Outcome, Session, Tokens, Verdict};
+use serde::Serialize;
+
+/// The object of `--output json`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// The final text: that of the last turn that said anything.
+    text: String,
+    verdict: &'static str,
+    is_success: bool,
+    session_id: Option<String>,
+    /// Of the whole run.
+    cost_usd: f64,
+    /// From the prompt to the end of the run.
+    duration_ms: u64,
+    /// Agentic turns of the prompt's own turn.
+    num_turns: Option<u64>,
+    usage: BTreeMap<String, ModelUsage>,
+    structured_output: Option<RawJson>,
+    errors: Vec<String>,
+    api_error_status: Option<u16>,
+    permission_denials: Vec<Denial>,
+    /// The turns that background work began.
+    follow_ups: Vec<FollowUp>,
+}
+
+#[derive(Debug, Serialize)]
+struct ModelUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_tokens: u64,
+    cache_creation_tokens: u64,
+    web_searches: u64,
+    cost_usd: f64,
+}
+
+impl From<Tokens> for ModelUsage {
+    fn from(tokens: Tokens) -> Self {
+        Self {
+            input_tokens: tokens.input,
+            output_tokens: tokens.output,
+            cache_read_tokens: tokens.cache_read,
+            cache_creation_tokens: tokens.cache_creation,
+            web_searches: tokens.web_searches,
+            cost_usd: tokens.cost_usd,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Denial {
+    tool_name: String,
+    tool_use_id: String,
+    tool_input: RawJson,
+}
+
+#[derive(Debug, Serialize)]
+struct FollowUp {
+    origin: Option<String>,
+    verdict: &'static str,
+    text: String,
+}
+
+impl Report {
+    /// Of a run that is over.
+    pub(crate) fn new(session: &Session, outcome: &Outcome, follow_ups: &[Outcome], took: Duration) -> Self {
+        let used = session.usage();
+        let turns = || std::iter::once(outcome).chain(follow_ups);
+        let denials = turns()
+            .filter_map(|turn| turn.result()?.ok())
+            .flat_map(|result| result.permission_denials)
+            .map(|denial| Denial {
+                tool_name: denial.tool_name,
+                tool_use_id: denial.tool_use_id,
+                tool_input: denial.tool_input,
+            });
+        Self {
+            text: final_text(outcome, follow_ups).to_owned(),
+            verdict: word(outcome.verdict()),
+            is_success: outcome.is_success(),
+            session_id: session.id(),
+            cost_usd: used.cost_usd,
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            num_turns: outcome.num_turns(),
+            usage: used
+                .by_model
+                .into_iter()
+                .map(|(model, tokens)| (model, tokens.into()))
+                .collect(),
+            structured_output: outcome.structured_output().cloned(),
+            errors: turns().flat_map(|turn| turn.errors().to_vec()).collect(),
+            api_error_status: outcome.api_error_status(),
+            permission_denials: denials.collect(),
+            follow_ups: follow_ups
+                .iter()
+                .map(|turn| FollowUp {
+                    origin: turn.origin().map(str::to_owned),
+                    verdict: word(turn.verdict()),
+                    text: turn.text().to_owned(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Cost, turns and time, for people.
+    pub(crate) fn summary(&self) -> String {
+        let turns = match self.num_turns {
+            Some(1) => "1 turn, ".to_owned(),
+            Some(turns) => format!("{turns} turns, "),
+            None => String::new(),
+        };
+        let seconds = Duration::from_millis(self.duration_ms).as_secs_f64();
+        format!("${:.4}, {turns}{seconds:.1} s", self.cost_usd)
+    }
+}
+
+/// The text of the last turn that said anything.
+pub(crate) fn final_text<'a>(outcome: &'a Outcome, follow_ups: &'a [Outcome]) -> &'a str {
+    std::iter::once(outcome)
+        .chain(follow_ups)
+        .rev()
+        .map(Outcome::text)
+        .find(|text| !text.is_empty())
+        .unwrap_or_default()
+}
+
+/// The verdict in one word, for programs.
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Completed => "completed",
+        Verdict::LocalCommand(_) => "local_command",
+        Verdict::Appended => "appended",
+        Verdict::NotRun => "not_run",
+        Verdict::StoppedByHook => "stopped_by_hook",
+        Verdict::Deferred => "deferred",
+        Verdict::Backgrounded => "backgrounded",
+        Verdict::NoStructuredOutput => "no_structured_output",
+        Verdict::Interrupted => "interrupted",
+        Verdict::MaxTurns => "max_turns",
+        Verdict::BudgetExhausted => "budget_exhausted",
+        Verdict::StructuredOutputFailed => "structured_output_failed",
+        Verdict::ApiError { .. } => "api_error",
+        Verdict::TooLong => "too_long",
+        Verdict::StartupFailed(_) => "startup_failed",
+        Verdict::Cancelled => "cancelled",
+        Verdict::Dropped(_) => "dropped",
+        Verdict::NoResult => "no_result",
+        Verdict::ProcessEnded(_) => "process_ended",
+        _ => "failed",
+    }
+}

@@ -1,0 +1,260 @@
+//! What people see: the answer on stdout, everything else on stderr.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use outrigger::protocol::{Message, RawJson};
+use outrigger::{Event, ToolUse};
+
+use crate::paint::Paint;
+
+/// How many characters of a tool's target are shown.
+const TARGET_SHOWN: usize = 120;
+
+/// The two streams of the terminal.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    /// Whether the answer is written as it comes.
+    streaming: bool,
+    verbose: bool,
+    quiet: bool,
+    /// Control characters in the answer would reach a terminal.
+    guards_stdout: bool,
+    paint: Paint,
+    /// The last thing on stdout was not a line break.
+    in_line: bool,
+    /// Text came since the last call of [`begin_turn`](Self::begin_turn).
+    said_any: bool,
+}
+
+impl Screen {
+    pub(crate) fn new(streaming: bool, verbose: bool, quiet: bool) -> Self {
+        Self {
+            streaming,
+            verbose,
+            quiet,
+            guards_stdout: io::stdout().is_terminal(),
+            paint: Paint::on(&io::stderr()),
+            in_line: false,
+            said_any: false,
+        }
+    }
+
+    /// Forgets whether anything was said.
+    pub(crate) fn begin_turn(&mut self) {
+        self.said_any = false;
+    }
+
+    /// Whether the turn said anything.
+    pub(crate) fn said_any(&self) -> bool {
+        self.said_any
+    }
+
+    /// Shows an event.
+    ///
+    /// # Errors
+    /// When stdout can't be written to.
+    pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Text(text) => return self.say(text),
+            Event::Thinking(text) if self.verbose => self.note(&format!("thinking: {}", text.trim_end()))?,
+            Event::ToolUse(call) => self.note(&shown_call(call))?,
+            Event::ToolResult(result) if result.is_error => {
+                self.note(&format!("  failed: {}", first_line(&result.text)))?;
+            }
+            Event::ToolResult(result) if self.verbose => {
+                self.note(&format!("  returned: {}", first_line(&result.text)))?;
+            }
+            Event::Subagent(sub) => match &sub.event {
+                Event::ToolUse(call) => self.note(&format!("  subagent: {}", shown_call(call)))?,
+                Event::ToolResult(result) if result.is_error => {
+                    self.note(&format!("  subagent: failed: {}", first_line(&result.text)))?;
+                }
+                Event::Text(text) if self.verbose => {
+                    self.note(&format!("  subagent: {}", text.trim_end()))?;
+                }
+                _ => {}
+            },
+            Event::ApiError { kind, text } if self.verbose => {
+                self.note(&format!("API error {kind}: {text}"))?
+            }
+            Event::Undecodable(frame, misfit) => {
+                self.note(&format!(
+                    "a `{}` message could not be read: {misfit}",
+                    frame.kind()
+                ))?;
+            }
+            Event::Lagged(lag) => self.note(&lag.to_string())?,
+            Event::Message(message, _) if self.verbose => {
+                if let Some(shown) = shown_message(message) {
+                    self.note(&shown)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes text of the answer, if it is to be written as it comes.
+    ///
+    /// # Errors
+    /// When stdout can't be written to.
+    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+        self.said_any |= !text.is_empty();
+        if self.streaming { self.print(text) } else { Ok(()) }
+    }
+
+    /// Writes to stdout.
+    ///
+    /// # Errors
+    /// When stdout can't be written to.
+    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
+        let Some(last) = text.chars().next_back() else {
+            return Ok(());
+        };
+        let mut stdout = io::stdout().lock();
+        if self.guards_stdout {
+            stdout.write_all(plain(text).as_bytes())?;
+        } else {
+            stdout.write_all(text.as_bytes())?;
+        }
+        self.in_line = last != '\n';
+        stdout.flush()
+    }
+
+    /// Ends the line on stdout if one is begun.
+    ///
+    /// # Errors
+    /// When stdout can't be written to.
+    pub(crate) fn end_line(&mut self) -> io::Result<()> {
+        if self.in_line { self.print("\n") } else { Ok(()) }
+    }
+
+    /// Says something beside the answer, unless this is a quiet run.
+    ///
+    /// # Errors
+    /// When stdout can't be written to, where a line may have to be ended first.
+    pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        self.end_line()?;
+        note(text, self.paint);
+        Ok(())
+    }
+
+    /// How notes are painted.
+    pub(crate) fn paint(&self) -> Paint {
+        self.paint
+    }
+}
+
+/// Writes a line on stderr. That nobody reads there is no reason to stop.
+pub(crate) fn note(text: &str, paint: Paint) {
+    let text = plain(text.trim_end());
+    let _ = writeln!(io::stderr(), "{}", paint.dim(text));
+}
+
+/// Text without what a terminal would take for commands: control characters except line breaks and tabs, and marks that
+/// turn the direction of writing.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|char| match char {
+            '\n' | '\t' => char,
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            char if char.is_control() => '\u{fffd}',
+            char => char,
+        })
+        .collect()
+}
+
+/// A tool call in a line: its name and what it is about.
+fn shown_call(call: &ToolUse) -> String {
+    match target(&call.input) {
+        target if target.is_empty() => call.name.clone(),
+        target => format!("{}: {target}", call.name),
+    }
+}
+
+/// What a call is about: the field of its input that says most.
+fn target(input: &RawJson) -> String {
+    const TELLING: &[&str] = &[
+        "command",
+        "file_path",
+        "notebook_path",
+        "pattern",
+        "path",
+        "url",
+        "query",
+        "skill",
+        "description",
+        "prompt",
+    ];
+    let Ok(value) = input.to_value() else {
+        return first_line(input.get());
+    };
+    let telling = TELLING.iter().find_map(|key| value.get(key)?.as_str());
+    match telling {
+        Some(text) => first_line(text),
+        None if value.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
+        None => first_line(input.get()),
+    }
+}
+
+/// The first line that is not empty, shortened, with what was left out.
+fn first_line(text: &str) -> String {
+    let text = text.trim();
+    let line = text.lines().next().unwrap_or_default();
+    let mut shown: String = line.chars().take(TARGET_SHOWN).collect();
+    let more = text.lines().count().saturating_sub(1);
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    if more > 0 {
+        let _ = write!(shown, " (+{more} lines)");
+    }
+    shown
+}
+
+/// Another message in a line; nothing for those that only repeat what is shown already.
+fn shown_message(message: &Message) -> Option<String> {
+    match message {
+        Message::System(system) => Some(format!("system: {}", system.tag())),
+        Message::RateLimitEvent(_) => Some("rate limit: changed".to_owned()),
+        Message::AuthStatus(_) => Some("login: changed".to_owned()),
+        Message::ConversationReset(_) => Some("the conversation starts from scratch".to_owned()),
+        Message::Unknown(raw) => Some(format!("unknown message: {}", first_line(raw.get()))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(input: &str) -> String {
+        target(&RawJson::from_text(input).unwrap())
+    }
+
+    #[test]
+    fn a_call_is_shown_by_what_it_is_about() {
+        assert_eq!(shown(r#"{"description":"List","command":"ls -l"}"#), "ls -l");
+        assert_eq!(shown(r#"{"command":"set -e\nls\npwd"}"#), "set -e (+2 lines)");
+        assert_eq!(shown(r#"{"file_path":"/a","old_string":"x"}"#), "/a");
+        assert_eq!(shown("{}"), "");
+        assert_eq!(shown(r#"{"n":1}"#), r#"{"n":1}"#);
+        let long = "x".repeat(500);
+        assert_eq!(
+            shown(&format!(r#"{{"query":"{long}"}}"#)).chars().count(),
+            TARGET_SHOWN + 1
+        );
+    }
+
+    #[test]
+    fn nothing_from_outside_commands_the_terminal() {
+        assert_eq!(
+            plain("a\x1b[2Jb\r\u{9b}c\u{202e}d\n\te"),
+            "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}d\n\te"
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! The command in a place of its own.
+
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use outrigger_sim::api::MessagesApi;
+use outrigger_sim::claude::{Sandbox, executable};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+
+/// Longer than anything here takes on a machine that is busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A scripted API, a home, and the real CLI.
+pub(crate) struct Rig {
+    pub(crate) api: MessagesApi,
+    pub(crate) sandbox: Sandbox,
+    cli: PathBuf,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("stdout is text"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is text"),
+        }
+    }
+}
+
+impl Rig {
+    pub(crate) async fn start() -> Self {
+        Self {
+            api: MessagesApi::builder()
+                .directives(true)
+                .start()
+                .await
+                .expect("the API starts"),
+            sandbox: Sandbox::new().expect("a directory"),
+            cli: executable().await.expect("the pinned CLI"),
+        }
+    }
+
+    /// The program with its arguments: the subcommand, what finds the CLI, and `args`.
+    pub(crate) fn std_command(&self, subcommand: &str, args: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        command
+            .arg(subcommand)
+            .arg("--cli")
+            .arg(&self.cli)
+            .args(["--env", "CLAUDE_CODE_TMPDIR"])
+            .args(args)
+            .env_clear()
+            .envs(self.sandbox.env(&self.api.base_url()))
+            .current_dir(self.sandbox.project());
+        command
+    }
+
+    pub(crate) fn spawn(&self, subcommand: &str, args: &[&str]) -> Child {
+        Command::from(self.std_command(subcommand, args))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("outrigger starts")
+    }
+
+    /// Runs it with this standard input to its end; afterwards nothing of it may be left.
+    pub(crate) async fn ran(&self, subcommand: &str, args: &[&str], stdin: &str) -> Ran {
+        let mut child = self.spawn(subcommand, args);
+        let mut input = child.stdin.take().expect("a pipe");
+        // A program that fails early does not read.
+        let _ = input.write_all(stdin.as_bytes()).await;
+        drop(input);
+        self.finish(child).await
+    }
+
+    /// Waits for the end; afterwards nothing of it may be left.
+    pub(crate) async fn finish(&self, child: Child) -> Ran {
+        let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
+            .await
+            .expect("it ends in time")
+            .expect("it can be waited for");
+        self.nothing_left().await;
+        output.into()
+    }
+
+    /// `outrigger run` that asks nobody.
+    pub(crate) async fn run(&self, args: &[&str]) -> Ran {
+        let args: Vec<&str> = ["--no-ask"].iter().chain(args).copied().collect();
+        self.ran("run", &args, "").await
+    }
+
+    /// Checks that no process of this place is left. The CLI is killed with its group, so what it started may take a moment.
+    pub(crate) async fn nothing_left(&self) {
+        let mut left = Vec::new();
+        for _ in 0..40 {
+            left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("processes are left: {left:?}");
+    }
+
+    /// The processes that have this place as their home.
+    #[cfg(target_os = "linux")]
+    fn processes(&self) -> Vec<String> {
+        let home = format!("HOME={}", self.sandbox.home().display());
+        let entries = std::fs::read_dir("/proc").expect("/proc");
+        entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let variables = std::fs::read(path.join("environ")).ok()?;
+                let ours = variables
+                    .split(|byte| *byte == 0)
+                    .any(|variable| variable == home.as_bytes());
+                let command = std::fs::read(path.join("cmdline")).ok()?;
+                ours.then(|| String::from_utf8_lossy(&command).replace('\0', " "))
+            })
+            .collect()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn processes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Waits until stdout says this; nothing else may read stdout.
+pub(crate) async fn read_until(child: &mut Child, words: &str) {
+    use tokio::io::AsyncReadExt as _;
+
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    let mut seen = Vec::new();
+    let said = async {
+        while !String::from_utf8_lossy(&seen).contains(words) {
+            let mut more = [0; 1024];
+            let count = stdout.read(&mut more).await.expect("it can be read");
+            assert_ne!(count, 0, "it ended before it said {words:?}");
+            seen.extend_from_slice(&more[..count]);
+        }
+    };
+    tokio::time::timeout(PATIENCE, said).await.expect("in time");
+}

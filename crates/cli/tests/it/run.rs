@@ -1,0 +1,295 @@
+//! `outrigger run`.
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+
+use crate::rig::{PATIENCE, Rig};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test]
+async fn the_answer_goes_to_stdout_and_the_rest_to_stderr() {
+    let rig = Rig::start().await;
+    let ran = rig
+        .run(&["%say Looking.\n%+tool Bash {\"command\":\"echo hi\"}\n%say Done."])
+        .await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout, "Looking.\nDone.\n");
+    assert!(ran.stderr.contains("Bash: echo hi\n"), "{ran:?}");
+    assert!(ran.stderr.contains("2 turns"), "{ran:?}");
+    assert!(!ran.stderr.contains('\x1b'), "{ran:?}");
+}
+
+#[tokio::test]
+async fn text_comes_as_it_is_written() {
+    let rig = Rig::start().await;
+    let mut child = rig.spawn("run", &["--no-ask", "%hang\n%say first half"]);
+    drop(child.stdin.take());
+    let mut stdout = child.stdout.take().unwrap();
+    let mut seen = vec![0; "first half".len()];
+    // The response never ends, so this is there before the turn is over.
+    tokio::time::timeout(PATIENCE, stdout.read_exact(&mut seen))
+        .await
+        .expect("text comes in time")
+        .unwrap();
+    assert_eq!(seen, b"first half");
+    terminate(&child, rustix::process::Signal::INT);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).await.unwrap();
+    let ran = rig.finish(child).await;
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(rest, "\n");
+}
+
+fn terminate(child: &tokio::process::Child, signal: rustix::process::Signal) {
+    let pid = i32::try_from(child.id().expect("it runs")).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[tokio::test]
+async fn sigterm_ends_the_session() {
+    let rig = Rig::start().await;
+    let mut child = rig.spawn("run", &["--no-ask", "--json", "%hang\n%say begun"]);
+    drop(child.stdin.take());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let begun = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("content_block_delta") {
+                return;
+            }
+        }
+        panic!("it ended early");
+    };
+    tokio::time::timeout(PATIENCE, begun).await.expect("in time");
+    terminate(&child, rustix::process::Signal::TERM);
+    while lines.next_line().await.unwrap().is_some() {}
+    let ran = rig.finish(child).await;
+    assert_eq!(ran.code, Some(143), "{ran:?}");
+}
+
+#[tokio::test]
+async fn frames_come_as_lines() {
+    let rig = Rig::start().await;
+    let ran = rig.run(&["--json", "%say Hello \\u00fc"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let frames: Vec<Value> = ran.stdout.lines().map(json).collect();
+    let count = |kind: &str, subtype: &str| {
+        frames
+            .iter()
+            .filter(|frame| frame["type"] == kind && (subtype.is_empty() || frame["subtype"] == subtype))
+            .count()
+    };
+    assert_eq!(
+        (count("result", "success"), count("system", "init")),
+        (1, 1),
+        "{ran:?}"
+    );
+    assert_eq!(count("assistant", ""), 1);
+    assert!(count("stream_event", "") > 3);
+    assert_eq!(frames.iter().filter(|frame| frame["type"].is_null()).count(), 0);
+}
+
+#[tokio::test]
+async fn json_tells_the_whole_outcome() {
+    let rig = Rig::start().await;
+    let ran = rig
+        .run(&[
+            "--output",
+            "json",
+            "%tool Bash {\"command\":\"touch made\"}\n%say It was refused.\n%usage in=10 out=5",
+        ])
+        .await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = json(&ran.stdout);
+    assert_eq!(report["text"], "It was refused.");
+    assert_eq!(report["verdict"], "completed");
+    assert_eq!(report["is_success"], true);
+    assert_eq!(report["num_turns"], 2);
+    assert!(report["cost_usd"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(report["duration_ms"].as_u64().unwrap() > 0);
+    assert_eq!(report["session_id"].as_str().unwrap().len(), 36);
+    let usage = report["usage"].as_object().unwrap();
+    assert_eq!(usage.len(), 1, "{report}");
+    assert!(
+        usage
+            .values()
+            .all(|model| model["output_tokens"].as_u64().unwrap() > 0)
+    );
+    let denials = report["permission_denials"].as_array().unwrap();
+    assert_eq!(denials.len(), 1, "{report}");
+    assert_eq!(denials[0]["tool_input"]["command"], "touch made");
+    assert!(!rig.sandbox.project().join("made").exists());
+}
+
+#[tokio::test]
+async fn rules_allow_and_deny() {
+    let rig = Rig::start().await;
+    let prompt = "%tool Bash {\"command\":\"touch made\"}\n%say Done.";
+    let ran = rig.run(&["--allow", "Bash(touch:*)", prompt]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(rig.sandbox.project().join("made").exists(), "{ran:?}");
+    std::fs::remove_file(rig.sandbox.project().join("made")).unwrap();
+
+    let ran = rig
+        .run(&["--allow", "Bash", "--deny", "Bash(touch:*)", prompt])
+        .await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("  failed: "), "{ran:?}");
+    assert!(!rig.sandbox.project().join("made").exists(), "{ran:?}");
+}
+
+#[tokio::test]
+async fn the_prompt_may_come_on_standard_input() {
+    let rig = Rig::start().await;
+    for args in [&["--output", "text"][..], &["--output", "text", "-"]] {
+        let ran = rig.ran("run", args, "%say From the pipe.").await;
+        assert_eq!((ran.code, &*ran.stdout), (Some(0), "From the pipe.\n"), "{ran:?}");
+    }
+    let ran = rig
+        .ran(
+            "run",
+            &["--quiet", "%say Read it."],
+            "what was piped in, @not-a-file",
+        )
+        .await;
+    assert_eq!(
+        (ran.code, &*ran.stdout, &*ran.stderr),
+        (Some(0), "Read it.\n", "")
+    );
+    let requests = rig.api.requests();
+    let last = format!("{:?}", requests.last().unwrap());
+    assert!(last.contains("what was piped in, @not-a-file"), "{last}");
+}
+
+#[tokio::test]
+async fn wrong_usage_is_told_before_anything_starts() {
+    let rig = Rig::start().await;
+    for (args, words) in [
+        (&[][..], "no prompt"),
+        (&["--env", "ANTHROPIC_API_KEY=x", "p"], "every process"),
+        (&["--auth", "api-key", "--auth-env", "NOT_SET", "p"], "NOT_SET"),
+        (&["--auth-env", "X", "p"], "--auth-env goes with"),
+        (&["--permission-mode", "yolo", "p"], "the modes are"),
+        (&["--cwd", "/does/not/exist", "p"], "/does/not/exist"),
+        (&["--max-turns", "0", "p"], "max_turns"),
+        (&["--schema", "/does/not/exist", "p"], "--schema"),
+    ] {
+        let ran = rig.run(args).await;
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{args:?}: {ran:?}");
+        assert_eq!(ran.stdout, "");
+    }
+    assert_eq!(rig.api.requests().len(), 0);
+    // The last of two `--cli` would be refused, so this one is on its own.
+    let mut missing = rig.std_command("run", &[]);
+    missing.args(["--no-ask", "p"]);
+    let program = missing.get_program().to_owned();
+    let ran = std::process::Command::new(program)
+        .args(["run", "--no-ask", "--cli", "/does/not/exist", "p"])
+        .env_clear()
+        .envs(rig.sandbox.env(&rig.api.base_url()))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(3), "{ran:?}");
+}
+
+#[tokio::test]
+async fn the_exit_status_tells_what_went_wrong() {
+    let rig = Rig::start().await;
+    let ran = rig
+        .run(&[
+            "--output",
+            "json",
+            "%error 400 n=9 msg=\"no such thing\"\n%say never",
+        ])
+        .await;
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(ran.stderr.contains("no such thing"), "{ran:?}");
+    let report = json(&ran.stdout);
+    assert_eq!(
+        (&report["verdict"], &report["is_success"]),
+        (&"api_error".into(), &false.into())
+    );
+    assert_eq!(report["api_error_status"], 400);
+
+    let ran = rig
+        .run(&[
+            "--max-turns",
+            "1",
+            "%tool Bash {\"command\":\"echo hi\"}\n%say never",
+        ])
+        .await;
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stderr.contains("limit of turns"), "{ran:?}");
+
+    let ran = rig
+        .run(&["--resume", "00000000-0000-4000-8000-000000000000", "%say never"])
+        .await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("No conversation found"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn structured_output_is_written_as_json() {
+    let rig = Rig::start().await;
+    let schema = rig
+        .sandbox
+        .write(
+            "schema.json",
+            r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#,
+        )
+        .unwrap();
+    let ran = rig
+        .run(&[
+            "--schema",
+            schema.to_str().unwrap(),
+            "%tool StructuredOutput {\"n\":7}\n%say Seven.",
+        ])
+        .await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(json(&ran.stdout), serde_json::json!({"n": 7}));
+}
+
+#[tokio::test]
+async fn a_session_goes_on_where_it_ended() {
+    let rig = Rig::start().await;
+    let first = json(&rig.run(&["--output", "json", "%say One."]).await.stdout);
+    let id = first["session_id"].as_str().unwrap();
+    let second = rig.run(&["--output", "json", "--resume", id, "%say Two."]).await;
+    let second = json(&second.stdout);
+    assert_eq!(second["session_id"], id);
+    let requests = rig.api.requests();
+    assert!(format!("{:?}", requests.last().unwrap()).contains("One."));
+    let fork = rig
+        .run(&["--output", "json", "--continue", "--fork-session", "%say Three."])
+        .await;
+    assert_ne!(json(&fork.stdout)["session_id"], id);
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_ends_it_quietly() {
+    let rig = Rig::start().await;
+    let mut child = rig.spawn("run", &["--no-ask", "--quiet", "%slow 50 chunk=10\n%big 4000"]);
+    drop((child.stdin.take(), child.stdout.take()));
+    let ran = rig.finish(child).await;
+    assert_eq!((ran.code, &*ran.stderr), (Some(141), ""), "{ran:?}");
+}
+
+#[tokio::test]
+async fn commands_of_the_cli_are_commands() {
+    let rig = Rig::start().await;
+    let ran = rig.run(&["--output", "json", "/context"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = json(&ran.stdout);
+    assert!(
+        report["text"].as_str().unwrap().contains("Context Usage"),
+        "{report}"
+    );
+    // A path is no command.
+    let ran = rig.run(&["/etc/hosts is a file\n%say Indeed."]).await;
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), "Indeed.\n"), "{ran:?}");
+}
