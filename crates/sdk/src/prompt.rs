@@ -150,8 +150,10 @@ impl Prompt {
         self
     }
 
-    /// Uses this id instead of a fresh one. The CLI drops a prompt whose id it has seen before, so one that this session has
-    /// sent already is refused; with a session that was resumed the ids of its earlier prompts are yours to keep apart.
+    /// Uses this id instead of a fresh one.
+    ///
+    /// The CLI drops a prompt whose id it has seen before. One that this session has sent already is refused; one from before
+    /// the session was resumed ends as [`NoResult`](crate::Verdict::NoResult).
     pub fn uuid(mut self, uuid: Uuid) -> Self {
         self.uuid = Some(uuid);
         self

@@ -305,3 +305,45 @@ async fn an_interrupt_ends_agents() {
     let (seen, _) = events(&session, "%say next").await;
     assert!(!seen.iter().any(|event| matches!(event, Event::Subagent(_))));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_agents_ask_at_the_same_time() {
+    let rig = Rig::start().await;
+    // Each question is answered only once both are open.
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let askers = Arc::new(Mutex::new(Vec::new()));
+    let handler = ask({
+        let (both, askers) = (Arc::clone(&both), Arc::clone(&askers));
+        move |request| {
+            askers.lock().unwrap().push(request.agent_id.unwrap_or_default());
+            let both = Arc::clone(&both);
+            async move {
+                both.wait().await;
+                PermissionResult::allow()
+            }
+        }
+    });
+    let session = rig.options().permissions(handler).start().await.unwrap();
+    let prompt = format!(
+        "{}\n%+{}\n%say both are back",
+        agent(&format!("{}\n%say one", bash("touch one.txt")), true),
+        &agent(&format!("{}\n%say two", bash("touch two.txt")), true)[1..]
+    );
+    let (seen, outcome) = turn(&session, &prompt).await;
+    assert_eq!(
+        (outcome.verdict(), outcome.text()),
+        (&Verdict::Completed, "both are back")
+    );
+    assert_eq!(
+        seen.iter().filter(|event| *event == "sub result ok").count(),
+        2,
+        "{seen:?}"
+    );
+    let askers = askers.lock().unwrap().clone();
+    assert_eq!(askers.len(), 2);
+    assert_ne!(askers[0], askers[1]);
+    assert!(
+        askers.iter().all(|id| session.tasks().get(id).is_some()),
+        "{askers:?}"
+    );
+}

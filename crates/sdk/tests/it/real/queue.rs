@@ -193,3 +193,22 @@ async fn replayed_prompts_confuse_nobody() {
     }
     assert_eq!(replays, 5);
 }
+
+#[tokio::test]
+async fn an_id_from_before_the_session_was_resumed_gets_no_result() {
+    let rig = Rig::start().await;
+    let id = Uuid::new_v4();
+    let prompt = || Prompt::text("%say once").uuid(id);
+    let session = rig.session().await;
+    let mut first = session.prompt(prompt()).await.unwrap();
+    end(&mut first).await;
+    drop(first);
+    let name = session.id().unwrap();
+    soon(session.close()).await.unwrap();
+
+    let session = rig.options().resume(name).start().await.unwrap();
+    let mut again = session.prompt(prompt()).await.unwrap();
+    assert_eq!(end(&mut again).await.verdict(), &Verdict::NoResult);
+    assert_eq!(turn(&session, "%say next").await.0, ["text next"]);
+    assert_eq!(rig.api.message_requests().len(), 2);
+}
