@@ -74,11 +74,34 @@ pub(crate) struct Turns {
     numbers: u64,
     /// The ids of all prompts that were sent: the CLI drops a second one of the same id without a word, and its turn would be
     /// waited for in vain.
-    used: HashSet<String>,
+    used: Used,
     /// How many interrupts are being carried out; while there are any, no prompt is sent.
     pub(crate) interrupting: usize,
     /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
     pub(crate) has_lifecycle: bool,
+}
+
+/// How many ids of earlier prompts are remembered; the oldest are forgotten first.
+const MAX_USED: usize = 65_536;
+
+/// The ids that were used, up to a bound.
+#[derive(Debug, Default)]
+struct Used {
+    set: HashSet<String>,
+    order: VecDeque<String>,
+}
+
+impl Used {
+    fn insert(&mut self, id: &str) {
+        if self.order.len() == MAX_USED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.set.remove(&oldest);
+        }
+        if self.set.insert(id.to_owned()) {
+            self.order.push_back(id.to_owned());
+        }
+    }
 }
 
 /// What can be done about a prompt that is to be taken back.
@@ -110,7 +133,7 @@ impl Turns {
                 limit: MAX_PROMPTS,
             }));
         }
-        if self.used.contains(id) || self.slots.iter().any(|slot| slot.id == id) {
+        if self.used.set.contains(id) || self.slots.iter().any(|slot| slot.id == id) {
             return Err(Error::invalid(format!(
                 "prompt: its uuid {id} was used before in this session, and the CLI drops such a prompt; leave the uuid out or take a fresh one"
             )));
@@ -143,7 +166,7 @@ impl Turns {
             {
                 let line = std::mem::take(line);
                 slot.stage = Stage::Sent;
-                self.used.insert(slot.id.clone());
+                self.used.insert(&slot.id);
                 return Some((slot.id.clone(), line));
             }
         }
