@@ -202,9 +202,11 @@ impl Conn {
     pub(crate) async fn send_ready<T>(&self, then: impl FnOnce() -> T) -> Option<T> {
         let _in_order = self.dispatching.lock().await;
         loop {
+            // Room first: a prompt that was taken out and not written, because this future was dropped, would be lost.
+            let room = self.prompts.reserve().await.ok()?;
             let next = self.router().turns.next_to_send();
             let Some((_, bytes)) = next else { break };
-            self.prompts.send(bytes).await.ok()?;
+            room.send(bytes);
         }
         Some(then())
     }
