@@ -14,8 +14,8 @@ Exit status:
   2    wrong usage, or options that contradict each other
   3    the CLI was not found or could not be started
   4    the API failed or refused
-  5    a limit was reached: turns, budget, or the size of the conversation
-  6    refused: a hook, the CLI or the model's side did not let the prompt run
+  5    a limit was reached: turns, budget, size of the conversation, time for background agents
+  6    refused: a hook or the CLI did not let the prompt run
   7    the session ended before the turn did
   130  interrupted (Ctrl-C)
   141  standard output was closed

@@ -1,5 +1,6 @@
 //! `outrigger run`.
 
+use outrigger_sim::api::{Reply, When};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
@@ -292,4 +293,32 @@ async fn commands_of_the_cli_are_commands() {
     // A path is no command.
     let ran = rig.run(&["/etc/hosts is a file\n%say Indeed."]).await;
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "Indeed.\n"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn it_waits_for_agents_in_the_background() {
+    let rig = Rig::start().await;
+    let told = When::any().from_main_loop().holds(|request| {
+        request
+            .messages()
+            .last()
+            .is_some_and(|message| message.to_string().contains("<task-notification>"))
+    });
+    rig.api.add_rule(told.reply(Reply::say("The helper is done.")));
+    let prompt = "%tool Agent {\"description\":\"a helper\",\"subagent_type\":\"general-purpose\",\"prompt\":\"%delay 1500\\n%say found\"}\n%say Started.";
+    let ran = rig.run(&[prompt]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout, "Started.\nThe helper is done.\n", "{ran:?}");
+
+    let ran = rig.run(&["--output", "json", "--no-wait", prompt]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = json(&ran.stdout);
+    assert_eq!(
+        (&report["text"], &report["follow_ups"]),
+        (&"Started.".into(), &serde_json::json!([]))
+    );
+
+    let ran = rig.run(&["--quiet", "--wait-limit", "0", prompt]).await;
+    assert_eq!((ran.code, &*ran.stdout), (Some(5), "Started.\n"), "{ran:?}");
+    assert!(ran.stderr.contains("--wait-limit"), "{ran:?}");
 }
