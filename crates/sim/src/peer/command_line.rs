@@ -545,16 +545,16 @@ mod tests {
         let refusal = CommandLine::read(["--output-format", "stream-json", "--input-format", "stream-json"])
             .unwrap_err();
         assert!(refusal.stderr.contains("requires --verbose"));
-        let around = Surroundings::new("/work/project", []);
+        let around = Surroundings::new("/home/user/project", []);
         let refusal = read("--settings {nope").unwrap().agent(&around).unwrap_err();
         assert_eq!(
             refusal.stderr,
-            "Error: Settings file not found: /work/project/{nope\n"
+            "Error: Settings file not found: /home/user/project/{nope\n"
         );
         let refusal = read("--mcp-config {nope").unwrap().agent(&around).unwrap_err();
         assert_eq!(
             refusal.stderr,
-            "Error: Invalid MCP configuration:\nMCP config file not found: /work/project/{nope\n"
+            "Error: Invalid MCP configuration:\nMCP config file not found: /home/user/project/{nope\n"
         );
     }
 }

@@ -100,7 +100,7 @@ impl Agent {
     /// what the [directives](crate::directive) in the prompts say.
     pub fn builder() -> Builder {
         let config = Config {
-            cwd: PathBuf::from("/work/project"),
+            cwd: PathBuf::from("/home/user/project"),
             home: "/home/user".to_owned(),
             model: payload::MODEL.to_owned(),
             mode: "default".to_owned(),
@@ -180,7 +180,7 @@ impl Builder {
         self
     }
 
-    /// The working directory; `/work/project` unless set.
+    /// The working directory; `/home/user/project` unless set.
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.agent.config.cwd = cwd.into();
         self

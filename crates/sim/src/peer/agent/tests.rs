@@ -139,7 +139,7 @@ async fn single_turn_text() {
     let mut hand = Hand::ready(Agent::builder()).await;
     hand.prompt("%say hello").await;
     let init = hand.next().await;
-    assert_eq!(init["cwd"], "/work/project");
+    assert_eq!(init["cwd"], "/home/user/project");
     let assistant = hand.next().await;
     assert_eq!(
         assistant["message"]["content"],
@@ -164,11 +164,11 @@ async fn perm_allow() {
         json!([
             {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch a.txt"}], "behavior": "allow",
                 "destination": "localSettings"},
-            {"type": "addDirectories", "directories": ["/work/project"], "destination": "session"},
+            {"type": "addDirectories", "directories": ["/home/user/project"], "destination": "session"},
             {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
         ])
     );
-    assert_eq!(question["request"]["blocked_path"], "/work/project/a.txt");
+    assert_eq!(question["request"]["blocked_path"], "/home/user/project/a.txt");
     hand.answer(
         &question,
         json!({"behavior": "allow", "updatedInput": question["request"]["input"]}),
