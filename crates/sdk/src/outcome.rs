@@ -516,6 +516,53 @@ mod tests {
         }
     }
 
+    /// One recorded result of the real CLI for each way in which it ended turns.
+    #[test]
+    fn the_truth_table_holds_for_recorded_results() {
+        let mut seen = Vec::new();
+        for line in include_str!("../tests/fixtures/results.jsonl").lines() {
+            let recorded: std::collections::BTreeMap<String, RawJson> = serde_json::from_str(line).unwrap();
+            let frame = Frame::from_line(recorded["msg"].get().as_bytes()).remove(0);
+            let scenario: String = recorded["scenario"].decode().unwrap();
+            let outcome = Outcome::of_result(&frame, TurnUsage::default(), Vec::new(), false);
+            let success = if outcome.is_success() { "+" } else { "-" };
+            seen.push(format!("{success} {scenario}: {}", outcome.verdict()));
+        }
+        assert_eq!(
+            seen,
+            [
+                "- api_idle_stream: interrupted",
+                "- hook_pending_interrupt: interrupted",
+                "- mcp_await_initialize.not_first: could not start: initialize_not_first",
+                "- resume.5_unknown_uuid: could not start",
+                "- max_budget: budget spent",
+                "- structured_output_invalid.bad_input: structured output failed",
+                "- max_turns.1: limit of turns reached",
+                "- queue_priorities.now: interrupted",
+                "+ api_stop_reasons.empty: completed",
+                "+ background_bash: completed",
+                "+ all_controls: completed",
+                "+ structured_output_flag: completed",
+                "- hook_pretooluse.continue_false: stopped by a hook",
+                "+ hooks_all_events: local command clear",
+                "+ hooks_all_events: local command compact",
+                "+ slash_commands: local command context",
+                "+ slash_commands: local command cost",
+                "- hook_userpromptsubmit.block: not run",
+                "- api_error_mid_tool_loop: API error 400",
+                "- api_errors_fatal.403: API error 403",
+                "- api_errors_fatal.404: API error 404",
+                "- api_errors_exhausted.429: API error 429",
+                "- api_errors_exhausted.500: API error 500",
+                "- api_529_default_retries: API error 529",
+                "- api_connection_refused: API error",
+                "- big_prompt.3mb_text: conversation too long",
+                "- api_errors_fatal.413: API error 413",
+                "- api_errors_fatal.prompt_too_long: conversation too long",
+            ]
+        );
+    }
+
     #[test]
     fn a_success_without_the_output_that_was_asked_for_is_none() {
         let done =
