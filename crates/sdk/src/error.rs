@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Verdict};
 use crate::transport::Exit;
 
 /// The result of most calls of this crate.
@@ -203,6 +203,21 @@ impl Error {
         match &*self.0 {
             Kind::TurnFailed(outcome) => Some(outcome),
             Kind::Ended(end) => end.last_error.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// How the turn ended that was waited for, in the same terms as an outcome tells it: the failed turn's verdict, or
+    /// [`Verdict::ProcessEnded`] when the process ended before the turn did. `None` for errors that end no turn.
+    pub fn verdict(&self) -> Option<Verdict> {
+        match &*self.0 {
+            Kind::TurnFailed(outcome) => Some(outcome.verdict().clone()),
+            // What the CLI said of a session that could not start says more than its exit.
+            Kind::Ended(End {
+                last_error: Some(outcome),
+                ..
+            }) if matches!(outcome.verdict(), Verdict::StartupFailed(_)) => Some(outcome.verdict().clone()),
+            Kind::Ended(end) => Some(Verdict::ProcessEnded(end.exit.unwrap_or_default())),
             _ => None,
         }
     }

@@ -60,7 +60,8 @@ pub enum Verdict {
     Dropped(String),
     /// The CLI says that it is done with the prompt, but gave no result for it.
     NoResult,
-    /// The process ended before the turn did.
+    /// The process ended before the turn did. There is no outcome then but an error, whose
+    /// [`verdict`](crate::Error::verdict) this is.
     ProcessEnded(Exit),
 }
 

@@ -170,6 +170,10 @@ async fn the_death_of_the_cli_reaches_everybody_who_waits() {
     let (request, one, two) = tokio::join!(waiting, one.outcome(), two.outcome());
     for error in [request.unwrap_err(), one.unwrap_err(), two.unwrap_err()] {
         assert_eq!(error.exit().and_then(|exit| exit.signal), Some(9), "{error}");
+        assert_eq!(
+            error.verdict(),
+            Some(Verdict::ProcessEnded(error.exit().unwrap()))
+        );
         assert!(error.stderr_tail().unwrap().contains("out of cheese"), "{error}");
     }
     assert!(session.prompt("three").await.unwrap_err().is_closed());
