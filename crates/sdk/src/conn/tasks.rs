@@ -266,6 +266,7 @@ impl Supervisor {
         let mut stage = Stage::Running;
         let mut deadline: Option<Instant> = None;
         let mut reason: Option<String> = None;
+        let mut broken_pipe: Option<String> = None;
         let mut reader_ended = false;
         let exit = loop {
             let timer = async {
@@ -281,7 +282,11 @@ impl Supervisor {
                         Order::Close => (Stage::Closed, Some("it was closed".to_owned())),
                         Order::Kill(because) => (Stage::Killed, Some(because)),
                         Order::Abandon => (Stage::Closed, Some("its handles were dropped".to_owned())),
-                        Order::BrokenPipe(error) => (Stage::Closed, Some(format!("its stdin can't be written: {error}"))),
+                        Order::BrokenPipe(error) => {
+                            // Most likely it is ending by itself, and its exit will tell why.
+                            broken_pipe = Some(format!("its stdin can't be written: {error}"));
+                            (Stage::Closed, None)
+                        }
                     };
                     if next > stage {
                         reason = reason.or(because);
@@ -309,6 +314,8 @@ impl Supervisor {
                     if stage == Stage::Closed {
                         reason.get_or_insert_with(|| "it closed its stdout".to_owned());
                     }
+                    // It lives on with a broken pipe, so that is why it is ended.
+                    reason = reason.or_else(|| broken_pipe.take());
                     deadline = self.enter(stage);
                 }
             }
