@@ -206,6 +206,25 @@ async fn signals_in_mid_turn() {
     }
 }
 
+/// The commands of a CLI that somebody else kills are not ours to find, so here the model is what is waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_from_outside_in_mid_turn_reaches_whoever_waits() {
+    let rig = Rig::start().await;
+    let session = rig.session().await;
+    let mut running = session.prompt("%hang").await.unwrap();
+    rig.api
+        .wait_until("the prompt", PATIENCE, |requests| !requests.is_empty())
+        .await
+        .unwrap();
+    send(&session, Signal::KILL);
+    let error = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap_err();
+    let killed = Exit::with_signal(9);
+    assert_eq!(error.exit(), Some(killed), "{error}");
+    assert_eq!(error.verdict(), Some(Verdict::ProcessEnded(killed)));
+    assert!(session.prompt("%say late").await.unwrap_err().is_closed());
+    none_left(&rig).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn signals_when_idle() {
     for (signal, exit) in [
