@@ -14,7 +14,7 @@ use outrigger_protocol::outbound::{InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 
-use crate::conn::lane::{Item, LaneOut, Overflow, lane};
+use crate::conn::lane::{Item, LaneOut, lane};
 use crate::conn::turns::{Dispatch, TakeBack};
 use crate::conn::{Conn, Order};
 use crate::error::{Error, Kind, Result};
@@ -132,15 +132,20 @@ impl Session {
         }
         let id = prompt.id();
         let line = prompt.line(id, priority, self.0.settings.verbatim_prompts)?;
-        let (tx, rx) = lane(self.conn().limits.lane_bytes, Overflow::LeaveOutPartials);
+        let (tx, rx) = lane(&self.conn().budget);
         let settled = {
             let mut router = self.conn().router();
             if let Some(ended) = &router.ended {
                 return Err(ended.clone());
             }
-            router
-                .turns
-                .accept(&id.to_string(), line, dispatch, tx, self.0.settings.wants_output)?
+            router.turns.accept(
+                &id.to_string(),
+                line,
+                self.conn().limits.buffer,
+                dispatch,
+                tx,
+                self.0.settings.wants_output,
+            )?
         };
         self.conn().dispatch();
         Ok(Turn::new(self.clone(), id, rx, settled))
@@ -358,9 +363,10 @@ impl Session {
 
     /// Every frame from now on, as it came: of all turns, ambient ones, and control traffic.
     ///
-    /// A reader that falls behind by more than the session's buffer (64 MiB unless set) is told how much it missed.
+    /// A reader may fall behind: what does not fit into the session's memory waits on disk, and if that has no room either
+    /// it is told in place how much it missed. See [`SlowReader`](crate::SlowReader).
     pub fn frames(&self) -> Frames {
-        let (tx, rx) = lane(self.conn().limits.lane_bytes, Overflow::LeaveOutNewest);
+        let (tx, rx) = lane(&self.conn().budget);
         self.conn().router().tap(tx);
         Frames { lane: rx }
     }
@@ -368,9 +374,9 @@ impl Session {
     /// What belongs to no prompt of this session, from now on: turns that background work or schedules begin, and notices
     /// between turns.
     ///
-    /// A reader that falls behind is told how much it missed, as with [`frames`](Self::frames).
+    /// A reader may fall behind, as with [`frames`](Self::frames).
     pub fn ambient(&self) -> Ambient {
-        let (tx, rx) = lane(self.conn().limits.lane_bytes, Overflow::LeaveOutNewest);
+        let (tx, rx) = lane(&self.conn().budget);
         self.conn().router().listen(tx);
         Ambient {
             lane: rx,
@@ -442,9 +448,9 @@ impl Session {
         self.conn().router().meter.session()
     }
 
-    /// Counts: frames, bytes held, unanswered requests, unknown kinds, misfits.
+    /// Counts: frames, lag, bytes held, unanswered requests, unknown kinds, misfits.
     pub fn stats(&self) -> Stats {
-        self.conn().router().stats()
+        self.conn().router().stats(&self.conn().budget)
     }
 
     pub(crate) fn note_decoded(&self, drift: &[Drift], misfit: bool) {

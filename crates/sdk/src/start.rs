@@ -10,6 +10,7 @@ use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
 
 use crate::child::Local;
+use crate::conn::budget::SlowReader;
 use crate::conn::{Closing, Conn, Limits};
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
@@ -31,6 +32,7 @@ pub(crate) struct Hosting {
     close_grace: Duration,
     term_grace: Duration,
     buffer_bytes: usize,
+    slow_reader: SlowReader,
     stderr_tail_bytes: usize,
 }
 
@@ -46,6 +48,7 @@ impl Default for Hosting {
             close_grace: Duration::from_secs(5),
             term_grace: Duration::from_secs(5),
             buffer_bytes: 64 * 1024 * 1024,
+            slow_reader: SlowReader::default(),
             stderr_tail_bytes: 64 * 1024,
         }
     }
@@ -123,11 +126,20 @@ impl Options {
         self
     }
 
-    /// How many bytes may wait for one reader (a turn, a [`Frames`](crate::Frames), an [`Ambient`](crate::Ambient)) that is
-    /// slow; 64 MiB unless set. Beyond it a turn leaves out partial messages, which its finished messages repeat, and the
-    /// others leave out the newest frames; both say so in place.
+    /// How many bytes may wait in memory for all readers of the session together (turns, [`Frames`](crate::Frames),
+    /// [`Ambient`](crate::Ambient)), and as many again as prompts that wait to be sent; 64 MiB unless set. What becomes of
+    /// more is said by [`slow_reader`](Self::slow_reader); a prompt beyond it is refused with an error that
+    /// [`is_busy`](crate::Error::is_busy), unless it is the only one.
+    ///
+    /// Besides, the line that is being read takes up to twice [`max_line_bytes`](Self::max_line_bytes).
     pub fn buffer_bytes(mut self, bytes: usize) -> Self {
         self.hosting.buffer_bytes = bytes;
+        self
+    }
+
+    /// What becomes of frames beyond [`buffer_bytes`](Self::buffer_bytes): they wait on disk unless set.
+    pub fn slow_reader(mut self, policy: SlowReader) -> Self {
+        self.hosting.slow_reader = policy;
         self
     }
 
@@ -181,7 +193,8 @@ impl Options {
             },
             Limits {
                 max_line,
-                lane_bytes: hosting.buffer_bytes,
+                buffer: hosting.buffer_bytes,
+                slow_reader: hosting.slow_reader,
                 stderr_tail: hosting.stderr_tail_bytes,
             },
             Closing {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::event::Lag;
+
 /// Counts of a session at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -10,8 +12,19 @@ pub struct Stats {
     pub frames: u64,
     /// Bytes of those frames.
     pub bytes: u64,
-    /// Bytes that wait in memory for consumers.
+    /// Frames that readers have not taken yet, in memory and on disk; a frame that two readers will get counts twice.
+    pub lagging_frames: u64,
+    /// Bytes of them in memory; at most [`buffer_bytes`](crate::Options::buffer_bytes), and a piece of a quarter MiB or one
+    /// frame for each reader whose frames come back from disk.
     pub held_bytes: usize,
+    /// Bytes of them on disk; see [`SlowReader`](crate::SlowReader).
+    pub spilled_bytes: u64,
+    /// What readers did not get because neither memory nor disk had room. Each was told so in place.
+    pub left_out: Lag,
+    /// Prompts that wait or run.
+    pub open_prompts: usize,
+    /// Bytes of prompts that wait to be sent.
+    pub held_prompt_bytes: usize,
     /// Control requests of ours that the CLI has not answered.
     pub unanswered_by_cli: usize,
     /// Requests of the CLI that are not answered yet.

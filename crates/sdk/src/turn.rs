@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::conn::lane::{Item, LaneOut};
 use crate::conn::turns::Settled;
 use crate::error::{Error, Kind, Result};
-use crate::event::{Event, Reducer};
+use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;
 use crate::session::{Interrupted, Session};
 
@@ -59,15 +59,18 @@ impl Turn {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// The next frame of the turn as it came, for those who want no reduction. Takes frames from the same queue as
+    /// The next frame of the turn as it came, for those who want no reduction, or how many were left out at this point
+    /// ([`SlowReader`](crate::SlowReader)); `None` when the turn has ended. Takes frames from the same queue as
     /// [`next`](Self::next); use one or the other.
     ///
-    /// Cancel safe. Frames left out because the program read too slowly are skipped here (partial messages only).
-    pub async fn next_frame(&mut self) -> Option<Frame> {
+    /// Cancel safe.
+    pub async fn next_frame(&mut self) -> Option<Result<Frame, Lag>> {
         loop {
             match std::future::poll_fn(|cx| self.lane.poll_next(cx)).await? {
-                Item::Frame(frame) => return Some(frame),
-                Item::Lag(_) | Item::Outcome(_) => {}
+                Item::Frame(frame) => return Some(Ok(frame)),
+                Item::Lag(lag) => return Some(Err(lag)),
+                // Only ambient lanes carry outcomes.
+                Item::Outcome(_) => {}
             }
         }
     }

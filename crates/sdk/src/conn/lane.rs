@@ -1,4 +1,4 @@
-//! A queue of frames with a bound in bytes, for one consumer.
+//! A queue of frames for one reader, within the memory that all readers of a session share.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,6 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use outrigger_protocol::Frame;
 
+use super::budget::{Budget, SlowReader};
+use super::spill::Spill;
 use crate::outcome::Outcome;
 
 /// Frames that a consumer did not get because it was too slow.
@@ -30,15 +32,6 @@ impl std::fmt::Display for Lag {
 
 impl std::error::Error for Lag {}
 
-/// What becomes of frames that do not fit into the bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overflow {
-    /// Stream events are left out, since the finished messages repeat them; everything else is kept.
-    LeaveOutPartials,
-    /// The newest frames are left out.
-    LeaveOutNewest,
-}
-
 /// One element of a lane.
 #[derive(Debug)]
 pub(crate) enum Item {
@@ -49,44 +42,48 @@ pub(crate) enum Item {
     Outcome(Outcome),
 }
 
-#[derive(Debug)]
+/// How many outcomes of ambient turns wait for one reader; one more is left out like a frame.
+const MAX_OUTCOMES: usize = 1024;
+
+#[derive(Debug, Default)]
 struct State {
+    /// What comes next, in memory.
     queue: VecDeque<Item>,
+    /// What comes after it, on disk.
+    spill: Option<Spill>,
+    /// Bytes of the frames in `queue`, as taken from the budget.
     bytes: usize,
+    /// Bytes of the frames in `spill`, as taken from the budget.
+    spilled: u64,
+    outcomes: usize,
     closed: bool,
     abandoned: bool,
     waker: Option<Waker>,
 }
 
-/// The producing end. Pushing never waits.
+/// The producing end. Pushing never waits for the reader.
 #[derive(Debug, Clone)]
 pub(crate) struct LaneIn {
     state: Arc<Mutex<State>>,
-    cap: usize,
-    overflow: Overflow,
+    budget: Arc<Budget>,
 }
 
 /// The consuming end.
 #[derive(Debug)]
 pub(crate) struct LaneOut {
     state: Arc<Mutex<State>>,
+    budget: Arc<Budget>,
 }
 
-pub(crate) fn lane(cap: usize, overflow: Overflow) -> (LaneIn, LaneOut) {
-    let state = Arc::new(Mutex::new(State {
-        queue: VecDeque::new(),
-        bytes: 0,
-        closed: false,
-        abandoned: false,
-        waker: None,
-    }));
+pub(crate) fn lane(budget: &Arc<Budget>) -> (LaneIn, LaneOut) {
+    let state = Arc::<Mutex<State>>::default();
+    let budget = Arc::clone(budget);
     (
         LaneIn {
             state: Arc::clone(&state),
-            cap,
-            overflow,
+            budget: Arc::clone(&budget),
         },
-        LaneOut { state },
+        LaneOut { state, budget },
     )
 }
 
@@ -101,6 +98,150 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl State {
+    fn push(&mut self, frame: &Frame, budget: &Budget) {
+        let size = held_by(frame);
+        // What comes after frames on disk has to go there too, or it would overtake them.
+        if self.spill.is_none() && budget.take(size, frame.kind() == "stream_event") {
+            self.bytes += size;
+            self.queue.push_back(Item::Frame(frame.clone()));
+        } else if !self.spill(frame, budget) {
+            self.leave_out(
+                Lag {
+                    frames: 1,
+                    bytes: frame.bytes().len() as u64,
+                },
+                budget,
+            );
+            return;
+        }
+        budget.waits(1);
+    }
+
+    fn spill(&mut self, frame: &Frame, budget: &Budget) -> bool {
+        let SlowReader::Spill { dir, .. } = &budget.overflow else {
+            return false;
+        };
+        let size = Spill::size_of(frame);
+        if !budget.take_disk(size) {
+            return false;
+        }
+        let spill = self.spill.get_or_insert_with(Spill::new);
+        if let Err(error) = spill.push(frame, dir.as_deref()) {
+            tracing::warn!(%error, "frames for a slow reader can't be kept on disk");
+            budget.give_disk(size);
+            return false;
+        }
+        self.spilled += size;
+        true
+    }
+
+    /// Says in place that something is missing.
+    fn leave_out(&mut self, lag: Lag, budget: &Budget) {
+        budget.leave_out(lag);
+        let last = match &mut self.spill {
+            Some(spill) => spill.last_aside(),
+            None => self.queue.back_mut(),
+        };
+        if let Some(Item::Lag(last)) = last {
+            last.frames += lag.frames;
+            last.bytes += lag.bytes;
+        } else {
+            self.push_aside(Item::Lag(lag));
+        }
+    }
+
+    fn push_aside(&mut self, item: Item) {
+        match &mut self.spill {
+            Some(spill) => spill.push_aside(item),
+            None => self.queue.push_back(item),
+        }
+    }
+
+    /// Brings the next frames back from disk, which they left in pieces of some hundred KiB.
+    fn refill(&mut self, budget: &Budget) {
+        let Some(spill) = &mut self.spill else { return };
+        let before = spill.frames;
+        let items = match spill.pop_batch() {
+            Ok(items) => items,
+            Err(error) => {
+                tracing::warn!(%error, "frames for a slow reader can't be read back from disk");
+                let missed = Lag {
+                    frames: spill.frames,
+                    bytes: self.spilled,
+                };
+                budget.leave_out(missed);
+                budget.waits_no_more(before);
+                // What was kept in memory comes without its place among the frames.
+                self.queue.push_back(Item::Lag(missed));
+                self.queue.extend(spill.take_asides());
+                self.let_disk_go(budget);
+                return;
+            }
+        };
+        budget.waits_no_more(before - spill.frames);
+        let (left, is_empty) = (spill.bytes, spill.is_empty() || items.is_empty());
+        budget.give_disk(self.spilled - left);
+        self.spilled = left;
+        for item in items {
+            if let Item::Frame(frame) = &item {
+                let size = held_by(frame);
+                budget.take_back(size);
+                budget.waits(1);
+                self.bytes += size;
+            }
+            self.queue.push_back(item);
+        }
+        if is_empty {
+            self.let_disk_go(budget);
+        }
+    }
+
+    fn let_disk_go(&mut self, budget: &Budget) {
+        self.spill = None;
+        budget.give_disk(std::mem::take(&mut self.spilled));
+    }
+
+    fn pop(&mut self, budget: &Budget) -> Option<Item> {
+        if self.queue.is_empty() {
+            self.refill(budget);
+        }
+        let item = self.queue.pop_front()?;
+        match &item {
+            Item::Frame(frame) => {
+                let size = held_by(frame);
+                self.bytes -= size;
+                budget.give(size);
+                budget.waits_no_more(1);
+            }
+            Item::Outcome(_) => self.outcomes -= 1,
+            Item::Lag(_) => {}
+        }
+        Some(item)
+    }
+
+    fn clear(&mut self, budget: &Budget) {
+        let in_memory = self
+            .queue
+            .iter()
+            .filter(|item| matches!(item, Item::Frame(_)))
+            .count() as u64;
+        let on_disk = self.spill.as_ref().map_or(0, |spill| spill.frames);
+        budget.waits_no_more(in_memory + on_disk);
+        self.queue = VecDeque::new();
+        self.outcomes = 0;
+        budget.give(std::mem::take(&mut self.bytes));
+        self.let_disk_go(budget);
+    }
+}
+
+fn wake(mut state: MutexGuard<'_, State>) {
+    if let Some(waker) = state.waker.take() {
+        drop(state);
+        waker.wake();
+    }
+}
+
 impl LaneIn {
     /// Adds a frame; `false` when nobody will ever take it.
     pub(crate) fn push(&self, frame: &Frame) -> bool {
@@ -108,73 +249,40 @@ impl LaneIn {
         if state.abandoned || state.closed {
             return false;
         }
-        let size = held_by(frame);
-        let over = state.bytes + size > self.cap;
-        let spare = match self.overflow {
-            Overflow::LeaveOutPartials => frame.kind() != "stream_event",
-            Overflow::LeaveOutNewest => false,
-        };
-        if over && !spare {
-            if let Some(Item::Lag(lag)) = state.queue.back_mut() {
-                lag.frames += 1;
-                lag.bytes += size as u64;
-            } else {
-                state.queue.push_back(Item::Lag(Lag {
-                    frames: 1,
-                    bytes: size as u64,
-                }));
-            }
-        } else {
-            state.bytes += size;
-            state.queue.push_back(Item::Frame(frame.clone()));
-        }
-        if let Some(waker) = state.waker.take() {
-            drop(state);
-            waker.wake();
-        }
+        state.push(frame, &self.budget);
+        wake(state);
         true
     }
 
-    /// Adds the outcome of an ambient turn, which is small and comes once a turn.
+    /// Adds the outcome of an ambient turn.
     pub(crate) fn push_outcome(&self, outcome: &Outcome) {
         let mut state = lock(&self.state);
         if state.abandoned || state.closed {
             return;
         }
-        state.queue.push_back(Item::Outcome(outcome.clone()));
-        if let Some(waker) = state.waker.take() {
-            drop(state);
-            waker.wake();
+        if state.outcomes < MAX_OUTCOMES {
+            state.outcomes += 1;
+            state.push_aside(Item::Outcome(outcome.clone()));
+        } else {
+            state.leave_out(Lag { frames: 1, bytes: 0 }, &self.budget);
         }
+        wake(state);
     }
 
     /// Says that nothing more will come.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
-        if let Some(waker) = state.waker.take() {
-            drop(state);
-            waker.wake();
-        }
-    }
-
-    /// Bytes that wait to be taken.
-    pub(crate) fn held(&self) -> usize {
-        lock(&self.state).bytes
+        wake(state);
     }
 }
 
 impl LaneOut {
-    /// The next element; `None` after the end.
+    /// The next element; `None` after the end. Reads from disk what waits there.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         let mut state = lock(&self.state);
-        match state.queue.pop_front() {
-            Some(item) => {
-                if let Item::Frame(frame) = &item {
-                    state.bytes -= held_by(frame);
-                }
-                Poll::Ready(Some(item))
-            }
+        match state.pop(&self.budget) {
+            Some(item) => Poll::Ready(Some(item)),
             None if state.closed => Poll::Ready(None),
             None => {
                 state.waker = Some(cx.waker().clone());
@@ -187,8 +295,7 @@ impl LaneOut {
     pub(crate) fn abandon(&mut self) {
         let mut state = lock(&self.state);
         state.abandoned = true;
-        state.queue = VecDeque::new();
-        state.bytes = 0;
+        state.clear(&self.budget);
     }
 }
 
@@ -206,12 +313,16 @@ mod tests {
         Frame::from_line(text.as_bytes()).remove(0)
     }
 
+    fn numbered(number: usize) -> Frame {
+        frame(&format!(r#"{{"type":"user","session_id":"{number}"}}"#))
+    }
+
     fn drain(out: &mut LaneOut) -> Vec<String> {
         let mut cx = Context::from_waker(Waker::noop());
         let mut seen = Vec::new();
         while let Poll::Ready(Some(item)) = out.poll_next(&mut cx) {
             seen.push(match item {
-                Item::Frame(frame) => frame.kind().to_owned(),
+                Item::Frame(frame) => frame.session_id().unwrap_or(frame.kind()).to_owned(),
                 Item::Lag(lag) => format!("lag {}", lag.frames),
                 Item::Outcome(outcome) => outcome.verdict().to_string(),
             });
@@ -219,28 +330,97 @@ mod tests {
         seen
     }
 
+    fn budget(cap: usize, overflow: SlowReader) -> Arc<Budget> {
+        Arc::new(Budget::new(cap, overflow))
+    }
+
     #[test]
-    fn a_full_lane_leaves_out_partials_and_says_so_in_place() {
-        let (tx, mut rx) = lane(600, Overflow::LeaveOutPartials);
+    fn what_does_not_fit_goes_over_the_disk_and_keeps_its_order() {
+        let budget = budget(2_000, SlowReader::spill());
+        let (tx, mut rx) = lane(&budget);
+        let mut seen = Vec::new();
+        for number in 0..1_000 {
+            assert!(tx.push(&numbered(number)));
+            assert!(budget.held() <= 2_000);
+            if number == 500 {
+                // One frame is read: what comes must still queue up behind those on disk.
+                let mut cx = Context::from_waker(Waker::noop());
+                assert!(matches!(rx.poll_next(&mut cx), Poll::Ready(Some(Item::Frame(_)))));
+                seen.push("0".to_owned());
+            }
+        }
+        assert!(budget.spilled() > 900 * 24);
+        assert_eq!(budget.waiting(), 999);
+        tx.close();
+        seen.extend(drain(&mut rx));
+        assert_eq!(
+            seen,
+            (0..1_000).map(|number| number.to_string()).collect::<Vec<_>>()
+        );
+        assert_eq!((budget.held(), budget.spilled(), budget.waiting()), (0, 0, 0));
+        assert_eq!(budget.left_out(), Lag::default());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_in_place() {
+        let limit = 10 * Spill::size_of(&numbered(10));
+        let budget = budget(0, SlowReader::Spill { dir: None, limit });
+        let (tx, mut rx) = lane(&budget);
+        for number in 10..25 {
+            assert!(tx.push(&numbered(number)));
+        }
+        assert_eq!(budget.left_out().frames, 5);
+        let mut expected: Vec<_> = (10..20).map(|number| number.to_string()).collect();
+        expected.push("lag 5".to_owned());
+        tx.close();
+        assert_eq!(drain(&mut rx), expected);
+        assert_eq!((budget.held(), budget.spilled()), (0, 0));
+    }
+
+    #[test]
+    fn without_a_place_to_spill_it_is_told_in_place() {
+        let dir = Some("/nonexistent/directory".into());
+        let budget = budget(600, SlowReader::Spill { dir, limit: 1 << 20 });
+        let (tx, mut rx) = lane(&budget);
+        for number in 0..3 {
+            assert!(tx.push(&numbered(number)));
+        }
+        assert_eq!(drain(&mut rx), ["0", "lag 2"]);
+        assert_eq!((budget.held(), budget.spilled()), (0, 0));
+        assert!(tx.push(&numbered(9)));
+        assert_eq!(drain(&mut rx), ["9"]);
+    }
+
+    #[test]
+    fn partials_are_left_out_first() {
+        let budget = budget(2_000, SlowReader::LeaveOut);
+        let (tx, mut rx) = lane(&budget);
         for text in [
-            r#"{"type":"user","a":"0123456789012345678901234567"}"#,
+            r#"{"type":"user"}"#,
             r#"{"type":"stream_event"}"#,
             r#"{"type":"stream_event"}"#,
+            r#"{"type":"assistant"}"#,
             r#"{"type":"result"}"#,
+            r#"{"type":"user"}"#,
         ] {
             assert!(tx.push(&frame(text)));
         }
         tx.close();
-        assert_eq!(drain(&mut rx), ["user", "lag 2", "result"]);
-        assert_eq!(tx.held(), 0);
+        assert_eq!(drain(&mut rx), ["user", "lag 2", "assistant", "result", "lag 1"]);
+        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.left_out().frames, 3);
     }
 
     #[test]
     fn an_abandoned_lane_holds_nothing() {
-        let (tx, mut rx) = lane(600, Overflow::LeaveOutNewest);
-        assert!(tx.push(&frame(r#"{"type":"user"}"#)));
+        let budget = budget(600, SlowReader::spill());
+        let (tx, mut rx) = lane(&budget);
+        for number in 0..3 {
+            assert!(tx.push(&numbered(number)));
+        }
+        assert!(budget.held() > 0 && budget.spilled() > 0);
         rx.abandon();
-        assert!(!tx.push(&frame(r#"{"type":"user"}"#)));
-        assert_eq!(tx.held(), 0);
+        assert!(!tx.push(&numbered(4)));
+        assert_eq!((budget.held(), budget.spilled(), budget.waiting()), (0, 0, 0));
     }
 }

@@ -6,8 +6,10 @@
 //! * The **supervisor** owns the process: it waits for its end, carries out the closing, and tells everybody.
 
 mod ask;
+pub(crate) mod budget;
 pub(crate) mod lane;
 pub(crate) mod router;
+mod spill;
 mod tasks;
 pub(crate) mod turns;
 
@@ -19,6 +21,7 @@ use outrigger_protocol::outbound::encode_line;
 use tokio::sync::{Notify, mpsc, watch};
 
 pub(crate) use self::ask::Host;
+use self::budget::{Budget, SlowReader};
 use self::router::Router;
 use crate::error::{Error, Kind};
 use crate::transport;
@@ -33,7 +36,9 @@ const END_IS_NEAR: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     pub(crate) max_line: usize,
-    pub(crate) lane_bytes: usize,
+    /// How much may wait in memory for readers, and what becomes of more.
+    pub(crate) buffer: usize,
+    pub(crate) slow_reader: SlowReader,
     pub(crate) stderr_tail: usize,
 }
 
@@ -63,6 +68,7 @@ pub(crate) struct Conn {
     /// Held from when a prompt is chosen to be sent until it is in the writer's queue, so that the order is kept.
     dispatching: tokio::sync::Mutex<()>,
     pub(crate) limits: Limits,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) pid: Option<u32>,
 }
 
@@ -97,6 +103,7 @@ impl Conn {
             changed: Arc::default(),
             dispatch: Arc::default(),
             dispatching: tokio::sync::Mutex::default(),
+            budget: Arc::new(Budget::new(limits.buffer, limits.slow_reader.clone())),
             limits,
             pid: connection.process.id(),
         });

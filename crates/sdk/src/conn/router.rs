@@ -9,6 +9,7 @@ use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
+use super::budget::Budget;
 use super::lane::LaneIn;
 use super::turns::{Route, Turns};
 use crate::error::{Error, Kind, Refusal};
@@ -176,10 +177,14 @@ impl Router {
         self.session_ids.iter().map(String::as_str)
     }
 
-    pub(crate) fn stats(&self) -> Stats {
-        let lanes = self.taps.iter().chain(&self.ambient);
+    pub(crate) fn stats(&self, budget: &Budget) -> Stats {
         Stats {
-            held_bytes: self.turns.held_bytes() + lanes.map(LaneIn::held).sum::<usize>(),
+            held_bytes: budget.held(),
+            spilled_bytes: budget.spilled(),
+            lagging_frames: budget.waiting(),
+            left_out: budget.left_out(),
+            open_prompts: self.turns.open(),
+            held_prompt_bytes: self.turns.held_bytes(),
             unanswered_by_cli: self.pending.len(),
             unanswered_by_us: self.asked.len(),
             ..self.stats.clone()

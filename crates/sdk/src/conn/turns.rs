@@ -118,11 +118,12 @@ pub(crate) enum TakeBack {
 }
 
 impl Turns {
-    /// Accepts a prompt.
+    /// Accepts a prompt; all that wait may have `room` bytes together, and one may always wait.
     pub(crate) fn accept(
         &mut self,
         id: &str,
         line: Vec<u8>,
+        room: usize,
         dispatch: Dispatch,
         lane: LaneIn,
         wanted_output: bool,
@@ -131,6 +132,13 @@ impl Turns {
             return Err(Error::new(crate::error::Kind::Busy {
                 what: "prompts at once",
                 limit: MAX_PROMPTS,
+            }));
+        }
+        let held = self.held_bytes();
+        if held > 0 && held.saturating_add(line.len()) > room {
+            return Err(Error::new(crate::error::Kind::Busy {
+                what: "bytes of prompts that wait to be sent",
+                limit: room,
             }));
         }
         if self.used.set.contains(id) || self.slots.iter().any(|slot| slot.id == id) {
@@ -267,9 +275,20 @@ impl Turns {
         }
     }
 
-    /// Bytes that wait for consumers.
+    /// Bytes of prompts that wait to be sent.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.slots.iter().map(|slot| slot.lane.held()).sum()
+        self.slots
+            .iter()
+            .map(|slot| match &slot.stage {
+                Stage::Held { line, .. } => line.len(),
+                Stage::Sent | Stage::Started => 0,
+            })
+            .sum()
+    }
+
+    /// How many prompts wait or run.
+    pub(crate) fn open(&self) -> usize {
+        self.slots.len()
     }
 
     fn is_in_running(&self, id: &str) -> bool {

@@ -1,5 +1,10 @@
 use super::*;
-use crate::conn::lane::{LaneOut, Overflow, lane};
+use crate::conn::budget::{Budget, SlowReader};
+use crate::conn::lane::{LaneIn, LaneOut, lane};
+
+fn a_lane() -> (LaneIn, LaneOut) {
+    lane(&std::sync::Arc::new(Budget::new(1 << 20, SlowReader::LeaveOut)))
+}
 
 struct Prompt {
     settled: watch::Receiver<Settled>,
@@ -28,8 +33,8 @@ impl Prompt {
 
 /// Accepts a prompt and sends it if it may be sent.
 fn prompt(turns: &mut Turns, id: &str, dispatch: Dispatch) -> Prompt {
-    let (tx, rx) = lane(1 << 20, Overflow::LeaveOutPartials);
-    let settled = turns.accept(id, id.into(), dispatch, tx, false).unwrap();
+    let (tx, rx) = a_lane();
+    let settled = turns.accept(id, id.into(), ROOM, dispatch, tx, false).unwrap();
     send(turns);
     Prompt { settled, lane: rx }
 }
@@ -51,6 +56,7 @@ fn life(turns: &mut Turns, id: &str, state: &str) {
     );
 }
 
+const ROOM: usize = 1 << 20;
 const INIT: &str = r#""type":"system","subtype":"init""#;
 const ASSISTANT: &str = r#""type":"assistant","parent_tool_use_id":null"#;
 
@@ -251,8 +257,8 @@ fn frames_of_an_earlier_turns_background_agent_are_ambient() {
 fn an_id_is_sent_once() {
     let mut turns = Turns::default();
     let again = |turns: &mut Turns| {
-        let (tx, _rx) = lane(1 << 20, Overflow::LeaveOutPartials);
-        turns.accept("a", Vec::new(), Dispatch::Alone, tx, false)
+        let (tx, _rx) = a_lane();
+        turns.accept("a", Vec::new(), ROOM, Dispatch::Alone, tx, false)
     };
     let _b = prompt(&mut turns, "b", Dispatch::Alone);
     let _waiting = prompt(&mut turns, "a", Dispatch::Alone);
@@ -267,4 +273,24 @@ fn an_id_is_sent_once() {
         error.is_invalid() && error.to_string().contains("used before"),
         "{error}"
     );
+}
+
+#[test]
+fn prompts_that_wait_have_a_bound_in_bytes_and_one_may_always_wait() {
+    let mut turns = Turns::default();
+    let mut accept = |id: &str, length: usize| {
+        let (tx, _rx) = a_lane();
+        turns.accept(id, vec![b'x'; length], 100, Dispatch::Alone, tx, false)
+    };
+    accept("a", 1000).expect("nothing else waits");
+    assert!(accept("b", 1).unwrap_err().is_busy());
+    assert_eq!(turns.held_bytes(), 1000);
+    assert_eq!(turns.take_back("a"), TakeBack::Done);
+    let mut accept = |id: &str, length: usize| {
+        let (tx, _rx) = a_lane();
+        turns.accept(id, vec![b'x'; length], 100, Dispatch::Alone, tx, false)
+    };
+    accept("c", 60).unwrap();
+    accept("d", 40).unwrap();
+    assert!(accept("e", 1).unwrap_err().is_busy());
 }

@@ -128,7 +128,7 @@ async fn a_session_goes_on_from_an_earlier_message() {
     let session = rig.session().await;
     let mut first = session.prompt("%say one").await.unwrap();
     let mut answer = None;
-    while let Some(frame) = first.next_frame().await {
+    while let Some(Ok(frame)) = first.next_frame().await {
         if let Ok(Message::Assistant(assistant)) = frame.decode() {
             answer = Some(assistant.uuid.clone());
         }

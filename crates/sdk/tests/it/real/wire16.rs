@@ -262,7 +262,7 @@ async fn point_11_a_message_comes_a_block_at_a_time() {
     let mut running = session.prompt("%think hm\n%+say all\n%+say of it").await.unwrap();
     let mut assembler = Assembler::new();
     let (mut order, mut blocks) = (Vec::new(), 0);
-    while let Some(frame) = soon(running.next_frame()).await {
+    while let Some(Ok(frame)) = soon(running.next_frame()).await {
         assembler.push(&frame);
         blocks = blocks.max(assembler.blocks().count());
         if frame.kind() == "assistant" {
