@@ -14,7 +14,7 @@ use crate::conn::budget::SlowReader;
 use crate::conn::{Closing, Conn, Limits};
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
-use crate::options::{Auth, Host, Options, PermissionPrompts};
+use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
 use crate::outcome::Fields;
 use crate::permissions::{PermissionHandler, Policy};
 use crate::session::{Session, Settings, encode_request};
@@ -152,11 +152,30 @@ impl Options {
     /// ends early (the error has its exit and stderr), or does not answer in time; when it does not confirm an option that the
     /// session depends on, or pays from another account than was chosen.
     pub async fn start(self) -> Result<Session> {
-        let hosting = self.hosting.clone();
-        let max_line = self.max_line_bytes.unwrap_or(LineFramer::DEFAULT_CAP);
-        let wants_output = self.output_format.is_some();
-        let asks_host = self.permission_prompt_tool_name.is_none()
-            && self.permission_prompts != Some(PermissionPrompts::None);
+        let opened = Opened::open(self).await?;
+        let initialized = opened.initialize().await?;
+        Ok(opened.into_session(initialized))
+    }
+}
+
+/// A CLI that runs and is no session yet: every way to a session goes through [`open`](Self::open),
+/// [`initialize`](Self::initialize) and [`into_session`](Self::into_session). Dropping it ends the process.
+pub(crate) struct Opened {
+    conn: Arc<Conn>,
+    /// Without its guard, which lives as long as the process.
+    launch: Launch,
+    /// What it was started with, to be started with again.
+    options: Options,
+    /// Whether it has become a session, which then ends the process.
+    is_session: bool,
+}
+
+impl Opened {
+    /// Starts the CLI.
+    pub(crate) async fn open(options: Options) -> Result<Self> {
+        let hosting = options.hosting.clone();
+        let asks_host = options.permission_prompt_tool_name.is_none()
+            && options.permission_prompts != Some(PermissionPrompts::None);
         let host = if asks_host {
             Host::answering_permissions()
         } else {
@@ -169,12 +188,15 @@ impl Options {
         };
 
         // Looks at the disk, and may look at many places.
-        let mut launch =
-            tokio::task::spawn_blocking(move || self.launch(&Surroundings::of_this_process(), host))
-                .await
-                .map_err(|error| Error::invalid_because("options", error))?
-                .map_err(|error| Error::new(Kind::Options(error)))?;
-        let initialize = encode_request("initialize", &launch.initialize)?;
+        let (mut options, launch) = tokio::task::spawn_blocking(move || {
+            let launch = options.launch(&Surroundings::of_this_process(), host);
+            (options, launch)
+        })
+        .await
+        .map_err(|error| Error::invalid_because("options", error))?;
+        let mut launch = launch.map_err(|error| Error::new(Kind::Options(error)))?;
+        // This process may change its directory; what is started again later is to find the session where it was.
+        options.cwd = Some(launch.cwd.clone());
 
         let opened = tokio::time::timeout(hosting.start_deadline, hosting.transport.open(&launch)).await;
         let connection = opened
@@ -192,7 +214,7 @@ impl Options {
                 permissions: hosting.permissions,
             },
             Limits {
-                max_line,
+                max_line: options.max_line_bytes.unwrap_or(LineFramer::DEFAULT_CAP),
                 buffer: hosting.buffer_bytes,
                 slow_reader: hosting.slow_reader,
                 stderr_tail: hosting.stderr_tail_bytes,
@@ -208,46 +230,57 @@ impl Options {
                 .collect(),
             Box::new(std::mem::take(&mut launch.guard)),
         );
-        // Until the session exists, this is what ends the process.
-        let unwanted = EndOnDrop(Some(&conn));
+        Ok(Self {
+            conn,
+            launch,
+            options,
+            is_session: false,
+        })
+    }
 
-        let payload = conn
-            .request("initialize", initialize, Some(hosting.initialize_deadline))
-            .await?;
+    /// Sends the first request, and holds its answer against the options.
+    pub(crate) async fn initialize(&self) -> Result<InitializeReply> {
+        let request = encode_request("initialize", &self.launch.initialize)?;
+        let deadline = self.options.hosting.initialize_deadline;
+        let payload = self.conn.request("initialize", request, Some(deadline)).await?;
         let (initialized, misfits) = read_reply(&payload);
         if misfits > 0 {
-            conn.router().stats.misfits += misfits;
+            self.conn.router().stats.misfits += misfits;
         }
-        launch
-            .confirm(&initialized)
-            .map_err(|error| Error::new(Kind::Unconfirmed(error)))?;
-        check_account(&launch.auth, &initialized)?;
-        conn.router().turns.has_lifecycle |= initialized.has_capability("msg_lifecycle_v1");
+        self.check(&initialized)?;
+        self.conn.router().turns.has_lifecycle |= initialized.has_capability("msg_lifecycle_v1");
+        Ok(initialized)
+    }
 
-        unwanted.keep();
-        tokio::spawn(watch_account(Arc::clone(&conn), launch.auth));
+    /// What must hold before the first prompt: every option that the session depends on was taken, and the account is the
+    /// chosen one.
+    fn check(&self, initialized: &InitializeReply) -> Result<()> {
+        self.launch
+            .confirm(initialized)
+            .map_err(|error| Error::new(Kind::Unconfirmed(error)))?;
+        check_account(&self.launch.auth, initialized)
+    }
+
+    /// The session, which ends the process from now on.
+    pub(crate) fn into_session(mut self, initialized: InitializeReply) -> Session {
+        self.is_session = true;
+        let conn = Arc::clone(&self.conn);
+        tokio::spawn(watch_account(Arc::clone(&conn), self.launch.auth.clone()));
+        let hosting = &self.options.hosting;
         let settings = Settings {
             control_deadline: hosting.control_deadline,
             interrupt_deadline: hosting.interrupt_deadline,
-            verbatim_prompts: launch.verbatim_prompts,
-            wants_output,
+            verbatim_prompts: self.launch.verbatim_prompts,
+            wants_output: self.options.output_format.is_some(),
         };
-        Ok(Session::new(conn, initialized, settings))
+        Session::new(conn, initialized, settings)
     }
 }
 
-struct EndOnDrop<'a>(Option<&'a Arc<Conn>>);
-
-impl EndOnDrop<'_> {
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for EndOnDrop<'_> {
+impl Drop for Opened {
     fn drop(&mut self) {
-        if let Some(conn) = self.0 {
-            conn.abandon();
+        if !self.is_session {
+            self.conn.abandon();
         }
     }
 }
