@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::conn::watchdog::{Phase, Stall};
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
 use crate::outcome::{Outcome, Verdict};
 use crate::transport::Exit;
@@ -36,6 +37,11 @@ pub(crate) enum Kind {
     Timeout {
         what: String,
         after: Duration,
+    },
+    Stalled {
+        phase: Phase,
+        after: Duration,
+        outcome: Option<Outcome>,
     },
     Refusal(Refusal),
     Unconfirmed(Unconfirmed),
@@ -85,6 +91,8 @@ pub struct End {
     pub last_error: Option<Outcome>,
     /// Why the session ended it, if it did.
     pub reason: Option<String>,
+    /// The phase in which nothing happened for too long, if the session ended it for that.
+    pub stalled: Option<Phase>,
 }
 
 impl Error {
@@ -126,6 +134,24 @@ impl Error {
         })
     }
 
+    /// Nothing happened for too long while the session was started.
+    pub(crate) fn stalled_at_start(phase: Phase, after: Duration) -> Self {
+        Self::new(Kind::Stalled {
+            phase,
+            after,
+            outcome: None,
+        })
+    }
+
+    /// Nothing happened for too long in a turn, which was ended for it.
+    pub(crate) fn stalled_in(stall: Stall, outcome: Outcome) -> Self {
+        Self::new(Kind::Stalled {
+            phase: stall.phase,
+            after: stall.after,
+            outcome: Some(outcome),
+        })
+    }
+
     pub(crate) fn turn_failed(outcome: Outcome) -> Self {
         Self::new(Kind::TurnFailed(outcome))
     }
@@ -150,7 +176,20 @@ impl Error {
 
     /// Whether a deadline passed.
     pub fn is_timeout(&self) -> bool {
-        matches!(*self.0, Kind::Timeout { .. })
+        matches!(*self.0, Kind::Timeout { .. }) || self.stalled().is_some()
+    }
+
+    /// The phase in which nothing happened for too long, if that is what went wrong.
+    ///
+    /// When the session could not be started it has ended. When a turn stalled, the turn was interrupted and the session goes
+    /// on; if the CLI did not even do that, its process was ended too: then the error also
+    /// [`is_closed`](Self::is_closed), and the conversation can be resumed in a new process.
+    pub fn stalled(&self) -> Option<Phase> {
+        match &*self.0 {
+            Kind::Stalled { phase, .. } => Some(*phase),
+            Kind::Ended(end) => end.stalled,
+            _ => None,
+        }
     }
 
     /// Whether the session is over: closed by the program, or its process ended.
@@ -202,6 +241,7 @@ impl Error {
     pub fn outcome(&self) -> Option<&Outcome> {
         match &*self.0 {
             Kind::TurnFailed(outcome) => Some(outcome),
+            Kind::Stalled { outcome, .. } => outcome.as_ref(),
             Kind::Ended(end) => end.last_error.as_ref(),
             _ => None,
         }
@@ -212,6 +252,7 @@ impl Error {
     pub fn verdict(&self) -> Option<Verdict> {
         match &*self.0 {
             Kind::TurnFailed(outcome) => Some(outcome.verdict().clone()),
+            Kind::Stalled { outcome, .. } => outcome.as_ref().map(|outcome| outcome.verdict().clone()),
             // What the CLI said of a session that could not start says more than its exit.
             Kind::Ended(End {
                 last_error: Some(outcome),
@@ -306,6 +347,17 @@ impl fmt::Display for Error {
                 write!(f, "could not start {} in {}", program.display(), cwd.display())
             }
             Kind::Timeout { what, after } => write!(f, "{what} took longer than {after:?}"),
+            Kind::Stalled {
+                phase,
+                after,
+                outcome,
+            } => {
+                write!(f, "{phase} took longer than {after:?}")?;
+                match outcome {
+                    Some(_) => f.write_str("; the turn was ended"),
+                    None => Ok(()),
+                }
+            }
             Kind::Refusal(refusal) => {
                 write!(f, "the CLI refused `{}`: {}", refusal.request, refusal.message)?;
                 match &refusal.code {

@@ -85,6 +85,7 @@ mod usage;
 pub use assemble::{Assembler, PartialBlock, PartialContent};
 pub use child::Local;
 pub use conn::budget::SlowReader;
+pub use conn::watchdog::Phase;
 pub use error::{End, Error, Refusal, Result};
 pub use event::{Event, Lag, SubagentEvent, ToolResult, ToolUse};
 pub use ledger::{Task, TaskState, TaskUsage, Tasks};

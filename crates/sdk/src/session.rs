@@ -9,14 +9,14 @@ use futures_core::Stream;
 use outrigger_protocol::drift::Drift;
 use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::{Init, SystemMessage};
-use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
+use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
 use outrigger_protocol::outbound::{InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 
+use crate::conn::Conn;
 use crate::conn::lane::{Item, LaneOut, lane};
-use crate::conn::turns::{Dispatch, TakeBack};
-use crate::conn::{Conn, Order};
+use crate::conn::turns::Dispatch;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
@@ -27,6 +27,7 @@ use crate::transport::Exit;
 use crate::turn::Turn;
 use crate::usage::SessionUsage;
 
+pub use crate::conn::interrupt::Interrupted;
 pub use crate::conn::router::SessionState;
 
 /// A running agent: one CLI process, many turns.
@@ -48,7 +49,6 @@ struct Handle {
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) control_deadline: Duration,
-    pub(crate) interrupt_deadline: Duration,
     pub(crate) verbatim_prompts: bool,
     pub(crate) wants_output: bool,
 }
@@ -57,17 +57,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.conn.abandon();
     }
-}
-
-/// What an interrupt did.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Interrupted {
-    /// The CLI's receipt.
-    pub receipt: InterruptReply,
-    /// The outcomes of our prompts whose turn was running, or of the one whose turn was about to begin. Empty when there was
-    /// none.
-    pub outcomes: Vec<Outcome>,
 }
 
 impl Session {
@@ -79,7 +68,7 @@ impl Session {
         }))
     }
 
-    fn conn(&self) -> &Arc<Conn> {
+    pub(crate) fn conn(&self) -> &Arc<Conn> {
         &self.0.conn
     }
 
@@ -200,7 +189,7 @@ impl Session {
     /// # Errors
     /// When a deadline passes, or the session has ended.
     pub async fn interrupt(&self) -> Result<Interrupted> {
-        self.interrupt_with(Interrupt::default()).await
+        self.conn().interrupt(Interrupt::default()).await
     }
 
     /// Like [`interrupt`](Self::interrupt), and takes the prompts back that wait in the CLI's queue.
@@ -209,84 +198,9 @@ impl Session {
     /// As [`interrupt`](Self::interrupt), and when the CLI lacks the capability `interrupt_cancel_queued_v1`.
     pub async fn interrupt_and_cancel_queued(&self) -> Result<Interrupted> {
         self.require("cancelling queued prompts", "interrupt_cancel_queued_v1")?;
-        self.interrupt_with(Interrupt::default().cancel_queued(true))
+        self.conn()
+            .interrupt(Interrupt::default().cancel_queued(true))
             .await
-    }
-
-    async fn interrupt_with(&self, request: Interrupt) -> Result<Interrupted> {
-        let deadline = self.0.settings.interrupt_deadline;
-        // A prompt that was given just before is what the caller wants to end, so it goes first.
-        let shut = self.conn().send_ready(|| {
-            let gate = Gate::shut(self.conn());
-            let router = self.conn().router();
-            (gate, router.turns.interruptible(), router.turns.current())
-        });
-        let (gate, running, number) = tokio::time::timeout(deadline, shut)
-            .await
-            .map_err(|_| Error::timeout("writing the prompts before the interrupt", deadline))?
-            .ok_or_else(|| self.conn().end_error())?;
-        let receipt = self.request_about_prompts(&request, deadline).await?;
-        if number.is_none()
-            && let Some((id, _)) = running.first()
-        {
-            // The CLI has the prompt but had not begun its turn; it may run it all the same. So the prompt is taken back, or
-            // interrupted again once it runs.
-            Box::pin(self.cancel_prompt(id)).await?;
-        }
-        let drained = async {
-            loop {
-                let changed = self.conn().changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                let over = running.iter().all(|(_, settled)| settled.borrow().is_some())
-                    && (number.is_none() || self.conn().router().turns.current() != number);
-                if over {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        tokio::time::timeout(deadline, drained)
-            .await
-            .map_err(|_| Error::timeout("the end of the interrupted turn", deadline))?;
-        drop(gate);
-        let outcomes = running
-            .iter()
-            .filter_map(|(_, settled)| settled.borrow().clone())
-            .collect::<Result<Vec<_>>>()?;
-        Ok(Interrupted { receipt, outcomes })
-    }
-
-    pub(crate) async fn cancel_prompt(&self, id: &str) -> Result<Option<Interrupted>> {
-        loop {
-            let found = self.conn().router().turns.take_back(id);
-            match found {
-                TakeBack::Done | TakeBack::Ended => {
-                    self.conn().dispatch();
-                    return Ok(None);
-                }
-                TakeBack::Running => return self.interrupt().await.map(Some),
-                TakeBack::AskCli => {
-                    let request = CancelAsyncMessage::new(id);
-                    let reply = self
-                        .request_about_prompts(&request, self.0.settings.control_deadline)
-                        .await?;
-                    if reply.cancelled {
-                        self.conn().router().turns.cancelled(id);
-                        self.conn().dispatch();
-                        return Ok(None);
-                    }
-                    // Its turn began meanwhile, and the CLI is about to say so, or has ended it already.
-                    let changed = self.conn().changed.notified();
-                    if self.conn().router().turns.take_back(id) == TakeBack::AskCli {
-                        let within = self.0.settings.interrupt_deadline;
-                        tokio::time::timeout(within, changed).await.map_err(|_| {
-                            Error::timeout("the beginning of the cancelled prompt's turn", within)
-                        })?;
-                    }
-                }
-            }
-        }
     }
 
     // ---- The run ------------------------------------------------------------------------------------------------
@@ -487,21 +401,6 @@ impl Session {
             .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
     }
 
-    /// Sends a request that must not overtake the prompts that were accepted before it.
-    async fn request_about_prompts<R: ControlRequest>(
-        &self,
-        request: &R,
-        deadline: Duration,
-    ) -> Result<R::Reply> {
-        let body = encode_request(R::SUBTYPE, request)?;
-        let payload = self
-            .conn()
-            .request_in(Order::BehindPrompts, R::SUBTYPE, body, Some(deadline))
-            .await?;
-        R::read_reply(Some(&payload))
-            .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
-    }
-
     /// Sends a control request that has no type, and returns its payload as it came (`null` when there is none).
     ///
     /// `fields` must be a JSON object, without the `subtype`.
@@ -530,23 +429,6 @@ pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -
 
 fn exit_of(ended: Error) -> Result<Exit> {
     ended.exit().ok_or(ended)
-}
-
-/// Keeps prompts from being sent while an interrupt is carried out.
-struct Gate<'a>(&'a Arc<Conn>);
-
-impl<'a> Gate<'a> {
-    fn shut(conn: &'a Arc<Conn>) -> Self {
-        conn.router().turns.interrupting += 1;
-        Self(conn)
-    }
-}
-
-impl Drop for Gate<'_> {
-    fn drop(&mut self) {
-        self.0.router().turns.interrupting -= 1;
-        self.0.dispatch();
-    }
 }
 
 /// Every frame of a session, from [`Session::frames`]. Ends with the session.

@@ -11,6 +11,7 @@ use outrigger_protocol::outbound::InitializeReply;
 
 use crate::child::Local;
 use crate::conn::budget::SlowReader;
+use crate::conn::watchdog::{Patience, Phase, Stall};
 use crate::conn::{Closing, Conn, Limits};
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
@@ -29,6 +30,7 @@ pub(crate) struct Hosting {
     initialize_deadline: Duration,
     control_deadline: Duration,
     interrupt_deadline: Duration,
+    patience: Patience,
     close_grace: Duration,
     term_grace: Duration,
     buffer_bytes: usize,
@@ -45,6 +47,10 @@ impl Default for Hosting {
             initialize_deadline: Duration::from_secs(60),
             control_deadline: Duration::from_secs(60),
             interrupt_deadline: Duration::from_secs(10),
+            patience: Patience {
+                first_token: Some(Duration::from_secs(600)),
+                between_events: Some(Duration::from_secs(300)),
+            },
             close_grace: Duration::from_secs(5),
             term_grace: Duration::from_secs(5),
             buffer_bytes: 64 * 1024 * 1024,
@@ -111,6 +117,29 @@ impl Options {
     /// How long the CLI may take to confirm an interrupt, and then again to end the turn; 10 s unless set.
     pub fn interrupt_deadline(mut self, deadline: Duration) -> Self {
         self.hosting.interrupt_deadline = deadline;
+        self
+    }
+
+    /// How long a turn may wait for the model to begin to answer, at its beginning and after each round of tools; 10 minutes
+    /// unless set, `None` for ever. Begins anew with each sign of life: a retry of the API request, a compaction.
+    ///
+    /// When it passes, the turn is interrupted, and ends with an error whose [`stalled`](crate::Error::stalled) names the
+    /// phase; the session goes on. If the CLI does not end the turn (see [`interrupt_deadline`](Self::interrupt_deadline)), its
+    /// process is ended by SIGTERM, and by SIGKILL after [`term_grace`](Self::term_grace).
+    ///
+    /// It does not run while a tool of the main conversation runs (a subagent in the foreground is one), or while the CLI waits
+    /// for an answer of this program or of a person. Without partial messages the whole answer of the model counts as its
+    /// first token.
+    pub fn first_token_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.hosting.patience.first_token = deadline.into();
+        self
+    }
+
+    /// How long the model may be silent in the middle of an answer; 5 minutes unless set, `None` for ever. Needs partial
+    /// messages ([`include_partial_messages`](Self::include_partial_messages)), since without them nobody sees the answer grow.
+    /// What happens when it passes is said at [`first_token_deadline`](Self::first_token_deadline).
+    pub fn between_events_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.hosting.patience.between_events = deadline.into();
         self
     }
 
@@ -200,7 +229,7 @@ impl Opened {
 
         let opened = tokio::time::timeout(hosting.start_deadline, hosting.transport.open(&launch)).await;
         let connection = opened
-            .map_err(|_| Error::timeout("starting the CLI", hosting.start_deadline))?
+            .map_err(|_| Error::stalled_at_start(Phase::Start, hosting.start_deadline))?
             .map_err(|source| {
                 Error::new(Kind::Spawn {
                     program: launch.program.clone(),
@@ -218,6 +247,9 @@ impl Opened {
                 buffer: hosting.buffer_bytes,
                 slow_reader: hosting.slow_reader,
                 stderr_tail: hosting.stderr_tail_bytes,
+                control_deadline: hosting.control_deadline,
+                interrupt_deadline: hosting.interrupt_deadline,
+                patience: hosting.patience,
             },
             Closing {
                 grace: hosting.close_grace,
@@ -242,7 +274,17 @@ impl Opened {
     pub(crate) async fn initialize(&self) -> Result<InitializeReply> {
         let request = encode_request("initialize", &self.launch.initialize)?;
         let deadline = self.options.hosting.initialize_deadline;
-        let payload = self.conn.request("initialize", request, Some(deadline)).await?;
+        let payload = match self.conn.request("initialize", request, Some(deadline)).await {
+            Err(error) if error.is_timeout() => {
+                // Its last words tell why, so its end is waited for.
+                let stall = Stall {
+                    phase: Phase::Initialize,
+                    after: deadline,
+                };
+                return Err(self.conn.end_stalled(stall).await);
+            }
+            answered => answered?,
+        };
         let (initialized, misfits) = read_reply(&payload);
         if misfits > 0 {
             self.conn.router().stats.misfits += misfits;
@@ -269,7 +311,6 @@ impl Opened {
         let hosting = &self.options.hosting;
         let settings = Settings {
             control_deadline: hosting.control_deadline,
-            interrupt_deadline: hosting.interrupt_deadline,
             verbatim_prompts: self.launch.verbatim_prompts,
             wants_output: self.options.output_format.is_some(),
         };

@@ -80,10 +80,11 @@ impl Turn {
     /// The end of a turn is not always the end of the run: agents that it left in the background report later, in ambient
     /// turns. See [`Session::wait_run_end`].
     ///
-    /// Cancel safe; may be called again. Has no deadline of its own, since a turn may take hours.
+    /// Cancel safe; may be called again. Has no deadline of its own, since a turn may take hours; but a model that does not
+    /// answer ends it: see [`Options::first_token_deadline`](crate::Options::first_token_deadline).
     ///
     /// # Errors
-    /// When the session ended before the turn did.
+    /// When the session ended before the turn did, or the turn stalled ([`Error::stalled`]).
     pub async fn outcome(&mut self) -> Result<Outcome> {
         self.lane.abandon();
         self.watch().outcome().await
@@ -118,7 +119,7 @@ impl Turn {
     /// # Errors
     /// When the session ended, or the CLI did not end the turn in time; see [`Session::interrupt`].
     pub async fn cancel(&self) -> Result<Option<Interrupted>> {
-        self.session.cancel_prompt(&self.id.to_string()).await
+        self.session.conn().cancel_prompt(&self.id.to_string()).await
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event>>> {

@@ -10,6 +10,7 @@ use outrigger_protocol::shared::{PermissionResult, RequestId};
 use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use super::Conn;
 use crate::permissions::{PermissionHandler, PermissionRequest};
@@ -82,13 +83,20 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: Req
     }
     let host = Arc::clone(host);
     let (begin, begun) = oneshot::channel::<()>();
-    let task = tokio::spawn(async move {
+    let span = tracing::debug_span!(
+        parent: &conn.span,
+        "asked",
+        subtype = %responder.subtype,
+        id = %responder.id
+    );
+    let answering = async move {
         // Until the way to withdraw it is known, nothing is done.
         if begun.await.is_ok() {
             let answer = host.answer(&responder.wire_id, &frame).await;
             responder.give(&answer);
         }
-    });
+    };
+    let task = tokio::spawn(answering.instrument(span));
     if conn.router().answering(&id, task.abort_handle()) {
         // The task can't have gone: it waits for this.
         let _ = begin.send(());
@@ -132,6 +140,7 @@ impl Responder {
             }
         }
         self.conn.changed.notify_waiters();
+        self.conn.watched.notify_one();
     }
 
     fn refuse(&self, why: &str) {

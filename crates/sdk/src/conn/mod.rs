@@ -4,14 +4,19 @@
 //! * The **writer** owns stdin and writes whole lines, answers to the CLI before prompts.
 //! * The **stderr drain** keeps the tail for errors.
 //! * The **supervisor** owns the process: it waits for its end, carries out the closing, and tells everybody.
+//!
+//! Besides, the **watchdog** ends turns in which the model says nothing for too long.
 
 mod ask;
 pub(crate) mod budget;
+pub(crate) mod interrupt;
 pub(crate) mod lane;
 pub(crate) mod router;
 mod spill;
 mod tasks;
+mod tools;
 pub(crate) mod turns;
+pub(crate) mod watchdog;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,10 +24,13 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::encode_line;
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
+use tracing::Instrument;
 
 pub(crate) use self::ask::Host;
 use self::budget::{Budget, SlowReader};
 use self::router::Router;
+use self::watchdog::{Patience, Stall};
 use crate::error::{Error, Kind};
 use crate::transport;
 
@@ -40,6 +48,9 @@ pub(crate) struct Limits {
     pub(crate) buffer: usize,
     pub(crate) slow_reader: SlowReader,
     pub(crate) stderr_tail: usize,
+    pub(crate) control_deadline: Duration,
+    pub(crate) interrupt_deadline: Duration,
+    pub(crate) patience: Patience,
 }
 
 /// How a session is ended.
@@ -65,11 +76,15 @@ pub(crate) struct Conn {
     /// Woken whenever a turn ended or the state of the run may have changed.
     pub(crate) changed: Arc<Notify>,
     dispatch: Arc<Notify>,
+    /// Woken when the watchdog has something else to wait for.
+    watched: Notify,
     /// Held from when a prompt is chosen to be sent until it is in the writer's queue, so that the order is kept.
     dispatching: tokio::sync::Mutex<()>,
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
     pub(crate) pid: Option<u32>,
+    /// What everything of this session belongs to in the log.
+    pub(crate) span: tracing::Span,
 }
 
 impl std::fmt::Debug for Conn {
@@ -94,14 +109,17 @@ impl Conn {
         let (prompts, prompt_lines) = mpsc::channel(WRITER_QUEUE);
         let (supervisor, orders) = mpsc::channel(16);
         let (end, ended) = watch::channel(None);
+        let span = tracing::info_span!("session", pid = connection.process.id());
         let conn = Arc::new(Self {
-            router: Mutex::new(Router::new()),
+            span: span.clone(),
+            router: Mutex::new(Router::new(limits.patience, span.clone())),
             control,
             prompts,
             supervisor,
             ended,
             changed: Arc::default(),
             dispatch: Arc::default(),
+            watched: Notify::new(),
             dispatching: tokio::sync::Mutex::default(),
             budget: Arc::new(Budget::new(limits.buffer, limits.slow_reader.clone())),
             limits,
@@ -196,6 +214,8 @@ impl Conn {
             open.written = true;
             answer.await.unwrap_or_else(|_| Err(self.end_error()))
         };
+        let span = tracing::debug_span!(parent: &self.span, "request", subtype, id);
+        let exchange = exchange.instrument(span);
         match deadline {
             None => exchange.await,
             Some(after) => tokio::time::timeout(after, exchange)
@@ -211,9 +231,10 @@ impl Conn {
         loop {
             // Room first: a prompt that was taken out and not written, because this future was dropped, would be lost.
             let room = self.prompts.reserve().await.ok()?;
-            let next = self.router().turns.next_to_send();
-            let Some((_, bytes)) = next else { break };
+            let next = self.router().next_to_send(Instant::now());
+            let Some(bytes) = next else { break };
             room.send(bytes);
+            self.watched.notify_one();
         }
         Some(then())
     }
@@ -227,6 +248,13 @@ impl Conn {
     pub(crate) async fn close(&self) {
         // A supervisor that is gone has ended the session already.
         let _ = self.supervisor.send(tasks::Order::Close).await;
+    }
+
+    /// Ends the process in which nothing happens any more, and returns the error that names the phase.
+    pub(crate) async fn end_stalled(&self, stall: Stall) -> Error {
+        // A supervisor that is gone has ended it already.
+        let _ = self.supervisor.send(tasks::Order::Stalled(stall)).await;
+        self.wait_ended().await
     }
 
     pub(crate) async fn kill(&self, reason: &str) {

@@ -8,10 +8,13 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::Span;
 
 use super::budget::Budget;
 use super::lane::LaneIn;
 use super::turns::{Route, Turns};
+use super::watchdog::{Patience, Stall, Watchdog};
 use crate::error::{Error, Kind, Refusal};
 use crate::ledger::Ledger;
 use crate::outcome::{Fields, Outcome, is_result};
@@ -41,6 +44,8 @@ pub(crate) enum Action {
     },
     /// A prompt may be sent now.
     Dispatch,
+    /// Something else is waited for now.
+    Watch,
 }
 
 /// What the CLI says it is doing.
@@ -58,6 +63,7 @@ pub enum SessionState {
 #[derive(Debug)]
 pub(crate) struct Router {
     pub(crate) turns: Turns,
+    watchdog: Watchdog,
     pub(crate) ledger: Ledger,
     pub(crate) meter: Meter,
     pub(crate) stats: Stats,
@@ -76,9 +82,10 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(patience: Patience, span: Span) -> Self {
         Self {
-            turns: Turns::default(),
+            watchdog: Watchdog::new(patience, Instant::now()),
+            turns: Turns::new(span),
             ledger: Ledger::default(),
             meter: Meter::default(),
             stats: Stats::default(),
@@ -95,7 +102,7 @@ impl Router {
         }
     }
 
-    pub(crate) fn on_frame(&mut self, frame: &Frame) -> Option<Action> {
+    pub(crate) fn on_frame(&mut self, frame: &Frame, now: Instant) -> Option<Action> {
         self.stats.frames += 1;
         self.stats.bytes += frame.bytes().len() as u64;
         self.note_drift(frame);
@@ -108,10 +115,10 @@ impl Router {
             "control_request" => self.on_request(frame),
             "control_cancel_request" => {
                 self.on_cancel(frame);
-                None
+                self.on_unblocked(now)
             }
             "keep_alive" | "transcript_mirror" => None,
-            _ => self.on_message(frame),
+            _ => self.on_message(frame, now),
         }
     }
 
@@ -153,7 +160,11 @@ impl Router {
 
     /// Claims the right to answer a request: true once, and never after it was withdrawn.
     pub(crate) fn claim_answer(&mut self, id: &str) -> bool {
-        self.asked.remove(id).is_some()
+        let claimed = self.asked.remove(id).is_some();
+        if claimed && self.asked.is_empty() {
+            self.watchdog.on_unblocked(Instant::now());
+        }
+        claimed
     }
 
     pub(crate) fn tap(&mut self, lane: LaneIn) {
@@ -217,6 +228,7 @@ impl Router {
             }
         }
         self.turns.fail_all(error);
+        self.watchdog.tools.clear();
         self.ledger.end();
         for lane in self.taps.drain(..).chain(self.ambient.drain(..)) {
             lane.close();
@@ -279,7 +291,7 @@ impl Router {
         }
     }
 
-    fn on_message(&mut self, frame: &Frame) -> Option<Action> {
+    fn on_message(&mut self, frame: &Frame, now: Instant) -> Option<Action> {
         if frame.kind() == "system" {
             self.on_system(frame);
         } else if is_result(frame) && frame.session_id().is_some() {
@@ -304,7 +316,48 @@ impl Router {
         if let Some(outcome) = outcome {
             self.last_result = Some(outcome);
         }
-        (ended || frame.kind() == "command_lifecycle").then_some(Action::Dispatch)
+        let watch = self.watch(frame, now, ended);
+        if ended || frame.kind() == "command_lifecycle" {
+            Some(Action::Dispatch)
+        } else {
+            watch.then_some(Action::Watch)
+        }
+    }
+
+    /// Tells the watchdog; whether it has something else to wait for now.
+    fn watch(&mut self, frame: &Frame, now: Instant, ended: bool) -> bool {
+        let blocked = self.watchdog.tools.is_running();
+        self.watchdog.tools.on_frame(frame, self.turns.span());
+        if ended {
+            self.watchdog.on_turn_end(now, self.turns.any_sent());
+            return true;
+        }
+        // A subagent's life is not the conversation's: it is a tool that runs.
+        frame.parent_tool_use_id().is_none() && self.watchdog.on_frame(frame, now)
+            || blocked && !self.watchdog.tools.is_running()
+    }
+
+    fn on_unblocked(&mut self, now: Instant) -> Option<Action> {
+        if !self.asked.is_empty() {
+            return None;
+        }
+        self.watchdog.on_unblocked(now);
+        Some(Action::Watch)
+    }
+
+    /// Until when something has to happen, and what it means if it does not.
+    pub(crate) fn due(&self) -> Option<(Instant, Stall)> {
+        let in_turn = self.turns.is_running() || self.turns.any_sent();
+        let host_decides =
+            !self.asked.is_empty() || *self.state.borrow() == Some(SessionState::RequiresAction);
+        self.watchdog.due(in_turn, host_decides)
+    }
+
+    /// The line of the next prompt that may be sent.
+    pub(crate) fn next_to_send(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let (_, line) = self.turns.next_to_send()?;
+        self.watchdog.on_sent(now);
+        Some(line)
     }
 
     fn on_system(&mut self, frame: &Frame) {

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use outrigger_protocol::Frame;
 use outrigger_protocol::framer::LineFramer;
+use outrigger_protocol::outbound::control::Interrupt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
+use tracing::Instrument;
 
 use super::ask::{self, Host};
 use super::router::Action;
+use super::watchdog::Stall;
 use super::{Closing, Conn, Line};
 use crate::error::{End, Error, Kind};
 use crate::outcome::is_result;
@@ -38,6 +41,8 @@ pub(super) enum Order {
     Kill(String),
     /// Nobody holds the session any more.
     Abandon,
+    /// It does not even end a turn in which nothing happens.
+    Stalled(Stall),
     /// Its stdin can't be written.
     BrokenPipe(String),
 }
@@ -72,6 +77,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
         Arc::clone(&close_stdin),
     ));
     tokio::spawn(dispatch(Arc::clone(conn)));
+    tokio::spawn(watch(Arc::clone(conn)).instrument(conn.span.clone()));
     let supervisor = Supervisor {
         conn: Arc::clone(conn),
         process,
@@ -84,12 +90,14 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
         conn: Arc::clone(conn),
         end: inputs.end,
     };
-    tokio::spawn(async move {
+    let span = conn.span.clone();
+    let supervised = async move {
         let end = supervisor.run(inputs.orders, reader, drain).await;
         // What the process used (temporary files) goes once it is gone, and is gone when the end is told.
         drop(inputs.guard);
         outlived.end.send_replace(Some(end));
-    });
+    };
+    tokio::spawn(supervised.instrument(span));
 }
 
 /// Tells those who wait that the session is over when the supervisor was dropped in the middle of its work, which is what
@@ -121,13 +129,14 @@ async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, ho
     loop {
         // An error of the pipe is its end; the supervisor tells why.
         let read = stdout.read(&mut chunk).await.unwrap_or(0);
+        let now = Instant::now();
         let mut emit = |framed| frames.extend(Frame::read(framed));
         match read {
             0 => framer.finish(&mut emit),
             read => framer.feed(&chunk[..read], &mut emit),
         }
         for frame in frames.drain(..) {
-            route(&conn, &host, frame);
+            route(&conn, &host, frame, now);
         }
         if read == 0 {
             return;
@@ -135,8 +144,9 @@ async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, ho
     }
 }
 
-fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame) {
+fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame, now: Instant) {
     tracing::trace!(
+        parent: &conn.span,
         kind = frame.kind(),
         subtype = frame.subtype(),
         bytes = frame.bytes().len(),
@@ -144,10 +154,14 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame) {
     );
     let notable =
         matches!(frame.kind(), "system" | "command_lifecycle" | "control_response") || is_result(&frame);
-    let action = conn.router().on_frame(&frame);
+    let action = conn.router().on_frame(&frame, now);
     match action {
         Some(Action::Ask { id, wire_id, frame }) => ask::spawn(conn, host, id, wire_id, frame),
-        Some(Action::Dispatch) => conn.dispatch(),
+        Some(Action::Dispatch) => {
+            conn.dispatch();
+            conn.watched.notify_one();
+        }
+        Some(Action::Watch) => conn.watched.notify_one(),
         None => {}
     }
     if notable {
@@ -196,6 +210,44 @@ async fn dispatch(conn: Arc<Conn>) {
             _ = ended.wait_for(Option::is_some) => return,
         }
         if conn.send_ready(|| ()).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Ends what makes no progress: the turn, and if that does not help, the process.
+async fn watch(conn: Arc<Conn>) {
+    let mut ended = conn.ended.clone();
+    loop {
+        let due = conn.router().due();
+        let timer = async {
+            match due {
+                Some((at, _)) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = ended.wait_for(Option::is_some) => return,
+            () = conn.watched.notified() => continue,
+            () = timer => {}
+        }
+        let stall = {
+            let mut router = conn.router();
+            // Frames move the deadline without waking anybody.
+            let Some((_, stall)) = router.due().filter(|(at, _)| *at <= Instant::now()) else {
+                continue;
+            };
+            router.turns.stall(stall);
+            stall
+        };
+        tracing::warn!(phase = %stall.phase, after = ?stall.after, "nothing happens; the turn is interrupted");
+        let interrupted = tokio::select! {
+            _ = ended.wait_for(Option::is_some) => return,
+            interrupted = conn.interrupt(Interrupt::default()) => interrupted,
+        };
+        if let Err(error) = interrupted {
+            tracing::warn!(%error, "the turn could not be ended; the process is");
+            let _ = conn.end_stalled(stall).await;
             return;
         }
     }
@@ -267,6 +319,7 @@ impl Supervisor {
         let mut deadline: Option<Instant> = None;
         let mut reason: Option<String> = None;
         let mut broken_pipe: Option<String> = None;
+        let mut stalled: Option<Stall> = None;
         let mut reader_ended = false;
         let exit = loop {
             let timer = async {
@@ -282,6 +335,11 @@ impl Supervisor {
                         Order::Close => (Stage::Closed, Some("it was closed".to_owned())),
                         Order::Kill(because) => (Stage::Killed, Some(because)),
                         Order::Abandon => (Stage::Closed, Some("its handles were dropped".to_owned())),
+                        Order::Stalled(stall) => {
+                            stalled = Some(stall);
+                            let because = format!("{} took longer than {:?}", stall.phase, stall.after);
+                            (Stage::Terminated, Some(because))
+                        }
                         Order::BrokenPipe(error) => {
                             // Most likely it is ending by itself, and its exit will tell why.
                             broken_pipe = Some(format!("its stdin can't be written: {error}"));
@@ -333,7 +391,7 @@ impl Supervisor {
         if tokio::time::timeout(DRAIN, rest).await.is_err() {
             reader.abort();
         }
-        self.finish(exit, reason)
+        self.finish(exit, reason, stalled)
     }
 
     /// Does what a stage begins with, and says when the next is due.
@@ -364,7 +422,7 @@ impl Supervisor {
         }
     }
 
-    fn finish(self, exit: Option<Exit>, reason: Option<String>) -> Error {
+    fn finish(self, exit: Option<Exit>, reason: Option<String>, stalled: Option<Stall>) -> Error {
         let mut router = self.conn.router();
         let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
         let stderr_tail = redacted(self.tail.text(), &self.redact);
@@ -373,6 +431,8 @@ impl Supervisor {
             stderr_tail,
             last_error,
             reason,
+            stalled: stalled.map(|stall| stall.phase),
+            ..End::default()
         }));
         tracing::debug!(%error, "ended");
         router.end(&error);

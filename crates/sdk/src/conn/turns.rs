@@ -9,8 +9,10 @@ use std::collections::{HashSet, VecDeque};
 
 use outrigger_protocol::Frame;
 use tokio::sync::watch;
+use tracing::Span;
 
 use super::lane::LaneIn;
+use super::watchdog::Stall;
 use crate::error::Error;
 use crate::outcome::{Outcome, Verdict, is_result};
 use crate::usage::TurnUsage;
@@ -38,6 +40,8 @@ struct Slot {
     done: watch::Sender<Settled>,
     stage: Stage,
     wanted_output: bool,
+    /// Set once it is being ended because nothing happened.
+    stalled: Option<Stall>,
 }
 
 #[derive(Debug)]
@@ -56,6 +60,8 @@ struct Running {
     number: u64,
     /// Our prompts that it answers; none for an ambient turn.
     prompts: Vec<String>,
+    /// Lasts as long as the turn.
+    span: Span,
 }
 
 /// Where a frame went.
@@ -67,8 +73,10 @@ pub(crate) enum Route {
     Ambient,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Turns {
+    /// What the turns belong to in the log.
+    session: Span,
     slots: VecDeque<Slot>,
     running: Option<Running>,
     numbers: u64,
@@ -118,6 +126,18 @@ pub(crate) enum TakeBack {
 }
 
 impl Turns {
+    pub(crate) fn new(session: Span) -> Self {
+        Self {
+            session,
+            slots: VecDeque::new(),
+            running: None,
+            numbers: 0,
+            used: Used::default(),
+            interrupting: 0,
+            has_lifecycle: false,
+        }
+    }
+
     /// Accepts a prompt; all that wait may have `room` bytes together, and one may always wait.
     pub(crate) fn accept(
         &mut self,
@@ -154,6 +174,7 @@ impl Turns {
             done,
             stage,
             wanted_output,
+            stalled: None,
         });
         Ok(settled)
     }
@@ -163,10 +184,7 @@ impl Turns {
         if self.interrupting > 0 {
             return None;
         }
-        let in_flight = self
-            .slots
-            .iter()
-            .any(|slot| !matches!(slot.stage, Stage::Held { .. }));
+        let in_flight = self.any_sent();
         for slot in &mut self.slots {
             // A prompt that steers the running turn must not wait behind one that waits for its end.
             if let Stage::Held { line, dispatch } = &mut slot.stage
@@ -222,6 +240,18 @@ impl Turns {
         self.running.as_ref().map(|running| running.number)
     }
 
+    /// What belongs to the running turn in the log.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        self.running.as_ref().map(|running| &running.span)
+    }
+
+    /// Whether the CLI has a prompt of ours whose turn has not ended.
+    pub(crate) fn any_sent(&self) -> bool {
+        self.slots
+            .iter()
+            .any(|slot| !matches!(slot.stage, Stage::Held { .. }))
+    }
+
     /// Whether any prompt of ours waits or runs.
     pub(crate) fn any_open(&self) -> bool {
         !self.slots.is_empty()
@@ -230,6 +260,15 @@ impl Turns {
     /// Whether the CLI is in a turn, ours or an ambient one.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
+    }
+
+    /// Notes that the turn which an interrupt now is about is ended because nothing happened. If it ends by itself after all,
+    /// without having been aborted, that counts.
+    pub(crate) fn stall(&mut self, stall: Stall) {
+        let ids: Vec<String> = self.interruptible().into_iter().map(|(id, _)| id).collect();
+        for slot in self.slots.iter_mut().filter(|slot| ids.contains(&slot.id)) {
+            slot.stalled = Some(stall);
+        }
     }
 
     /// The prompts that an interrupt now is about: those of the running turn, else the first that was sent.
@@ -298,12 +337,17 @@ impl Turns {
     }
 
     fn begin(&mut self) -> &mut Running {
-        let numbers = &mut self.numbers;
+        let (numbers, session) = (&mut self.numbers, &self.session);
         self.running.get_or_insert_with(|| {
             *numbers += 1;
             Running {
                 number: *numbers,
                 prompts: Vec::new(),
+                span: {
+                    let span = tracing::info_span!(parent: session.id(), "turn", number = *numbers);
+                    tracing::debug!(parent: &span, "begun");
+                    span
+                },
             }
         })
     }
@@ -386,14 +430,10 @@ impl Turns {
             .map(str::to_owned)
             .collect();
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
-        for id in self
-            .running
-            .take()
-            .map(|running| running.prompts)
-            .unwrap_or_default()
-        {
-            if !prompts.contains(&id) {
-                prompts.push(id);
+        let running = self.running.take();
+        for id in running.iter().flat_map(|running| &running.prompts) {
+            if !prompts.contains(id) {
+                prompts.push(id.clone());
             }
         }
         if prompts.is_empty() && !foreign && !self.has_lifecycle {
@@ -410,6 +450,9 @@ impl Turns {
             .filter(|slot| prompts.contains(&slot.id))
             .any(|slot| slot.wanted_output);
         let outcome = Outcome::of_result(frame, usage, prompts.clone(), wanted_output);
+        if let Some(running) = &running {
+            tracing::debug!(parent: &running.span, verdict = %outcome.verdict(), "ended");
+        }
         for id in &prompts {
             if let Some(slot) = self.slots.iter().find(|slot| slot.id == *id) {
                 slot.lane.push(frame);
@@ -446,7 +489,11 @@ impl Turns {
         if let Some(at) = self.slots.iter().position(|slot| slot.id == id)
             && let Some(slot) = self.slots.remove(at)
         {
-            slot.done.send_replace(Some(Ok(outcome)));
+            let aborted = matches!(outcome.verdict(), Verdict::Interrupted | Verdict::Cancelled);
+            slot.done.send_replace(Some(match slot.stalled {
+                Some(stall) if aborted => Err(Error::stalled_in(stall, outcome)),
+                _ => Ok(outcome),
+            }));
             slot.lane.close();
         }
     }

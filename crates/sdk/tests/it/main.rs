@@ -10,3 +10,4 @@
 mod real;
 mod simulated;
 mod support;
+mod watchdog;

@@ -254,9 +254,7 @@ async fn a_command_is_checked_against_what_the_cli_reported() {
 async fn a_cli_that_never_answers_initialize_is_ended() {
     let script = Script::new()
         .expect(Match::request("initialize"))
-        .expect(Match::kind("control_cancel_request"))
-        .expect_end()
-        .exit(0);
+        .expect(Match::kind("control_cancel_request"));
     let (options, running) = reaching(script.spawn_in_memory());
     let error = options
         .initialize_deadline(Duration::from_secs(7))
@@ -264,7 +262,7 @@ async fn a_cli_that_never_answers_initialize_is_ended() {
         .await
         .unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    assert_eq!(running.exit().await, outrigger_sim::peer::Exit::Code(0));
+    assert!(running.exited().is_some(), "its end was waited for");
 }
 
 #[tokio::test(start_paused = true)]

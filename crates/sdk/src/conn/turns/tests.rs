@@ -78,7 +78,7 @@ fn aborted(id: &str) -> String {
 
 #[test]
 fn a_prompt_gets_its_own_turn_and_the_next_waits_for_it() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let mut a = prompt(&mut turns, "a", Dispatch::Alone);
     let mut b = prompt(&mut turns, "b", Dispatch::Alone);
     assert!(send(&mut turns).is_empty(), "b must wait");
@@ -108,7 +108,7 @@ fn a_prompt_gets_its_own_turn_and_the_next_waits_for_it() {
 
 #[test]
 fn merged_prompts_share_the_result() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let [a, b, c] = ["a", "b", "c"].map(|id| prompt(&mut turns, id, Dispatch::AtOnce));
     life(&mut turns, "a", "started");
     feed(&mut turns, &result(r#""a""#));
@@ -128,7 +128,7 @@ fn merged_prompts_share_the_result() {
 
 #[test]
 fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     feed(&mut turns, INIT);
@@ -159,7 +159,7 @@ fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
 
 #[test]
 fn a_result_of_foreign_origin_resolves_nobody() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     feed(&mut turns, INIT);
     let mut mine = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "queued");
@@ -177,7 +177,7 @@ fn a_result_of_foreign_origin_resolves_nobody() {
 
 #[test]
 fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let a = prompt(&mut turns, "a", Dispatch::AtOnce);
     let b = prompt(&mut turns, "b", Dispatch::AtOnce);
     life(&mut turns, "a", "started");
@@ -190,7 +190,7 @@ fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() 
 
 #[test]
 fn nothing_is_sent_while_an_interrupt_is_carried_out() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let _a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     turns.interrupting = 1;
@@ -203,7 +203,7 @@ fn nothing_is_sent_while_an_interrupt_is_carried_out() {
 
 #[test]
 fn prompts_can_be_taken_back_until_their_turn_begins() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let _a = prompt(&mut turns, "a", Dispatch::Alone);
     let held = prompt(&mut turns, "b", Dispatch::Alone);
     let _sent = prompt(&mut turns, "c", Dispatch::AtOnce);
@@ -220,7 +220,7 @@ fn prompts_can_be_taken_back_until_their_turn_begins() {
 
 #[test]
 fn a_cli_that_reports_no_lifecycle_is_taken_in_order() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let mut a = prompt(&mut turns, "a", Dispatch::AtOnce);
     let mut b = prompt(&mut turns, "b", Dispatch::AtOnce);
     for number in 0..2 {
@@ -237,7 +237,7 @@ fn a_cli_that_reports_no_lifecycle_is_taken_in_order() {
 
 #[test]
 fn frames_of_an_earlier_turns_background_agent_are_ambient() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let mut a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     let frame = Frame::from_line(br#"{"type":"assistant","parent_tool_use_id":"t"}"#.as_slice()).remove(0);
@@ -255,7 +255,7 @@ fn frames_of_an_earlier_turns_background_agent_are_ambient() {
 
 #[test]
 fn an_id_is_sent_once() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let again = |turns: &mut Turns| {
         let (tx, _rx) = a_lane();
         turns.accept("a", Vec::new(), ROOM, Dispatch::Alone, tx, false)
@@ -277,7 +277,7 @@ fn an_id_is_sent_once() {
 
 #[test]
 fn prompts_that_wait_have_a_bound_in_bytes_and_one_may_always_wait() {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(Span::none());
     let mut accept = |id: &str, length: usize| {
         let (tx, _rx) = a_lane();
         turns.accept(id, vec![b'x'; length], 100, Dispatch::Alone, tx, false)

@@ -1,0 +1,142 @@
+//! Ending a turn: the interrupt, and the taking back of a prompt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
+
+use super::turns::TakeBack;
+use super::{Conn, Order};
+use crate::error::{Error, Result};
+use crate::outcome::Outcome;
+use crate::session::encode_request;
+
+/// What an interrupt did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Interrupted {
+    /// The CLI's receipt.
+    pub receipt: InterruptReply,
+    /// The outcomes of our prompts whose turn was running, or of the one whose turn was about to begin. Empty when there was
+    /// none.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Conn {
+    /// Interrupts the turn that is running and returns when it has ended.
+    pub(crate) async fn interrupt(self: &Arc<Self>, request: Interrupt) -> Result<Interrupted> {
+        let deadline = self.limits.interrupt_deadline;
+        // A prompt that was given just before is what the caller wants to end, so it goes first.
+        let shut = self.send_ready(|| {
+            let gate = Gate::shut(self);
+            let router = self.router();
+            (gate, router.turns.interruptible(), router.turns.current())
+        });
+        let (gate, running, number) = tokio::time::timeout(deadline, shut)
+            .await
+            .map_err(|_| Error::timeout("writing the prompts before the interrupt", deadline))?
+            .ok_or_else(|| self.end_error())?;
+        let receipt = self.ask_about_prompts(&request, deadline).await?;
+        if number.is_none()
+            && let Some((id, _)) = running.first()
+        {
+            // The CLI has the prompt but had not begun its turn; it may run it all the same. So the prompt is taken back, or
+            // interrupted again once it runs.
+            Box::pin(self.cancel_prompt(id)).await?;
+        }
+        let drained = async {
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                let over = running.iter().all(|(_, settled)| settled.borrow().is_some())
+                    && (number.is_none() || self.router().turns.current() != number);
+                if over {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(deadline, drained)
+            .await
+            .map_err(|_| Error::timeout("the end of the interrupted turn", deadline))?;
+        drop(gate);
+        let mut outcomes = Vec::new();
+        for (_, settled) in &running {
+            match settled.borrow().clone() {
+                Some(Ok(outcome)) => outcomes.push(outcome),
+                // The watchdog was faster; the turn is over all the same.
+                Some(Err(error)) if error.stalled().is_some() && !error.is_closed() => {
+                    outcomes.extend(error.outcome().cloned());
+                }
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+        Ok(Interrupted { receipt, outcomes })
+    }
+
+    /// Takes a prompt back, or interrupts its turn if it runs already.
+    pub(crate) async fn cancel_prompt(self: &Arc<Self>, id: &str) -> Result<Option<Interrupted>> {
+        loop {
+            let found = self.router().turns.take_back(id);
+            match found {
+                TakeBack::Done | TakeBack::Ended => {
+                    self.dispatch();
+                    return Ok(None);
+                }
+                TakeBack::Running => return self.interrupt(Interrupt::default()).await.map(Some),
+                TakeBack::AskCli => {
+                    let request = CancelAsyncMessage::new(id);
+                    let reply = self
+                        .ask_about_prompts(&request, self.limits.control_deadline)
+                        .await?;
+                    if reply.cancelled {
+                        self.router().turns.cancelled(id);
+                        self.dispatch();
+                        return Ok(None);
+                    }
+                    // Its turn began meanwhile, and the CLI is about to say so, or has ended it already.
+                    let changed = self.changed.notified();
+                    if self.router().turns.take_back(id) == TakeBack::AskCli {
+                        let within = self.limits.interrupt_deadline;
+                        tokio::time::timeout(within, changed).await.map_err(|_| {
+                            Error::timeout("the beginning of the cancelled prompt's turn", within)
+                        })?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends a request that must not overtake the prompts that were accepted before it.
+    async fn ask_about_prompts<R: ControlRequest>(
+        self: &Arc<Self>,
+        request: &R,
+        deadline: Duration,
+    ) -> Result<R::Reply> {
+        let body = encode_request(R::SUBTYPE, request)?;
+        let payload = self
+            .request_in(Order::BehindPrompts, R::SUBTYPE, body, Some(deadline))
+            .await?;
+        R::read_reply(Some(&payload))
+            .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
+    }
+}
+
+/// Keeps prompts from being sent while an interrupt is carried out.
+struct Gate<'a>(&'a Arc<Conn>);
+
+impl<'a> Gate<'a> {
+    fn shut(conn: &'a Arc<Conn>) -> Self {
+        conn.router().turns.interrupting += 1;
+        Self(conn)
+    }
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        self.0.router().turns.interrupting -= 1;
+        self.0.dispatch();
+    }
+}

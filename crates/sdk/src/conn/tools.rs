@@ -1,0 +1,176 @@
+//! Which tools run: calls that the model made and that have no result yet.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use memchr::memmem;
+use outrigger_protocol::Frame;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tracing::Span;
+
+/// How many calls are told apart. With more open at once, tools count as running until the turn ends.
+const MAX_OPEN: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(crate) struct OpenTools {
+    open: HashMap<Box<str>, Tool>,
+    uncounted: bool,
+}
+
+#[derive(Debug)]
+struct Tool {
+    /// Whether the main conversation made the call, rather than a subagent.
+    is_main: bool,
+    /// Lasts as long as the tool runs.
+    span: Span,
+}
+
+impl OpenTools {
+    /// Whether a tool of the main conversation runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.uncounted || self.open.values().any(|tool| tool.is_main)
+    }
+
+    /// Everything that was open is over.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Takes a frame; `turn` is what the calls belong to in the log.
+    pub(crate) fn on_frame(&mut self, frame: &Frame, turn: Option<&Span>) {
+        match frame.kind() {
+            // The words may stand anywhere, so what they mean is read.
+            "assistant" if memmem::find(frame.bytes(), b"tool_use").is_some() => self.begin(frame, turn),
+            "user" if !self.open.is_empty() => self.end(frame),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, frame: &Frame, turn: Option<&Span>) {
+        #[derive(Deserialize)]
+        struct Line<'a> {
+            #[serde(borrow)]
+            message: Body<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Body<'a> {
+            #[serde(borrow)]
+            content: Vec<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Block<'a> {
+            #[serde(borrow)]
+            r#type: Cow<'a, str>,
+            #[serde(borrow)]
+            id: Cow<'a, str>,
+            #[serde(borrow, default)]
+            name: Cow<'a, str>,
+        }
+        let text = frame.text();
+        let Ok(line) = serde_json::from_str::<Line<'_>>(&text) else {
+            return;
+        };
+        for block in line.message.content {
+            let Ok(block) = serde_json::from_str::<Block<'_>>(block.get()) else {
+                continue;
+            };
+            if block.r#type != "tool_use" || self.open.contains_key(&*block.id) {
+                continue;
+            }
+            if self.open.len() == MAX_OPEN {
+                self.uncounted = true;
+                return;
+            }
+            let span = tracing::debug_span!(parent: turn.and_then(Span::id), "tool", name = %block.name, id = %block.id);
+            tracing::debug!(parent: &span, "begun");
+            let is_main = frame.parent_tool_use_id().is_none();
+            self.open.insert(block.id.into(), Tool { is_main, span });
+        }
+    }
+
+    /// Looks for the results in the bytes: a result can be large, and all that matters are the ids.
+    fn end(&mut self, frame: &Frame) {
+        const KEY: &[u8] = br#""tool_use_id""#;
+        let bytes = frame.bytes();
+        for at in memmem::find_iter(bytes, KEY) {
+            // Within a string the quotes would be escaped, so this is a key.
+            let value = bytes[at + KEY.len()..].trim_ascii_start();
+            let Some(value) = value
+                .strip_prefix(b":")
+                .and_then(|value| value.trim_ascii_start().strip_prefix(b"\""))
+            else {
+                continue;
+            };
+            let id = &value[..memchr::memchr(b'"', value).unwrap_or(value.len())];
+            if let Some(tool) = std::str::from_utf8(id).ok().and_then(|id| self.open.remove(id)) {
+                tracing::debug!(parent: &tool.span, "ended");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(line: &str) -> Frame {
+        Frame::from_line(line.as_bytes()).remove(0)
+    }
+
+    fn call(ids: &[&str], parent: &str) -> Frame {
+        let blocks: Vec<_> = ids
+            .iter()
+            .map(|id| format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"type":"tool_use","id":"no"}}}}"#))
+            .collect();
+        frame(&format!(
+            r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"content":[{{"type":"text","text":"tool_use"}},7,{}]}}}}"#,
+            blocks.join(",")
+        ))
+    }
+
+    fn result(id: &str) -> Frame {
+        frame(&format!(
+            r#"{{"type":"user","message":{{"content":[{{"tool_use_id": "{id}","type":"tool_result","content":"\"tool_use_id\":\"b\""}}]}}}}"#
+        ))
+    }
+
+    #[test]
+    fn a_call_runs_until_its_result() {
+        let mut tools = OpenTools::default();
+        tools.on_frame(
+            &frame(r#"{"type":"assistant","message":{"content":"tool_use"}}"#),
+            None,
+        );
+        assert!(!tools.is_running());
+        tools.on_frame(&call(&["a", "b"], "null"), None);
+        tools.on_frame(&call(&["b"], "null"), None);
+        tools.on_frame(&result("a"), None);
+        assert!(tools.is_running(), "what a result says is no result");
+        tools.on_frame(&result("b"), None);
+        assert!(!tools.is_running());
+        assert!(tools.open.is_empty());
+    }
+
+    #[test]
+    fn a_subagents_tools_are_not_the_conversations() {
+        let mut tools = OpenTools::default();
+        tools.on_frame(&call(&["a"], r#""parent""#), None);
+        assert!(!tools.is_running());
+        assert_eq!(tools.open.len(), 1);
+    }
+
+    #[test]
+    fn too_many_count_as_running() {
+        let mut tools = OpenTools::default();
+        let ids: Vec<String> = (0..=MAX_OPEN).map(|number| number.to_string()).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        tools.on_frame(&call(&ids, "null"), None);
+        for id in &ids {
+            tools.on_frame(&result(id), None);
+        }
+        assert!(tools.is_running());
+        tools.clear();
+        assert!(!tools.is_running());
+    }
+}

@@ -1,0 +1,242 @@
+//! Notices that nothing happens where something should. A state machine without I/O; the task is in [`super::tasks`].
+//!
+//! The CLI waits for the API without a limit of its own: a connection that is half open keeps a turn for ever. So each wait for
+//! the model has a deadline. A tool may run for hours and a person may think for days, so there is none for those.
+
+use std::fmt;
+use std::time::Duration;
+
+use memchr::memmem;
+use outrigger_protocol::Frame;
+use tokio::time::Instant;
+
+use super::tools::OpenTools;
+
+/// A phase of a session that has a deadline of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// The transport starts the CLI: [`start_deadline`](crate::Options::start_deadline).
+    Start,
+    /// The CLI gets ready and answers `initialize`: [`initialize_deadline`](crate::Options::initialize_deadline).
+    Initialize,
+    /// A turn waits for the model to begin to answer, at its beginning and after each round of tools:
+    /// [`first_token_deadline`](crate::Options::first_token_deadline).
+    FirstToken,
+    /// The model is answering, in partial messages: [`between_events_deadline`](crate::Options::between_events_deadline).
+    BetweenEvents,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "starting the CLI",
+            Self::Initialize => "the answer to `initialize`",
+            Self::FirstToken => "the model's first token",
+            Self::BetweenEvents => "the next event of the model's answer",
+        })
+    }
+}
+
+/// What was waited for in vain, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stall {
+    pub(crate) phase: Phase,
+    pub(crate) after: Duration,
+}
+
+/// How long each wait for the model may take; `None` for ever.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Patience {
+    pub(crate) first_token: Option<Duration>,
+    pub(crate) between_events: Option<Duration>,
+}
+
+/// What the main conversation is waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Nothing that has a deadline.
+    Nothing,
+    /// The beginning of the model's answer.
+    Answer,
+    /// Its next piece.
+    Piece,
+}
+
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    patience: Patience,
+    step: Step,
+    /// When something last happened.
+    since: Instant,
+    pub(crate) tools: OpenTools,
+}
+
+impl Watchdog {
+    pub(crate) fn new(patience: Patience, now: Instant) -> Self {
+        Self {
+            patience,
+            step: Step::Nothing,
+            since: now,
+            tools: OpenTools::default(),
+        }
+    }
+
+    /// A prompt was sent.
+    pub(crate) fn on_sent(&mut self, now: Instant) {
+        if self.step == Step::Nothing {
+            self.step = Step::Answer;
+            self.since = now;
+        }
+    }
+
+    /// What was open (a question, a tool) is no longer.
+    pub(crate) fn on_unblocked(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// The turn ended.
+    pub(crate) fn on_turn_end(&mut self, now: Instant, another_waits: bool) {
+        self.tools.clear();
+        self.since = now;
+        self.step = if another_waits {
+            Step::Answer
+        } else {
+            Step::Nothing
+        };
+    }
+
+    /// Takes a frame of the main conversation; whether what is waited for has changed.
+    pub(crate) fn on_frame(&mut self, frame: &Frame, now: Instant) -> bool {
+        self.since = now;
+        let before = self.step;
+        self.step = match frame.kind() {
+            "stream_event" if ends_message(frame) => Step::Answer,
+            "stream_event" => Step::Piece,
+            // One comes for each block, in between the partial messages if there are any.
+            "assistant" if before == Step::Piece => Step::Piece,
+            "assistant" | "user" => Step::Answer,
+            "system" => match frame.subtype() {
+                // A request to the model begins, or begins again.
+                Some("init" | "api_retry" | "compact_boundary" | "status") => Step::Answer,
+                _ => before,
+            },
+            _ => before,
+        };
+        self.step != before
+    }
+
+    /// Until when something has to happen. `in_turn`: whether a turn runs or a prompt waits for its turn at the CLI;
+    /// `host_decides`: whether the CLI waits for us.
+    pub(crate) fn due(&self, in_turn: bool, host_decides: bool) -> Option<(Instant, Stall)> {
+        if !in_turn || host_decides || self.tools.is_running() {
+            return None;
+        }
+        let (phase, after) = match self.step {
+            Step::Nothing => return None,
+            Step::Answer => (Phase::FirstToken, self.patience.first_token?),
+            Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),
+        };
+        // A deadline beyond what the clock can say is none.
+        Some((self.since.checked_add(after)?, Stall { phase, after }))
+    }
+}
+
+/// Whether a partial message is the last of its message. Text of the model that has the same words is taken for it too,
+/// which only makes the deadline for the next event the longer one.
+fn ends_message(frame: &Frame) -> bool {
+    const LONGEST: usize = 512;
+    frame.bytes().len() < LONGEST && memmem::find(frame.bytes(), b"message_stop").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Duration = Duration::from_secs(60);
+    const NEXT: Duration = Duration::from_secs(5);
+
+    struct Case {
+        watchdog: Watchdog,
+        now: Instant,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            let patience = Patience {
+                first_token: Some(FIRST),
+                between_events: Some(NEXT),
+            };
+            let now = Instant::now();
+            Self {
+                watchdog: Watchdog::new(patience, now),
+                now,
+            }
+        }
+
+        /// A second later, a frame.
+        fn frame(&mut self, line: &str) {
+            self.now += Duration::from_secs(1);
+            let frame = Frame::from_line(line.as_bytes()).remove(0);
+            self.watchdog.tools.on_frame(&frame, None);
+            self.watchdog.on_frame(&frame, self.now);
+        }
+
+        /// What is waited for, and that it counts from the last frame on.
+        fn waits_for(&self) -> Option<Phase> {
+            let (at, stall) = self.watchdog.due(true, false)?;
+            assert_eq!(at, self.now + stall.after);
+            Some(stall.phase)
+        }
+    }
+
+    const TOOL: &str = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}"#;
+    const RESULT: &str = r#"{"type":"user","parent_tool_use_id":null,"message":{"content":[{"tool_use_id":"t1","type":"tool_result","content":"x"}]}}"#;
+
+    #[test]
+    fn each_wait_for_the_model_is_watched_and_no_tool_is() {
+        let mut case = Case::new();
+        assert_eq!(case.waits_for(), None);
+        case.watchdog.on_sent(case.now);
+        assert_eq!(case.waits_for(), Some(Phase::FirstToken));
+        case.frame(r#"{"type":"system","subtype":"init"}"#);
+        assert_eq!(case.waits_for(), Some(Phase::FirstToken));
+        case.frame(r#"{"type":"stream_event","event":{"type":"message_start"}}"#);
+        assert_eq!(case.waits_for(), Some(Phase::BetweenEvents));
+        case.frame(TOOL);
+        assert_eq!(case.waits_for(), None, "a tool runs");
+        case.frame(r#"{"type":"stream_event","event":{"type":"message_stop"}}"#);
+        assert_eq!(case.waits_for(), None, "it still does");
+        case.frame(RESULT);
+        assert_eq!(case.waits_for(), Some(Phase::FirstToken));
+        case.frame(r#"{"type":"system","subtype":"api_retry"}"#);
+        assert_eq!(case.waits_for(), Some(Phase::FirstToken));
+        case.frame(r#"{"type":"assistant","parent_tool_use_id":null,"message":{"content":[]}}"#);
+        assert_eq!(
+            case.waits_for(),
+            Some(Phase::FirstToken),
+            "the turn has not ended"
+        );
+        case.watchdog.on_turn_end(case.now, false);
+        assert_eq!(case.waits_for(), None);
+    }
+
+    #[test]
+    fn a_retry_in_mid_answer_waits_for_a_first_token_again() {
+        let mut case = Case::new();
+        case.frame(r#"{"type":"stream_event","event":{"type":"message_start"}}"#);
+        case.frame(r#"{"type":"system","subtype":"api_retry"}"#);
+        assert_eq!(case.waits_for(), Some(Phase::FirstToken));
+    }
+
+    #[test]
+    fn nothing_is_watched_while_somebody_decides_or_no_turn_runs() {
+        let mut case = Case::new();
+        case.watchdog.on_sent(case.now);
+        assert!(case.watchdog.due(true, true).is_none());
+        assert!(case.watchdog.due(false, false).is_none());
+        assert!(case.watchdog.due(true, false).is_some());
+        case.watchdog.patience.first_token = None;
+        assert!(case.watchdog.due(true, false).is_none());
+    }
+}
