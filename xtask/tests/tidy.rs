@@ -193,3 +193,18 @@ fn the_changelog_knows_the_version() {
         "CHANGELOG.md has no section for {version}"
     );
 }
+
+#[test]
+fn the_tested_version_is_the_pinned_one() {
+    let protocol = std::fs::read_to_string(root().join("crates/protocol/src/lib.rs")).unwrap();
+    let pinned = &outrigger_sim::claude::pin().version;
+    let (_, stated) = protocol
+        .split_once("pub const TESTED_CLI_VERSIONS: (&str, &str) = (")
+        .expect("it is stated");
+    let (stated, _) = stated.split_once(");").unwrap();
+    let newest = stated.rsplit(", ").next().unwrap().trim_matches('"');
+    assert_eq!(
+        newest, pinned,
+        "`TESTED_CLI_VERSIONS` and crates/sim/claude-cli.json have to move together"
+    );
+}

@@ -47,3 +47,8 @@ pub mod wire_enum;
 pub use frame::{Frame, Misfit, MisfitKind};
 pub use inbound::Message;
 pub use json::RawJson;
+
+/// The oldest and the newest version of Claude Code that the types were tested with, on recordings and on the program itself.
+///
+/// Others work as far as they agree with these: what they say beyond the types is kept and told ([`drift`]).
+pub const TESTED_CLI_VERSIONS: (&str, &str) = ("2.1.330", "2.1.330");

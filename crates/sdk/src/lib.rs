@@ -81,6 +81,7 @@ mod start;
 mod stats;
 mod turn;
 mod usage;
+mod version;
 
 pub use assemble::{Assembler, PartialBlock, PartialContent};
 pub use child::Local;
@@ -100,6 +101,7 @@ pub use start::Agent;
 pub use stats::Stats;
 pub use turn::{OutcomeWatch, Turn};
 pub use usage::{SessionUsage, Tokens, TurnUsage};
+pub use version::{CliAge, CliVersion};
 
 /// The README's examples, compiled.
 #[cfg(doctest)]

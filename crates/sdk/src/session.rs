@@ -26,6 +26,7 @@ use crate::stats::Stats;
 use crate::transport::Exit;
 use crate::turn::Turn;
 use crate::usage::SessionUsage;
+use crate::version::CliVersion;
 
 pub use crate::conn::interrupt::Interrupted;
 pub use crate::conn::router::SessionState;
@@ -326,6 +327,15 @@ impl Session {
             },
             _ => None,
         }
+    }
+
+    /// The CLI's version, from its answer to `initialize` or, for a CLI that does not tell it there, from the latest
+    /// `system/init`; `None` as long as neither told it. An untested one is logged as a warning, once in a process, and
+    /// never refused.
+    pub fn cli_version(&self) -> Option<CliVersion> {
+        let told = self.0.initialized.claude_code_version.clone();
+        let version = told.or_else(|| Some(self.init()?.claude_code_version));
+        version.map(CliVersion::new)
     }
 
     /// Whether the CLI announced a capability, such as `interrupt_receipt_v1`.

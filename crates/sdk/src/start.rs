@@ -20,6 +20,7 @@ use crate::outcome::Fields;
 use crate::permissions::{PermissionHandler, Policy};
 use crate::session::{Session, Settings, encode_request};
 use crate::transport::Transport;
+use crate::version::CliVersion;
 
 /// What of a session lives in this program rather than in the CLI.
 #[derive(Clone)]
@@ -290,6 +291,9 @@ impl Opened {
             self.conn.router().stats.misfits += misfits;
         }
         self.check(&initialized)?;
+        if let Some(version) = &initialized.claude_code_version {
+            CliVersion::new(version.as_str()).warn();
+        }
         self.conn.router().turns.has_lifecycle |= initialized.has_capability("msg_lifecycle_v1");
         Ok(initialized)
     }
@@ -359,14 +363,21 @@ fn check_account(auth: &Auth, initialized: &InitializeReply) -> Result<()> {
     .map_err(|error| Error::new(Kind::Account(error)))
 }
 
-/// Ends the session when the first turn reports another account than was chosen.
+/// Ends the session when the first turn reports another account than was chosen. Looks at the version, too, for a CLI that tells
+/// it only here.
 async fn watch_account(conn: Arc<Conn>, auth: Auth) {
     let mut init = conn.router().init.subscribe();
     let mut ended = conn.ended.clone();
     let source = tokio::select! {
         init = init.wait_for(Option::is_some) => {
             let frame = init.ok().and_then(|init| init.clone());
-            frame.and_then(|frame| Fields::of(&frame).get::<String>("apiKeySource"))
+            frame.and_then(|frame| {
+                let fields = Fields::of(&frame);
+                if let Some(version) = fields.get::<String>("claude_code_version") {
+                    CliVersion::new(version).warn();
+                }
+                fields.get::<String>("apiKeySource")
+            })
         }
         _ = ended.wait_for(Option::is_some) => None,
     };

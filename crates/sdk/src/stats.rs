@@ -35,6 +35,7 @@ pub struct Stats {
     pub duplicate_requests: u64,
     /// Lines that were no frames, and frames that did not fit their type.
     pub misfits: u64,
-    /// What this build has no type for, and how often it came. At most 256 kinds are told apart.
+    /// What this build has no type for, and how often it came. At most 256 kinds are told apart. Together with
+    /// [`Session::cli_version`](crate::Session::cli_version) this is what a bug report needs.
     pub unknown: BTreeMap<String, u64>,
 }

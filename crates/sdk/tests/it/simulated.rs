@@ -208,6 +208,37 @@ async fn what_is_no_frame_ends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_version_is_known_and_an_untested_one_is_no_obstacle() {
+    let (tested, _running) = session(Agent::builder()).await;
+    let version = tested.cli_version().unwrap();
+    assert!(version.is_tested(), "{version}");
+    let (_, newest) = outrigger::protocol::TESTED_CLI_VERSIONS;
+    assert_eq!(version.as_str(), newest);
+
+    let script = Script::new()
+        .initialize_with(json!({"claude_code_version": null}))
+        .expect(Match::prompt("go"))
+        .send(json!({"type": "system", "subtype": "init", "session_id": "s", "uuid": "u", "cwd": "/", "tools": [],
+                     "mcp_servers": [], "model": "m", "permissionMode": "default", "slash_commands": [],
+                     "apiKeySource": "ANTHROPIC_API_KEY", "claude_code_version": "99.0.0", "output_style": "default",
+                     "skills": [], "plugins": []}))
+        .send(json!({"type": "result", "subtype": "success", "is_error": false, "terminal_reason": "completed",
+                     "num_turns": 1, "result": "fine"}))
+        .expect_end()
+        .exit(0);
+    let (options, _running) = reaching(script.spawn_in_memory());
+    let newer = options.start().await.unwrap();
+    assert_eq!(newer.cli_version(), None, "nothing has told it yet");
+    let (_, outcome) = turn(&newer, "go").await;
+    assert_eq!(outcome.text(), "fine");
+    let version = newer.cli_version().unwrap();
+    assert_eq!(
+        (version.as_str(), version.age()),
+        ("99.0.0", outrigger::CliAge::Newer)
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn background_work_begins_turns_that_resolve_nobody() {
     let (session, _running) = session(Agent::builder().allowed_tools(["Bash"])).await;
     let mut ambient = session.ambient();
