@@ -7,6 +7,7 @@
 )]
 
 mod fetch;
+mod inventory;
 mod isolation;
 mod test;
 
@@ -18,6 +19,9 @@ usage: cargo xtask COMMAND
   test [ARGS…]         runs the tests, ARGS as for `cargo test`: fetches the pinned Claude Code if need be, and then
                        keeps the tests off every network but the loopback where the machine allows it
   fetch                fetches the pinned Claude Code and prints where it is
+  inventory [--version V] [--output FILE] [--no-cli]
+                       writes down what the published TypeScript SDK (the newest, or V) and its Claude Code have: kinds, fields,
+                       sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
   isolated CMD [ARGS…] runs a command off every network but the loopback (Linux)
 ";
 
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
             println!("{}", path.display());
             ExitCode::SUCCESS
         }),
+        Some("inventory") => inventory::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");

@@ -116,6 +116,21 @@ impl Fetch {
         })
     }
 
+    /// Another version than the pinned one. `integrity` is the checksum that its package for this machine has to have, as npm
+    /// writes it.
+    pub fn version(mut self, version: impl Into<String>, integrity: impl Into<String>) -> Self {
+        self.version = version.into();
+        self.package.integrity = integrity.into();
+        self.package.tarball_bytes = None;
+        self.package.executable_bytes = None;
+        self
+    }
+
+    /// The name of the package for this machine.
+    pub fn package(&self) -> &str {
+        &self.package.package
+    }
+
     /// Uses this directory as the cache.
     pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache = directory.into();
