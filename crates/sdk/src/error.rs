@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cause::Cause;
 use crate::conn::watchdog::{Phase, Stall};
+use crate::end::End;
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
 use crate::outcome::{Outcome, Verdict};
 use crate::transport::Exit;
@@ -77,22 +79,6 @@ pub struct Refusal {
     pub message: String,
     /// The CLI's machine-readable code, such as `unsupported_request` or `invalid_mode`.
     pub code: Option<String>,
-}
-
-/// How the session's process ended.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct End {
-    /// How it ended, if that could be seen.
-    pub exit: Option<Exit>,
-    /// The last lines of its stderr, secrets of the launch redacted.
-    pub stderr_tail: String,
-    /// What the last `result` said if it was an error: an exit with code 1 then only repeats it.
-    pub last_error: Option<Outcome>,
-    /// Why the session ended it, if it did.
-    pub reason: Option<String>,
-    /// The phase in which nothing happened for too long, if the session ended it for that.
-    pub stalled: Option<Phase>,
 }
 
 impl Error {
@@ -271,71 +257,33 @@ impl Error {
         }
     }
 
-    /// What to do about it, where that is known.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// Why the process did not start or ended, or why the turn failed, as far as the evidence tells; `None` for errors that
+    /// are about neither.
+    pub fn cause(&self) -> Option<Cause> {
         match &*self.0 {
-            Kind::Spawn { cwd, .. } if !cwd.is_dir() => {
-                Some("the working directory does not exist; create it or pass another `cwd`")
-            }
-            Kind::Spawn { .. } => {
-                Some("run `outrigger doctor` to see which CLI is found and why it does not start")
-            }
-            Kind::Unsupported { .. } => Some("update the CLI"),
-            Kind::Busy { .. } => Some("wait for what is open to be answered, then try again"),
-            Kind::Ended(end) => {
-                let last = end.last_error.as_ref();
-                let said = last.map(|outcome| format!("{} {}", outcome.text(), outcome.errors().join(" ")));
-                hint_for(&format!("{} {}", end.stderr_tail, said.unwrap_or_default()))
-            }
-            Kind::TurnFailed(outcome) => {
-                hint_for(&format!("{} {}", outcome.text(), outcome.errors().join(" ")))
-            }
+            Kind::Options(error) => Cause::of_options(error),
+            Kind::Spawn {
+                program, cwd, source, ..
+            } => Cause::of_spawn(program, cwd, source),
+            Kind::Unsupported { .. } => Some(Cause::UnsupportedVersion),
+            Kind::Ended(end) => end.cause.clone(),
+            Kind::TurnFailed(outcome) => Some(Cause::of_outcome(outcome)),
             _ => None,
         }
     }
-}
 
-/// Known words of the CLI and what to do about them.
-fn hint_for(said: &str) -> Option<&'static str> {
-    const KNOWN: &[(&str, &str)] = &[
-        (
-            "Not logged in",
-            "no credentials reached the CLI; choose an `Auth`, or log in with `claude` once",
-        ),
-        ("Invalid API key", "the API key is wrong or revoked"),
-        (
-            "No conversation found",
-            "the session id is unknown here; sessions belong to a config directory and are looked up from the working directory",
-        ),
-        (
-            "root/sudo privileges",
-            "bypassing permissions is refused for root; run as another user, or opt in to `sandboxed_root` inside a container",
-        ),
-        (
-            "unknown option",
-            "the CLI does not know a flag; update it, or drop the extra argument",
-        ),
-        (
-            "already in use",
-            "another process has this session open; resume it with a fork",
-        ),
-        (
-            "cannot be launched inside another",
-            "this is a nested session; the environment must not carry CLAUDECODE",
-        ),
-        (
-            "Invalid MCP configuration",
-            "the MCP configuration is not readable by the CLI",
-        ),
-        (
-            "JavaScript heap out of memory",
-            "the CLI ran out of memory; start a new session or raise the limit",
-        ),
-    ];
-    KNOWN
-        .iter()
-        .find(|(words, _)| said.contains(words))
-        .map(|(_, hint)| *hint)
+    /// What to do about it, where that is known: the advice of the [`cause`](Self::cause), and of a few errors without one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match (&*self.0, self.cause()) {
+            // Options errors say themselves what to do; where there is a cause, it adds to that.
+            (_, Some(cause)) => Some(cause.advice()),
+            (Kind::Spawn { .. }, None) => {
+                Some("run `outrigger doctor` to see which CLI is found and why it does not start")
+            }
+            (Kind::Busy { .. }, None) => Some("wait for what is open to be answered, then try again"),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Error {
@@ -376,27 +324,7 @@ impl fmt::Display for Error {
                 )
             }
             Kind::Misfit { what, .. } => write!(f, "unexpected shape of {what}"),
-            Kind::Ended(end) => {
-                match (end.exit, &end.reason) {
-                    (Some(exit), Some(reason)) => write!(f, "the CLI ended with {exit}: {reason}")?,
-                    (Some(exit), None) => write!(f, "the CLI ended with {exit}")?,
-                    (None, Some(reason)) => write!(f, "the session ended: {reason}")?,
-                    (None, None) => f.write_str("the session ended")?,
-                }
-                if let Some(outcome) = &end.last_error {
-                    let errors = outcome.errors().join("; ");
-                    let said = if errors.is_empty() {
-                        outcome.text()
-                    } else {
-                        &errors
-                    };
-                    write!(f, "; its last result: {}: {said}", outcome.verdict())?;
-                }
-                if !end.stderr_tail.is_empty() {
-                    write!(f, "; stderr: {}", end.stderr_tail.trim_end())?;
-                }
-                Ok(())
-            }
+            Kind::Ended(end) => end.fmt(f),
             Kind::Closed => f.write_str("the session is closed"),
             Kind::Busy { what, limit } => write!(f, "too many {what}: the limit is {limit}"),
             Kind::TurnFailed(outcome) => {

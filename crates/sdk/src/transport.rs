@@ -72,6 +72,12 @@ pub trait Process: Send + 'static {
     /// # Errors
     /// When the signal can't be delivered. A peer that is gone already is no error.
     fn signal(&mut self, signal: Signal) -> io::Result<()>;
+
+    /// Whether the system killed processes for lack of memory where the peer ran, since it was started: asked once, after the
+    /// end, to tell why. `None`, the default, where that cannot be seen.
+    fn killed_for_memory(&self) -> Option<bool> {
+        None
+    }
 }
 
 /// A transport over streams that are there already: a peer in memory, a socket, the pipes of a process that somebody else

@@ -9,6 +9,7 @@
 
 mod ask;
 pub(crate) mod budget;
+mod evidence;
 pub(crate) mod interrupt;
 pub(crate) mod lane;
 pub(crate) mod router;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use super::budget::Budget;
+use super::evidence::Recent;
 use super::lane::LaneIn;
 use super::turns::{Route, Turns};
 use super::watchdog::{Patience, Stall, Watchdog};
@@ -77,6 +78,7 @@ pub(crate) struct Router {
     pub(crate) commands: watch::Sender<Option<Frame>>,
     session_ids: VecDeque<String>,
     pub(crate) last_result: Option<Outcome>,
+    pub(crate) recent: Recent,
     /// Set at the end: whoever comes later gets it.
     pub(crate) ended: Option<Error>,
 }
@@ -98,6 +100,7 @@ impl Router {
             commands: watch::channel(None).0,
             session_ids: VecDeque::new(),
             last_result: None,
+            recent: Recent::default(),
             ended: None,
         }
     }
@@ -105,6 +108,7 @@ impl Router {
     pub(crate) fn on_frame(&mut self, frame: &Frame, now: Instant) -> Option<Action> {
         self.stats.frames += 1;
         self.stats.bytes += frame.bytes().len() as u64;
+        self.recent.on_frame(frame);
         self.note_drift(frame);
         self.taps.retain(|tap| tap.push(frame));
         match frame.kind() {

@@ -1,7 +1,6 @@
 //! The tasks of a connection.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::Frame;
@@ -13,10 +12,13 @@ use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
 use super::ask::{self, Host};
+use super::evidence::Tail;
 use super::router::Action;
 use super::watchdog::Stall;
 use super::{Closing, Conn, Line};
-use crate::error::{End, Error, Kind};
+use crate::cause::{Cause, Evidence};
+use crate::end::End;
+use crate::error::{Error, Kind};
 use crate::outcome::is_result;
 use crate::transport::{Connection, Exit, Process, Signal};
 
@@ -113,6 +115,7 @@ impl Drop for Outlived {
             return;
         }
         let error = Error::new(Kind::Ended(End {
+            cause: Some(Cause::EndedByUs),
             reason: Some("its runtime was shut down".to_owned()),
             ..End::default()
         }));
@@ -253,33 +256,6 @@ async fn watch(conn: Arc<Conn>) {
     }
 }
 
-/// The last bytes of stderr.
-struct Tail {
-    bytes: Mutex<VecDeque<u8>>,
-    cap: usize,
-}
-
-impl Tail {
-    fn new(cap: usize) -> Self {
-        Self {
-            bytes: Mutex::default(),
-            cap,
-        }
-    }
-
-    fn push(&self, chunk: &[u8]) {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        bytes.extend(chunk);
-        let over = bytes.len().saturating_sub(self.cap);
-        bytes.drain(..over);
-    }
-
-    fn text(&self) -> String {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(bytes.make_contiguous()).into_owned()
-    }
-}
-
 async fn drain_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tail: Arc<Tail>) {
     let mut chunk = vec![0; 8 * 1024];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
@@ -391,7 +367,7 @@ impl Supervisor {
         if tokio::time::timeout(DRAIN, rest).await.is_err() {
             reader.abort();
         }
-        self.finish(exit, reason, stalled)
+        self.finish(exit, reason, stage, stalled)
     }
 
     /// Does what a stage begins with, and says when the next is due.
@@ -422,59 +398,40 @@ impl Supervisor {
         }
     }
 
-    fn finish(self, exit: Option<Exit>, reason: Option<String>, stalled: Option<Stall>) -> Error {
+    fn finish(
+        self,
+        exit: Option<Exit>,
+        reason: Option<String>,
+        stage: Stage,
+        stalled: Option<Stall>,
+    ) -> Error {
         let mut router = self.conn.router();
         let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
-        let stderr_tail = redacted(self.tail.text(), &self.redact);
+        let stderr_tail = self.tail.text(&self.redact);
+        let mid_turn = router.turns.any_open() || router.turns.is_running();
+        let cause = Cause::of_end(&Evidence {
+            exit,
+            stderr: &stderr_tail,
+            last_error: last_error.as_ref(),
+            by_us: reason.is_some() || stage >= Stage::Terminated,
+            killed_by_us: stage == Stage::Killed,
+            mid_turn,
+            oom_killed: self.process.killed_for_memory(),
+        });
         let error = Error::new(Kind::Ended(End {
             exit,
+            cause: Some(cause),
             stderr_tail,
             last_error,
             reason,
             stalled: stalled.map(|stall| stall.phase),
-            ..End::default()
+            last_frames: router.recent.notes(),
+            mid_turn,
         }));
         tracing::debug!(%error, "ended");
         router.end(&error);
         drop(router);
         self.conn.changed.notify_waiters();
         error
-    }
-}
-
-/// `text` without the secrets of the launch, and without what looks like a key.
-fn redacted(mut text: String, secrets: &[String]) -> String {
-    const MARK: &str = "[redacted]";
-    for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
-        text = text.replace(secret.as_str(), MARK);
-    }
-    let mut from = 0;
-    while let Some(at) = text[from..].find("sk-ant-").map(|at| from + at) {
-        let length = text[at..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
-        text.replace_range(at..length.map_or(text.len(), |length| at + length), MARK);
-        from = at + MARK.len();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_do_not_reach_the_evidence() {
-        let said = "key hunter22 and sk-ant-api03-AbC_1, again sk-ant-x";
-        assert_eq!(
-            redacted(said.into(), &["hunter22".into(), String::new()]),
-            "key [redacted] and [redacted], again [redacted]"
-        );
-    }
-
-    #[test]
-    fn the_tail_is_bounded() {
-        let tail = Tail::new(4);
-        tail.push(b"abc");
-        tail.push(b"defg");
-        assert_eq!(tail.text(), "defg");
     }
 }

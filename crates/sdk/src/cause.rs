@@ -1,0 +1,480 @@
+//! Why something ended: the known causes, and how they are told from the evidence.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use crate::discover::{FindError, Unusable};
+use crate::options::OptionsError;
+use crate::outcome::{Outcome, Verdict};
+use crate::transport::Exit;
+
+/// Why a process did not start or ended, or why a turn failed, as far as the evidence tells.
+///
+/// Told from the CLI's own reason codes where it gives one; else from its known words, the exit, the signal and the system's
+/// error. `Display` says what it is in a few words, [`advice`](Self::advice) what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    // ---- It did not start -----------------------------------------------------------------------------------------
+    /// There is no CLI where it was looked for.
+    BinaryMissing,
+    /// The file may not be executed.
+    NotExecutable,
+    /// The program is built for another system, processor or C library, its interpreter is missing, or it is damaged.
+    WrongPlatform,
+    /// A `.cmd` or `.bat` file, which would hand the arguments to a shell.
+    BatchFile,
+    /// The program was being written to: an update was under way.
+    BeingUpdated,
+    /// The working directory does not exist or cannot be entered.
+    CwdMissing,
+    /// The command line is longer than the system allows.
+    ArgumentsTooLong,
+    /// The system has no room for another process: memory, processes or open files.
+    SystemLimit,
+
+    // ---- It refused to start --------------------------------------------------------------------------------------
+    /// No credentials reached the CLI.
+    NotLoggedIn,
+    /// The key or token was refused.
+    InvalidKey,
+    /// Permissions were to be skipped by the superuser.
+    RootBypass,
+    /// The CLI does not know a flag that it was given.
+    UnknownOption,
+    /// A flag has a value that the CLI does not take, or lacks one, or lacks another flag.
+    InvalidArgument,
+    /// The CLI refused to run inside another session of itself.
+    NestedSession,
+    /// There is no such session to be resumed, or no such message in it.
+    UnknownSession,
+    /// Another process has the session.
+    SessionInUse,
+    /// The MCP configuration cannot be read.
+    McpConfig,
+    /// A settings or configuration file is missing, damaged or not valid.
+    Settings,
+    /// The CLI is too old for what was asked of it.
+    UnsupportedVersion,
+    /// The CLI could not start the session; its reason code, if it gave one.
+    StartupFailed(Option<String>),
+    /// A line on its stdin was refused: a line of the program's own making, or a fault of this crate.
+    InputRefused,
+
+    // ---- It did its work and failed -------------------------------------------------------------------------------
+    /// The limit of turns was reached.
+    MaxTurns,
+    /// The budget is spent.
+    Budget,
+    /// The conversation is too long for the model.
+    TooLong,
+    /// The API refused or failed; the HTTP status, if there was an answer.
+    Api {
+        /// The HTTP status.
+        status: Option<u16>,
+    },
+    /// The last turn failed in another way, and an exit with code 1 only repeats that.
+    TurnFailed,
+
+    // ---- It was ended ---------------------------------------------------------------------------------------------
+    /// This program ended it: closed, killed or dropped the session, or a deadline did.
+    EndedByUs,
+    /// It used up the memory of its JavaScript heap.
+    OutOfHeap,
+    /// The system killed it for lack of memory: its control group counted such a kill.
+    OutOfMemory,
+    /// SIGKILL that this program did not send: most likely the system's out-of-memory killer, else somebody with the right to.
+    Killed,
+    /// Somebody else asked it to end, by this signal (SIGTERM, SIGINT, SIGHUP, …).
+    Terminated {
+        /// The signal.
+        signal: i32,
+    },
+    /// It crashed.
+    Crashed {
+        /// The signal, if one ended it.
+        signal: Option<i32>,
+    },
+    /// It ended with exit code 0 in the middle of a turn, without a result: what it said may be cut off.
+    Truncated,
+    /// It ended by itself, and nothing tells why.
+    Unexplained,
+}
+
+/// What the words of the CLI mean. The beginning of a line, or with `*` in front anywhere in it.
+const WORDS: &[(&str, Cause)] = &[
+    ("*Not logged in", Cause::NotLoggedIn),
+    ("*Please run /login", Cause::NotLoggedIn),
+    ("*Invalid API key", Cause::InvalidKey),
+    ("*invalid x-api-key", Cause::InvalidKey),
+    ("*OAuth token has expired", Cause::InvalidKey),
+    ("*OAuth token revoked", Cause::InvalidKey),
+    ("*root/sudo privileges", Cause::RootBypass),
+    ("error: unknown option", Cause::UnknownOption),
+    ("error: unknown command", Cause::UnknownOption),
+    ("error: option '", Cause::InvalidArgument),
+    ("error: too many arguments", Cause::InvalidArgument),
+    ("error: required option", Cause::InvalidArgument),
+    ("Error: --json-schema", Cause::InvalidArgument),
+    ("Error: Invalid session ID", Cause::InvalidArgument),
+    ("Error processing --setting-sources", Cause::InvalidArgument),
+    ("Error: --resume-session-at requires", Cause::InvalidArgument),
+    ("Error: When using --print", Cause::InvalidArgument),
+    ("No conversation found", Cause::UnknownSession),
+    ("No message found with message.uuid", Cause::UnknownSession),
+    (
+        "Error: --resume requires a valid session ID",
+        Cause::UnknownSession,
+    ),
+    ("*is already in use", Cause::SessionInUse),
+    ("*cannot be launched inside another", Cause::NestedSession),
+    ("Error: Invalid MCP configuration", Cause::McpConfig),
+    ("Error: Settings file not found", Cause::Settings),
+    ("Error: Invalid settings", Cause::Settings),
+    ("*JSON is not valid in --settings", Cause::Settings),
+    ("Error parsing streaming input line", Cause::InputRefused),
+    ("Error: Missing request on control_request", Cause::InputRefused),
+    ("Error: Expected message role", Cause::InputRefused),
+    ("Error: Expected message type", Cause::InputRefused),
+];
+
+/// What a program says when its JavaScript engine has no memory left, or gave up.
+const LAST_WORDS: &[(&str, Cause)] = &[
+    ("*JavaScript heap out of memory", Cause::OutOfHeap),
+    ("*bun: out of memory", Cause::OutOfHeap),
+    ("RangeError: Out of memory", Cause::OutOfHeap),
+    ("error: Out of memory", Cause::OutOfHeap),
+    ("panic", Cause::Crashed { signal: None }),
+    ("*Bun has crashed", Cause::Crashed { signal: None }),
+    ("Segmentation fault", Cause::Crashed { signal: None }),
+    ("Trace/breakpoint trap", Cause::Crashed { signal: None }),
+];
+
+/// What is known of an end.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence<'a> {
+    pub(crate) exit: Option<Exit>,
+    pub(crate) stderr: &'a str,
+    /// The last result, if it was an error.
+    pub(crate) last_error: Option<&'a Outcome>,
+    /// Whether this program ended it.
+    pub(crate) by_us: bool,
+    /// Whether it did so by SIGKILL.
+    pub(crate) killed_by_us: bool,
+    /// Whether a turn ran or a prompt waited.
+    pub(crate) mid_turn: bool,
+    /// Whether the system killed something for lack of memory where the process ran; `None` if that cannot be told.
+    pub(crate) oom_killed: Option<bool>,
+}
+
+impl Cause {
+    /// What the end of a process was caused by.
+    pub(crate) fn of_end(evidence: &Evidence<'_>) -> Self {
+        // A session that could not start says so most precisely, whoever ended the process then.
+        if let Some(outcome) = evidence.last_error
+            && let Verdict::StartupFailed(_) = outcome.verdict()
+        {
+            return Self::of_outcome(outcome);
+        }
+        let Some(exit) = evidence.exit else {
+            return if evidence.by_us {
+                Self::EndedByUs
+            } else {
+                Self::Unexplained
+            };
+        };
+        // A shell in between reports a signal as 128 and its number, and so does the CLI itself of those that it catches.
+        let caught = exit
+            .code
+            .filter(|code| (129..160).contains(code))
+            .map(|code| code - 128);
+        let signal = exit.signal.or(caught);
+        if !exit.success()
+            && let Some(cause) = from_words(LAST_WORDS, evidence.stderr)
+        {
+            return match cause {
+                Self::Crashed { .. } => Self::Crashed { signal },
+                other => other,
+            };
+        }
+        match signal {
+            Some(signal) if CRASHES.contains(&signal) => return Self::Crashed { signal: Some(signal) },
+            Some(SIGKILL) if !evidence.killed_by_us => {
+                return if evidence.oom_killed == Some(true) {
+                    Self::OutOfMemory
+                } else {
+                    Self::Killed
+                };
+            }
+            _ => {}
+        }
+        if evidence.by_us {
+            return Self::EndedByUs;
+        }
+        match signal {
+            Some(signal) => Self::Terminated { signal },
+            None if exit.success() && evidence.mid_turn => Self::Truncated,
+            None if exit.success() => Self::Unexplained,
+            None => from_words(WORDS, evidence.stderr)
+                .or_else(|| evidence.last_error.map(Self::of_outcome))
+                .unwrap_or(Self::Unexplained),
+        }
+    }
+
+    /// What a failed turn was caused by.
+    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
+        let said = || {
+            outcome
+                .errors()
+                .iter()
+                .map(String::as_str)
+                .chain([outcome.text()])
+                .find_map(|words| from_words(WORDS, words))
+        };
+        match outcome.verdict() {
+            Verdict::StartupFailed(Some(reason)) => Self::of_startup_reason(reason),
+            Verdict::StartupFailed(None) => said().unwrap_or(Self::StartupFailed(None)),
+            Verdict::MaxTurns => Self::MaxTurns,
+            Verdict::BudgetExhausted => Self::Budget,
+            Verdict::TooLong => Self::TooLong,
+            Verdict::ApiError { status: Some(401) } => Self::InvalidKey,
+            // Only what the CLI says by itself is known: the API's words may hold anything.
+            Verdict::ApiError { status: None } => said().unwrap_or(Self::Api { status: None }),
+            Verdict::ApiError { status } => Self::Api { status: *status },
+            Verdict::ProcessEnded(exit) => Self::of_end(&Evidence {
+                exit: Some(*exit),
+                mid_turn: true,
+                ..Evidence::default()
+            }),
+            _ => Self::TurnFailed,
+        }
+    }
+
+    /// The CLI's `startup_failure_reason`.
+    fn of_startup_reason(reason: &str) -> Self {
+        match reason {
+            "bypass_root" => Self::RootBypass,
+            "cwd_unavailable" => Self::CwdMissing,
+            "session_held_by_background" => Self::SessionInUse,
+            "cli_version_too_old" => Self::UnsupportedVersion,
+            "config_file_invalid" | "managed_settings_invalid" => Self::Settings,
+            "initialize_not_first" | "initialize_fields" => Self::InputRefused,
+            other => Self::StartupFailed(Some(other.to_owned())),
+        }
+    }
+
+    /// What the system's refusal to start a program was caused by. Looks at the disk, because the system reports a missing
+    /// directory, a missing program and a missing loader alike.
+    pub(crate) fn of_spawn(program: &Path, cwd: &Path, error: &io::Error) -> Option<Self> {
+        if !cwd.is_dir() {
+            return Some(Self::CwdMissing);
+        }
+        Some(match error.kind() {
+            io::ErrorKind::NotFound if program.exists() => Self::WrongPlatform,
+            io::ErrorKind::NotFound => Self::BinaryMissing,
+            io::ErrorKind::PermissionDenied => Self::NotExecutable,
+            io::ErrorKind::ArgumentListTooLong => Self::ArgumentsTooLong,
+            io::ErrorKind::ExecutableFileBusy => Self::BeingUpdated,
+            io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock => Self::SystemLimit,
+            _ => match error.raw_os_error()? {
+                #[cfg(unix)]
+                code => match rustix::io::Errno::from_raw_os_error(code) {
+                    rustix::io::Errno::NOEXEC => Self::WrongPlatform,
+                    rustix::io::Errno::MFILE | rustix::io::Errno::NFILE => Self::SystemLimit,
+                    _ => return None,
+                },
+                // ERROR_FILENAME_EXCED_RANGE, ERROR_BAD_EXE_FORMAT, ERROR_EXE_MACHINE_TYPE_MISMATCH.
+                #[cfg(windows)]
+                206 => Self::ArgumentsTooLong,
+                #[cfg(windows)]
+                193 | 216 => Self::WrongPlatform,
+                #[cfg(not(unix))]
+                _ => return None,
+            },
+        })
+    }
+
+    /// What is wrong with options, where that is the same as what the CLI or the system would have said.
+    pub(crate) fn of_options(error: &OptionsError) -> Option<Self> {
+        Some(match error {
+            OptionsError::Cwd { .. } => Self::CwdMissing,
+            OptionsError::BypassAsRoot => Self::RootBypass,
+            OptionsError::TooLong { .. } => Self::ArgumentsTooLong,
+            OptionsError::Cli(FindError::NotFound { .. }) => Self::BinaryMissing,
+            OptionsError::Cli(FindError::Unusable { why, .. }) => Self::of_binary(why),
+            OptionsError::Runtime { .. } => Self::WrongPlatform,
+            _ => return None,
+        })
+    }
+
+    fn of_binary(why: &Unusable) -> Self {
+        match why {
+            Unusable::Missing | Unusable::NotAFile | Unusable::NotAbsolute => Self::BinaryMissing,
+            Unusable::NotExecutable | Unusable::Unreadable(_) => Self::NotExecutable,
+            Unusable::BatchFile => Self::BatchFile,
+            Unusable::NotAProgram
+            | Unusable::OtherSystem(_)
+            | Unusable::OtherArchitecture { .. }
+            | Unusable::LoaderMissing(_)
+            | Unusable::InterpreterMissing(_) => Self::WrongPlatform,
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::BinaryMissing => {
+                "install Claude Code or name it with `cli_path`; `outrigger doctor` shows what is found"
+            }
+            Self::NotExecutable => "check the permissions of the program and of the directories above it",
+            Self::WrongPlatform => {
+                "install the build for this system, processor and C library; `outrigger doctor` says what does not fit"
+            }
+            Self::BatchFile => "name claude.exe instead of the batch file",
+            Self::BeingUpdated => {
+                "try again in a moment, and keep the updater away from an installation that is in use"
+            }
+            Self::CwdMissing => "the working directory does not exist; create it or pass another `cwd`",
+            Self::ArgumentsTooLong => {
+                "shorten the options that go to the command line, or deliver them by `initialize`"
+            }
+            Self::SystemLimit => {
+                "raise the limits for processes, open files and memory, or run fewer sessions"
+            }
+            Self::NotLoggedIn => {
+                "no credentials reached the CLI; choose an `Auth`, or log in with `claude` once"
+            }
+            Self::InvalidKey => "the API key or token is wrong, revoked or has expired; replace it",
+            Self::RootBypass => {
+                "bypassing permissions is refused for root; run as another user, or opt in to `assume_sandbox` inside a container"
+            }
+            Self::UnknownOption => "the CLI does not know a flag; update it, or drop the extra argument",
+            Self::InvalidArgument => "correct the option that stderr names",
+            Self::NestedSession => "this is a nested session; the environment must not carry CLAUDECODE",
+            Self::UnknownSession => {
+                "the session id is unknown here; sessions belong to a config directory and are looked up from the working directory"
+            }
+            Self::SessionInUse => "another process has this session open; resume it with a fork",
+            Self::McpConfig => {
+                "the MCP configuration is not readable by the CLI; stderr says what is wrong with it"
+            }
+            Self::Settings => "correct the settings or configuration file that the CLI names",
+            Self::UnsupportedVersion => "update the CLI",
+            Self::StartupFailed(_) => "see what the CLI's result says",
+            Self::InputRefused => "report it, with the frames, unless the program sends lines of its own",
+            Self::MaxTurns => "prompt again to go on, or raise `max_turns`",
+            Self::Budget => "raise `max_budget_usd`, or begin a new session",
+            Self::TooLong => "compact the conversation, attach less, or begin a new session",
+            Self::Api { status: Some(403) } => {
+                "the account may not do this; check the key's rights and the organisation"
+            }
+            Self::Api { status: Some(404) } => "the model does not exist, or the account has no access to it",
+            Self::Api { status: Some(429) } => "the rate limit is reached; wait, then try again",
+            Self::Api { status: Some(500..) } => "the API is overloaded or failing; try again later",
+            Self::Api { status: Some(_) } => "the API refused the request; see the result's text",
+            Self::Api { status: None } => {
+                "the API was not reached; check the network, the proxy and the base URL"
+            }
+            Self::TurnFailed => "see the outcome of the last turn",
+            Self::EndedByUs => "start it again, or resume the conversation, if that was not meant",
+            Self::OutOfHeap => {
+                "the CLI ran out of memory; resume in a new process, or compact the conversation before it grows"
+            }
+            Self::OutOfMemory => "give it more memory, or run fewer sessions; resume in a new process",
+            Self::Killed => {
+                "probably the system's out-of-memory killer (look in the kernel's log): give it more memory or run fewer sessions"
+            }
+            Self::Terminated { .. } => "somebody else ended it; look at what manages processes here",
+            Self::Crashed { .. } => {
+                "resume in a new process; if it happens again, update or reinstall the CLI"
+            }
+            Self::Truncated => "resume the session and ask again; do not take what was said for complete",
+            Self::Unexplained => "look at the tail of stderr, or run it again with debug output",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StartupFailed(Some(reason)) => {
+                return write!(f, "it could not start the session: {reason}");
+            }
+            Self::Api { status: Some(status) } => return write!(f, "the API answered {status}"),
+            Self::Terminated { signal } => return write!(f, "somebody else ended it by signal {signal}"),
+            Self::Crashed { signal: Some(signal) } => return write!(f, "it crashed by signal {signal}"),
+            _ => {}
+        }
+        f.write_str(match self {
+            Self::BinaryMissing => "the CLI is not there",
+            Self::NotExecutable => "the CLI may not be executed",
+            Self::WrongPlatform => "the CLI does not fit this system",
+            Self::BatchFile => "a batch file is no CLI",
+            Self::BeingUpdated => "the CLI is being updated",
+            Self::CwdMissing => "the working directory is missing",
+            Self::ArgumentsTooLong => "the command line is too long",
+            Self::SystemLimit => "the system has no room for another process",
+            Self::NotLoggedIn => "it is not logged in",
+            Self::InvalidKey => "the key or token was refused",
+            Self::RootBypass => "root may not bypass permissions",
+            Self::UnknownOption => "it does not know an option",
+            Self::InvalidArgument => "an argument is not valid",
+            Self::NestedSession => "it refuses to run inside another session",
+            Self::UnknownSession => "the session is unknown",
+            Self::SessionInUse => "the session is in use",
+            Self::McpConfig => "the MCP configuration is not valid",
+            Self::Settings => "the settings are not valid",
+            Self::UnsupportedVersion => "the CLI is too old",
+            Self::StartupFailed(_) => "it could not start the session",
+            Self::InputRefused => "it refused a line of input",
+            Self::MaxTurns => "the limit of turns is reached",
+            Self::Budget => "the budget is spent",
+            Self::TooLong => "the conversation is too long",
+            Self::Api { .. } => "the API was not reached",
+            Self::TurnFailed => "the last turn failed",
+            Self::EndedByUs => "this program ended it",
+            Self::OutOfHeap => "it ran out of heap memory",
+            Self::OutOfMemory => "the system killed it for lack of memory",
+            Self::Killed => "somebody else killed it, probably the system for lack of memory",
+            Self::Terminated { .. } => "somebody else ended it",
+            Self::Crashed { .. } => "it crashed",
+            Self::Truncated => "it ended in the middle of a turn, without a result",
+            Self::Unexplained => "nothing tells why",
+        })
+    }
+}
+
+const SIGKILL: i32 = 9;
+
+/// Signals that a process brings upon itself. Their numbers differ between systems; these are meant by name.
+#[cfg(unix)]
+const CRASHES: &[i32] = &[
+    rustix::process::Signal::ILL.as_raw(),
+    rustix::process::Signal::TRAP.as_raw(),
+    rustix::process::Signal::ABORT.as_raw(),
+    rustix::process::Signal::BUS.as_raw(),
+    rustix::process::Signal::FPE.as_raw(),
+    rustix::process::Signal::SEGV.as_raw(),
+    rustix::process::Signal::SYS.as_raw(),
+];
+#[cfg(not(unix))]
+const CRASHES: &[i32] = &[4, 6, 8, 11];
+
+/// The cause that the last known words mean: what was said last is what it ended with.
+fn from_words(known: &[(&str, Cause)], said: &str) -> Option<Cause> {
+    said.lines().rev().find_map(|line| {
+        let line = line.trim();
+        let meant = |words: &str| match words.strip_prefix('*') {
+            Some(words) => line.contains(words),
+            None => line.starts_with(words),
+        };
+        known
+            .iter()
+            .find(|(words, _)| meant(words))
+            .map(|(_, cause)| cause.clone())
+    })
+}
+
+#[cfg(test)]
+mod tests;

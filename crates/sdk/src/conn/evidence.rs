@@ -1,0 +1,140 @@
+//! What is kept so that an end can be explained: the last words, and the kinds of the last frames.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use outrigger_protocol::Frame;
+
+use crate::end::FrameNote;
+use crate::redact::redacted;
+
+/// How many different frames in a row are remembered.
+const FRAMES: usize = 16;
+
+/// How much of a kind or a subtype is remembered; those of the CLI are much shorter.
+const NAME: usize = 64;
+
+/// The last bytes of stderr.
+pub(super) struct Tail {
+    kept: Mutex<Kept>,
+    cap: usize,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// Whether something before them was let go.
+    cut: bool,
+}
+
+impl Tail {
+    pub(super) fn new(cap: usize) -> Self {
+        Self {
+            kept: Mutex::default(),
+            cap,
+        }
+    }
+
+    pub(super) fn push(&self, chunk: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.bytes.extend(chunk);
+        let over = kept.bytes.len().saturating_sub(self.cap);
+        kept.bytes.drain(..over);
+        kept.cut |= over > 0;
+    }
+
+    /// The text without secrets.
+    pub(super) fn text(&self, secrets: &[String]) -> String {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(kept.bytes.make_contiguous()).into_owned();
+        redacted(text, secrets, kept.cut)
+    }
+}
+
+/// The last frames that the CLI wrote: what they were, not what they said. Frames of one kind in a row are one note, and the
+/// notes are used again, so that remembering allocates nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    notes: VecDeque<FrameNote>,
+}
+
+impl Recent {
+    pub(crate) fn on_frame(&mut self, frame: &Frame) {
+        let kind = short(frame.kind());
+        let subtype = short(frame.subtype().unwrap_or_default());
+        let bytes = frame.bytes().len() as u64;
+        if let Some(last) = self.notes.back_mut()
+            && last.kind == kind
+            && last.subtype == subtype
+        {
+            last.count += 1;
+            last.bytes += bytes;
+            return;
+        }
+        let mut note = if self.notes.len() < FRAMES {
+            FrameNote::default()
+        } else {
+            self.notes.pop_front().unwrap_or_default()
+        };
+        note.kind.clear();
+        note.kind.push_str(kind);
+        note.subtype.clear();
+        note.subtype.push_str(subtype);
+        note.count = 1;
+        note.bytes = bytes;
+        self.notes.push_back(note);
+    }
+
+    /// The notes, the oldest first.
+    pub(crate) fn notes(&self) -> Vec<FrameNote> {
+        self.notes.iter().cloned().collect()
+    }
+}
+
+fn short(name: &str) -> &str {
+    name.get(..NAME)
+        .unwrap_or(if name.len() < NAME { name } else { "…" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_bounded() {
+        let tail = Tail::new(4);
+        tail.push(b"a c");
+        assert_eq!(tail.text(&[]), "a c");
+        tail.push(b"d fg");
+        // What is left of the word in front is not shown: it could be the end of a key.
+        assert_eq!(tail.text(&[]), "… fg");
+    }
+
+    #[test]
+    fn frames_in_a_row_are_one_note_and_the_notes_are_bounded() {
+        let mut recent = Recent::default();
+        let mut see = |line: &str| {
+            for frame in Frame::from_line(line.as_bytes().to_vec()) {
+                recent.on_frame(&frame);
+            }
+        };
+        see(r#"{"type":"system","subtype":"init"}"#);
+        see(r#"{"type":"stream_event"}"#);
+        see(r#"{"type":"stream_event"}"#);
+        let shown: Vec<String> = recent.notes().iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["system/init (34 B)", "stream_event ×2 (46 B)"]);
+        let mut see = |line: String| {
+            for frame in Frame::from_line(line.into_bytes()) {
+                recent.on_frame(&frame);
+            }
+        };
+        for n in 0..40 {
+            see(format!(r#"{{"type":"t{n}"}}"#));
+        }
+        see(format!(r#"{{"type":"{}"}}"#, "long".repeat(1000)));
+        let notes = recent.notes();
+        assert_eq!(notes.len(), FRAMES);
+        assert_eq!(notes[0].kind, "t25");
+        assert_eq!(notes[FRAMES - 1].kind.len(), NAME);
+    }
+}

@@ -1,0 +1,145 @@
+//! How a session's process ended, with the evidence.
+
+use std::fmt;
+
+use crate::cause::Cause;
+use crate::conn::watchdog::Phase;
+use crate::outcome::Outcome;
+use crate::transport::Exit;
+
+/// How much of stderr an error shows; the whole tail is in [`End::stderr_tail`].
+const SHOWN_LINES: usize = 5;
+const SHOWN_BYTES: usize = 600;
+
+/// How the session's process ended.
+///
+/// `Display` is one sentence: the exit, the cause or the reason, what the last failed result said, and the last lines of stderr.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct End {
+    /// How it ended, if that could be seen.
+    pub exit: Option<Exit>,
+    /// Why it ended, by all that is known. `None` only if the session was not there to see it.
+    pub cause: Option<Cause>,
+    /// The last lines of its stderr. Secrets of the launch and what looks like a key are redacted.
+    pub stderr_tail: String,
+    /// What the last `result` said if it was an error: an exit with code 1 then only repeats it.
+    pub last_error: Option<Outcome>,
+    /// Why the session ended it, if it did.
+    pub reason: Option<String>,
+    /// The phase in which nothing happened for too long, if the session ended it for that.
+    pub stalled: Option<Phase>,
+    /// The last frames that the CLI wrote, the oldest first, at most 16 notes: what they were, not what they said.
+    pub last_frames: Vec<FrameNote>,
+    /// Whether a turn was running, or a prompt was waiting for one.
+    pub mid_turn: bool,
+}
+
+/// Frames of one kind, one after the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameNote {
+    /// Their `type`.
+    pub kind: String,
+    /// Their `subtype`; empty if they had none.
+    pub subtype: String,
+    /// How many there were in a row.
+    pub count: u64,
+    /// How many bytes they had together.
+    pub bytes: u64,
+}
+
+impl fmt::Display for FrameNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.kind.is_empty() { "?" } else { &self.kind })?;
+        if !self.subtype.is_empty() {
+            write!(f, "/{}", self.subtype)?;
+        }
+        if self.count > 1 {
+            write!(f, " ×{}", self.count)?;
+        }
+        write!(f, " ({} B)", self.bytes)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.exit {
+            Some(exit) => write!(f, "the CLI ended with {exit}")?,
+            None => f.write_str("the session ended")?,
+        }
+        // What was done on purpose explains itself.
+        match (&self.reason, &self.cause) {
+            (Some(reason), _) => write!(f, ": {reason}")?,
+            (None, Some(Cause::Unexplained) | None) => {}
+            (None, Some(cause)) => write!(f, ": {cause}")?,
+        }
+        if let Some(outcome) = &self.last_error {
+            let errors = outcome.errors().join("; ");
+            let said = if errors.is_empty() {
+                outcome.text()
+            } else {
+                &errors
+            };
+            write!(f, "; its last result: {}: {said}", outcome.verdict())?;
+        }
+        let stderr = last_lines(&self.stderr_tail);
+        // The result of a session that could not start repeats what stderr says.
+        let repeated = |outcome: &Outcome| outcome.errors().iter().any(|error| error.trim() == stderr);
+        if !stderr.is_empty() && !self.last_error.as_ref().is_some_and(repeated) {
+            let cut = if stderr.len() < self.stderr_tail.trim().len() {
+                "… "
+            } else {
+                ""
+            };
+            write!(f, "; stderr: {cut}{stderr}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The last few lines, not too long.
+fn last_lines(text: &str) -> &str {
+    let text = text.trim();
+    let from_lines = text
+        .rmatch_indices('\n')
+        .nth(SHOWN_LINES - 1)
+        .map_or(0, |(at, _)| at + 1);
+    let mut from = from_lines.max(text.len().saturating_sub(SHOWN_BYTES));
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_in_short() {
+        let mut end = End {
+            exit: Some(Exit::with_code(7)),
+            cause: Some(Cause::Unexplained),
+            stderr_tail: "it broke\n".to_owned(),
+            ..End::default()
+        };
+        assert_eq!(
+            end.to_string(),
+            "the CLI ended with exit code 7; stderr: it broke"
+        );
+        end.cause = Some(Cause::Truncated);
+        end.stderr_tail = (0..9).map(|n| format!("line {n}\n")).collect();
+        assert_eq!(
+            end.to_string(),
+            "the CLI ended with exit code 7: it ended in the middle of a turn, without a result; \
+             stderr: … line 4\nline 5\nline 6\nline 7\nline 8"
+        );
+        end.stderr_tail = "é".repeat(100_000);
+        assert!(end.to_string().len() < 2 * SHOWN_BYTES);
+        end.reason = Some("it was closed".to_owned());
+        end.stderr_tail.clear();
+        assert_eq!(end.to_string(), "the CLI ended with exit code 7: it was closed");
+        assert_eq!(End::default().to_string(), "the session ended");
+    }
+}
