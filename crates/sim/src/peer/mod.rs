@@ -2,6 +2,7 @@
 //!
 //! * [`Script`] does what its steps say, line by line, and complains about everything else: for the odd case.
 //! * [`Agent`] plays the CLI for real, with turns, permissions, queueing and control requests: for everything else.
+//! * [`faulty`] is a real process that misbehaves on command: for what only a process can do wrong.
 //!
 //! Both speak over any reader and writer. In memory, with a paused clock, a test of a client takes no time at all:
 //!
@@ -22,6 +23,7 @@
 
 pub mod agent;
 mod command_line;
+pub mod faulty;
 mod io;
 mod matcher;
 mod running;

@@ -39,19 +39,19 @@ pub(crate) fn initialize(home: &str, mode: &str, session_state: &str) -> Value {
 }
 
 /// What `system/init` tells about the session.
-pub(super) struct Init<'a> {
-    pub(super) cwd: &'a Path,
-    pub(super) home: &'a str,
-    pub(super) session_id: &'a str,
-    pub(super) model: &'a str,
-    pub(super) mode: &'a str,
-    pub(super) tools: Vec<String>,
-    pub(super) directories: &'a [String],
-    pub(super) mcp_servers: Value,
+pub(in crate::peer) struct Init<'a> {
+    pub(in crate::peer) cwd: &'a Path,
+    pub(in crate::peer) home: &'a str,
+    pub(in crate::peer) session_id: &'a str,
+    pub(in crate::peer) model: &'a str,
+    pub(in crate::peer) mode: &'a str,
+    pub(in crate::peer) tools: Vec<String>,
+    pub(in crate::peer) directories: &'a [String],
+    pub(in crate::peer) mcp_servers: Value,
 }
 
 /// A `system/init` line, without its `uuid`.
-pub(super) fn init(about: &Init<'_>) -> Value {
+pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
     let cwd = about.cwd.to_string_lossy();
     let fields = json!({
         "type": "system",
@@ -72,7 +72,7 @@ pub(super) fn init(about: &Init<'_>) -> Value {
 }
 
 /// The names of the tools that `system/init` lists.
-pub(super) fn tools() -> Vec<String> {
+pub(in crate::peer) fn tools() -> Vec<String> {
     let tools = template(INIT).remove("tools");
     tools
         .and_then(|tools| serde_json::from_value(tools).ok())
@@ -102,12 +102,12 @@ pub(super) fn project_name(cwd: &str) -> String {
 }
 
 /// A `usage` object of a message while it is under way.
-pub(super) fn usage_so_far(input: u64, output: u64) -> Value {
+pub(in crate::peer) fn usage_so_far(input: u64, output: u64) -> Value {
     json!({"input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0})
 }
 
 /// The `usage` object of a `result`.
-pub(super) fn usage(input: u64, output: u64) -> Value {
+pub(in crate::peer) fn usage(input: u64, output: u64) -> Value {
     json!({
         "input_tokens": input,
         "cache_creation_input_tokens": 0,
@@ -125,7 +125,7 @@ pub(super) fn usage(input: u64, output: u64) -> Value {
 }
 
 /// One entry of `modelUsage`.
-pub(super) fn model_usage(model: &str, input: u64, output: u64) -> Value {
+pub(in crate::peer) fn model_usage(model: &str, input: u64, output: u64) -> Value {
     json!({
         "inputTokens": input,
         "outputTokens": output,
@@ -145,12 +145,12 @@ pub(super) fn model_usage(model: &str, input: u64, output: u64) -> Value {
 }
 
 /// What tokens cost in US dollars, at the default model's list price.
-pub(super) fn cost(input: u64, output: u64) -> f64 {
+pub(in crate::peer) fn cost(input: u64, output: u64) -> f64 {
     (input * 4 + output * 20) as f64 / 1e6
 }
 
 /// The `subagent_stats` of a session that has started none.
-pub(super) fn subagent_stats() -> Value {
+pub(in crate::peer) fn subagent_stats() -> Value {
     json!({
         "spawned": 0,
         "requested": {"background": 0, "foreground": 0, "unset": 0},

@@ -1,0 +1,14 @@
+//! A stand-in for `claude` that misbehaves on command; see [`outrigger_sim::peer::faulty`].
+
+use std::process::ExitCode;
+
+#[cfg(unix)]
+fn main() -> ExitCode {
+    outrigger_sim::peer::faulty::main()
+}
+
+/// What it does wrong, it does with Unix's means.
+#[cfg(not(unix))]
+fn main() -> ExitCode {
+    ExitCode::FAILURE
+}

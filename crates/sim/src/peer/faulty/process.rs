@@ -1,0 +1,219 @@
+//! A stand-in as a process.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use outrigger_protocol::framer::{Framed, LineFramer};
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_process, setsid};
+use rustix::stdio;
+
+use super::play::{Play, Stage};
+use super::step::{Death, Grandchild, Note};
+use super::{Faulty, LOG, SCRIPT};
+
+/// The argument that makes the executable a [`Grandchild`], which is the next one, as JSON.
+const GRANDCHILD: &str = "--grandchild";
+
+/// What the executable `outrigger-sim-faulty` does.
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        // For whoever wants to know whether it is the build that they expect.
+        Some("--fingerprint") => {
+            let _ = writeln!(std::io::stdout(), "{}", super::fingerprint());
+            return ExitCode::SUCCESS;
+        }
+        Some(GRANDCHILD) => {
+            let what = arguments.get(1).and_then(|json| serde_json::from_str(json).ok());
+            return be_a_grandchild(what.unwrap_or_default());
+        }
+        _ => {}
+    }
+    let script = std::env::var(SCRIPT)
+        .map_err(|error| format!("{SCRIPT}: {error}"))
+        .and_then(|path| std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}")))
+        .and_then(|text| Faulty::from_json(&text).map_err(|error| error.to_string()));
+    let script = match script {
+        Ok(script) => script,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "no script: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let log =
+        std::env::var_os(LOG).and_then(|path| File::options().append(true).create(true).open(path).ok());
+    let mut stage = Process {
+        framer: LineFramer::new(LineFramer::DEFAULT_CAP),
+        lines: VecDeque::new(),
+        ended: false,
+        log,
+        children: Vec::new(),
+    };
+    stage.note(&Note::Began(std::process::id()));
+    let death = Play::new(&mut stage).all(script.steps());
+    match death {
+        Death::Code(code) => std::process::exit(code),
+        Death::Signal(number) => {
+            let signal = Signal::from_named_raw(number).unwrap_or(Signal::KILL);
+            loop {
+                // The first of a signal that Rust's runtime handles only takes its handler away.
+                let _ = kill_process(getpid(), signal);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+fn be_a_grandchild(what: Grandchild) -> ExitCode {
+    if what.own_session && setsid().is_err() {
+        return ExitCode::FAILURE;
+    }
+    if what.survives {
+        survive();
+    }
+    // Whoever started this waits for it.
+    let _ = std::io::stdout().write_all(b"ready\n");
+    let _ = std::io::stdout().flush();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Ignores what asks a process to end. Handlers stay when their runtime is gone, and nobody looks at what they note down.
+fn survive() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
+    let _inside = runtime.enter();
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ] {
+        let _ = signal(kind);
+    }
+}
+
+struct Process {
+    framer: LineFramer,
+    lines: VecDeque<Vec<u8>>,
+    ended: bool,
+    log: Option<File>,
+    /// Kept, so that they are neither waited for nor told anything.
+    children: Vec<std::process::Child>,
+}
+
+impl Stage for Process {
+    fn read(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 4096];
+        while self.lines.is_empty() && !self.ended {
+            let lines = &mut self.lines;
+            let keep = |framed| {
+                if let Framed::Line(line) = framed {
+                    lines.push_back(line.to_vec());
+                }
+            };
+            match rustix::io::read(stdio::stdin(), &mut buffer) {
+                Err(Errno::INTR) => {}
+                Ok(read @ 1..) => self.framer.feed(&buffer[..read], keep),
+                Ok(0) | Err(_) => {
+                    self.ended = true;
+                    self.framer.finish(keep);
+                }
+            }
+        }
+        self.lines.pop_front()
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match rustix::io::write(stdio::stdout(), bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(Errno::INTR) => {}
+                Err(_) => {
+                    self.note(&Note::NobodyReads);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn until_taken(&mut self) {
+        // Nothing announces that a pipe is empty.
+        while rustix::io::ioctl_fionread(stdio::stdout()).is_ok_and(|left| left > 0) {
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+
+    fn complain(&mut self, bytes: &[u8]) {
+        let _ = std::io::stderr().write_all(bytes);
+    }
+
+    fn note(&mut self, note: &Note) {
+        if let (Some(log), Ok(mut line)) = (&mut self.log, serde_json::to_vec(note)) {
+            line.push(b'\n');
+            // In one write, so that it is there whole or not at all, whatever comes next.
+            let _ = log.write_all(&line);
+        }
+    }
+
+    fn close_stdout(&mut self) {
+        if let Ok(null) = File::options().write(true).open("/dev/null") {
+            let _ = stdio::dup2_stdout(null);
+        }
+    }
+
+    fn close_stdin(&mut self) {
+        self.ended = true;
+        if let Ok(null) = File::open("/dev/null") {
+            let _ = stdio::dup2_stdin(null);
+        }
+    }
+
+    fn survive(&mut self) {
+        survive();
+    }
+
+    fn grandchild(&mut self, grandchild: Grandchild) {
+        let started = std::env::current_exe().and_then(|program| {
+            let mut command = Command::new(program);
+            command
+                .arg(GRANDCHILD)
+                .arg(serde_json::to_string(&grandchild)?)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null());
+            if grandchild.holds_pipes {
+                // Its own stdout says that it runs, so it holds ours as its stdin.
+                command
+                    .stdin(stdio::stdout().as_fd().try_clone_to_owned()?)
+                    .stderr(Stdio::inherit());
+            }
+            let mut child = command.spawn()?;
+            if let Some(stdout) = child.stdout.take() {
+                BufReader::new(stdout).read_line(&mut String::new())?;
+            }
+            Ok(child)
+        });
+        match started {
+            Ok(child) => {
+                self.note(&Note::Grandchild(child.id()));
+                self.children.push(child);
+            }
+            Err(error) => self.complain(format!("no grandchild: {error}\n").as_bytes()),
+        }
+    }
+
+    fn hold(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}

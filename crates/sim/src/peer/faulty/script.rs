@@ -1,0 +1,173 @@
+//! Scripts for a stand-in, put together.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::frames;
+use super::step::{Death, Grandchild, Piece, Step};
+
+/// What a stand-in does; see [the module](super).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+#[must_use]
+pub struct Faulty {
+    steps: Vec<Step>,
+}
+
+impl Faulty {
+    /// A script without steps: it reads to the end of its input, answers nothing, and exits with 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a script.
+    ///
+    /// # Errors
+    /// When it is no JSON, or has steps that do not exist.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The script as JSON.
+    pub fn to_json(&self) -> String {
+        // Strings, numbers and lists of ours can always be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The steps.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Adds a step.
+    pub fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Adds the steps of another script.
+    pub fn then(mut self, other: Self) -> Self {
+        self.steps.extend(other.steps);
+        self
+    }
+
+    /// Adds another script's steps, to be done so many times.
+    pub fn repeat(self, times: usize, what: Self) -> Self {
+        self.step(Step::Repeat {
+            times,
+            steps: what.steps,
+        })
+    }
+
+    // ---- What a good CLI does -----------------------------------------------------------------------------------
+
+    /// Takes the `initialize` request and answers it.
+    pub fn initialize(self) -> Self {
+        self.request("initialize").line(frames::initialized())
+    }
+
+    /// Takes a prompt and begins its turn: `command_lifecycle` queued and started, and `system/init`.
+    pub fn prompt(self) -> Self {
+        self.take_prompt()
+            .line(frames::lifecycle("queued"))
+            .line(frames::lifecycle("started"))
+            .line(frames::init())
+    }
+
+    /// Takes a prompt, and says nothing to it.
+    pub fn take_prompt(self) -> Self {
+        self.take(json!({"type": "user"}))
+    }
+
+    /// The model says something.
+    pub fn say(self, text: &str) -> Self {
+        self.line(frames::text(text))
+    }
+
+    /// The turn ends well with this answer: `result`, and `command_lifecycle` completed.
+    pub fn result(self, text: &str) -> Self {
+        self.line(frames::result(text))
+            .line(frames::lifecycle("completed"))
+    }
+
+    /// A whole turn: takes a prompt and answers with this.
+    pub fn turn(self, text: &str) -> Self {
+        self.prompt().say(text).result(text)
+    }
+
+    /// Takes a control request of this subtype.
+    pub fn request(self, subtype: &str) -> Self {
+        self.take(json!({"type": "control_request", "request": {"subtype": subtype}}))
+    }
+
+    /// Answers the last control request.
+    pub fn reply(self, payload: Value) -> Self {
+        self.line(frames::success("$request", payload))
+    }
+
+    /// Asks whether a tool may be used, under this id.
+    pub fn ask(self, id: &str, tool: &str) -> Self {
+        self.line(frames::ask(id, tool))
+    }
+
+    /// Takes the answer to what was asked under this id.
+    pub fn answer_to(self, id: &str) -> Self {
+        self.take(json!({"type": "control_response", "response": {"request_id": id}}))
+    }
+
+    // ---- Anything else ------------------------------------------------------------------------------------------
+
+    /// Takes a line that has at least this in it.
+    pub fn take(self, like: Value) -> Self {
+        self.step(Step::Await(like))
+    }
+
+    /// Waits for the end of the input.
+    pub fn take_end(self) -> Self {
+        self.step(Step::AwaitEnd)
+    }
+
+    /// Writes a frame.
+    pub fn line(self, frame: Value) -> Self {
+        self.step(Step::Line(frame))
+    }
+
+    /// Writes bytes.
+    pub fn raw(self, piece: impl Into<Piece>) -> Self {
+        self.step(Step::Raw(vec![piece.into()]))
+    }
+
+    /// Writes pieces.
+    pub fn pieces(self, pieces: impl IntoIterator<Item = Piece>) -> Self {
+        self.step(Step::Raw(pieces.into_iter().collect()))
+    }
+
+    /// Writes bytes, so many at a time, each once the client has taken those before.
+    pub fn cut(self, every: usize, piece: impl Into<Piece>) -> Self {
+        self.step(Step::Cut {
+            pieces: vec![piece.into()],
+            every,
+        })
+    }
+
+    /// Writes to stderr.
+    pub fn complain(self, piece: impl Into<Piece>) -> Self {
+        self.step(Step::Stderr(vec![piece.into()]))
+    }
+
+    /// Starts a process.
+    pub fn grandchild(self, grandchild: Grandchild) -> Self {
+        self.step(Step::Grandchild(grandchild))
+    }
+
+    /// Ends.
+    pub fn die(self, death: Death) -> Self {
+        self.step(Step::Die(death))
+    }
+}
+
+impl From<Vec<Step>> for Faulty {
+    fn from(steps: Vec<Step>) -> Self {
+        Self { steps }
+    }
+}
