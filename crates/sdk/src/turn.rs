@@ -134,6 +134,8 @@ impl Turn {
                 Poll::Ready(Some(Item::Outcome(_))) => {}
                 Poll::Ready(Some(Item::Frame(frame))) => {
                     let (misfit, drift) = outrigger_protocol::drift::watch(|| self.reducer.push(&frame));
+                    // What is no frame was counted as it came.
+                    let misfit = misfit && frame.flaw().is_none();
                     if misfit || !drift.is_empty() {
                         self.session.note_decoded(&drift, misfit);
                     }

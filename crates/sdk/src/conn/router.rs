@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use outrigger_protocol::drift::{Drift, DriftKind};
 use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::SystemMessage;
 use outrigger_protocol::shared::RequestId;
@@ -419,9 +420,13 @@ impl Router {
     }
 
     /// Counts what decoding had no type for.
-    pub(crate) fn note_decoded(&mut self, drift: &[outrigger_protocol::drift::Drift], misfit: bool) {
+    pub(crate) fn note_decoded(&mut self, drift: &[Drift], misfit: bool) {
         self.stats.misfits += u64::from(misfit);
-        for drift in drift {
+        // Whole frames of unknown kinds were counted as they came, whoever reads them or not.
+        let counted = |drift: &Drift| {
+            drift.kind == DriftKind::UnknownTag && matches!(drift.place, "Message" | "SystemMessage")
+        };
+        for drift in drift.iter().filter(|drift| !counted(drift)) {
             note(&mut self.stats.unknown, drift.to_string());
         }
     }

@@ -1,0 +1,9 @@
+//! A CLI that misbehaves, as a real process, and what must come out all the same: nothing lost, nothing hanging, nothing left
+//! behind, and an error with the evidence.
+
+mod asking;
+mod control;
+mod death;
+mod ending;
+mod lines;
+mod stand;
