@@ -101,7 +101,7 @@ pub use outrigger_protocol as protocol;
 pub use permissions::Policy;
 pub use prompt::Prompt;
 pub use query::{Answer, Query};
-pub use session::{Ambient, AmbientEvent, Frames, Interrupted, Session, SessionState};
+pub use session::{Ambient, AmbientEvent, Drained, Frames, Interrupted, Session, SessionState};
 pub use start::Agent;
 pub use stats::Stats;
 pub use turn::{OutcomeWatch, Turn};

@@ -13,6 +13,7 @@ use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
 use outrigger_protocol::outbound::{InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
+use tokio::time::{Instant, sleep_until};
 
 use crate::conn::Conn;
 use crate::conn::lane::{Item, LaneOut, lane};
@@ -34,7 +35,18 @@ pub use crate::conn::router::SessionState;
 /// A running agent: one CLI process, many turns.
 ///
 /// A cheap handle; clones share the agent. All methods work at any time and from any task, whether or not anybody reads
-/// events. When the last handle (a [`Turn`] holds one) is dropped, the process is ended in the background in the order of
+/// events.
+///
+/// What ends what:
+///
+/// | | the running turn | background agents | background shells | the process |
+/// |---|---|---|---|---|
+/// | [`interrupt`](Self::interrupt) | ends | end | run on | lives |
+/// | [`stop_task`](Self::stop_task) | runs on | the one that is named | the one that is named | lives |
+/// | [`drain_and_close`](Self::drain_and_close) | is waited for | are waited for, up to a ceiling | end | ends |
+/// | [`close`](Self::close) | has the grace of 5 s to finish | end | end | ends |
+/// | [`kill`](Self::kill) | ends | end | end | ends at once |
+/// When the last handle (a [`Turn`] holds one) is dropped, the process is ended in the background in the order of
 /// [`close`](Self::close), and killed at once if no runtime is left to do that.
 #[derive(Debug, Clone)]
 pub struct Session(Arc<Handle>);
@@ -44,6 +56,16 @@ struct Handle {
     conn: Arc<Conn>,
     initialized: Arc<InitializeReply>,
     settings: Settings,
+}
+
+/// How [`Session::drain_and_close`] ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// Whether background work was ended because it took longer than the ceiling.
+    pub ceiling_reached: bool,
+    /// How the process ended.
+    pub exit: Exit,
 }
 
 /// What of the options the running session needs.
@@ -213,31 +235,71 @@ impl Session {
     /// ambient turns. The CLI's own word (`session_state_changed`) is followed; for a CLI that does not give it, the tasks
     /// that it reported.
     ///
+    /// `ceiling` is how long background work alone may keep the run from ending, counted from the last result on. While a turn
+    /// runs, and while somebody is asked, it does not count; a turn has the watchdogs
+    /// ([`first_token_deadline`](crate::Options::first_token_deadline)). `None` is for ever.
+    ///
     /// Cancel safe.
     ///
     /// # Errors
-    /// When the run does not end within `ceiling`, or the session ends first.
-    pub async fn wait_run_end(&self, ceiling: Duration) -> Result<()> {
-        let over = async {
-            loop {
-                let changed = self.conn().changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                {
+    /// When the ceiling is reached ([`Error::is_timeout`]), or the session ends first.
+    pub async fn wait_run_end(&self, ceiling: impl Into<Option<Duration>>) -> Result<()> {
+        let (ceiling, begun) = (ceiling.into(), Instant::now());
+        loop {
+            let changed = self.conn().changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let due = {
+                let router = self.conn().router();
+                if let Some(ended) = &router.ended {
+                    return Err(ended.clone());
+                }
+                if router.is_run_over() {
+                    return Ok(());
+                }
+                // What ran before this session was resumed shows no result here.
+                let since = router.is_quiet().then(|| router.quiet_since.unwrap_or(begun));
+                since
+                    .zip(ceiling)
+                    .and_then(|(since, ceiling)| since.checked_add(ceiling))
+            };
+            let at_ceiling = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = changed => {}
+                () = at_ceiling => {
                     let router = self.conn().router();
-                    if let Some(ended) = &router.ended {
-                        return Err(ended.clone());
-                    }
-                    if router.is_run_over() {
-                        return Ok(());
+                    // A turn that began meanwhile wakes nobody.
+                    if router.is_quiet() {
+                        let after = ceiling.unwrap_or_default();
+                        return Err(Error::timeout("the background work after the last result", after));
                     }
                 }
-                changed.await;
             }
+        }
+    }
+
+    /// Waits for the end of the run as [`wait_run_end`](Self::wait_run_end) does, then ends the session as
+    /// [`close`](Self::close) does. When the ceiling is reached, what still runs is ended with it, and the answer says so.
+    ///
+    /// Dropping the future while it waits ends nothing but this handle.
+    ///
+    /// # Errors
+    /// When the session ended before the run did, or the process could not be seen ending.
+    pub async fn drain_and_close(self, ceiling: impl Into<Option<Duration>>) -> Result<Drained> {
+        let ceiling_reached = match self.wait_run_end(ceiling).await {
+            Ok(()) => false,
+            Err(error) if error.is_timeout() && !error.is_closed() => true,
+            Err(error) => return Err(error),
         };
-        tokio::time::timeout(ceiling, over)
-            .await
-            .unwrap_or_else(|_| Err(Error::timeout("the run", ceiling)))
+        Ok(Drained {
+            ceiling_reached,
+            exit: self.close().await?,
+        })
     }
 
     /// What the CLI says it is doing; `None` before it said anything, and for CLIs that never do.

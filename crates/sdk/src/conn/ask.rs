@@ -94,6 +94,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: Req
         if begun.await.is_ok() {
             let answer = host.answer(&responder.wire_id, &frame).await;
             responder.give(&answer);
+            tracing::debug!("answered");
         }
     };
     let task = tokio::spawn(answering.instrument(span));

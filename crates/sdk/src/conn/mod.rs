@@ -110,7 +110,11 @@ impl Conn {
         let (prompts, prompt_lines) = mpsc::channel(WRITER_QUEUE);
         let (supervisor, orders) = mpsc::channel(16);
         let (end, ended) = watch::channel(None);
-        let span = tracing::info_span!("session", pid = connection.process.id());
+        let span = tracing::info_span!(
+            "session",
+            pid = connection.process.id(),
+            session_id = tracing::field::Empty
+        );
         let conn = Arc::new(Self {
             span: span.clone(),
             router: Mutex::new(Router::new(limits.patience, span.clone())),
@@ -213,7 +217,12 @@ impl Conn {
                 }
             }
             open.written = true;
-            answer.await.unwrap_or_else(|_| Err(self.end_error()))
+            let answer = answer.await.unwrap_or_else(|_| Err(self.end_error()));
+            match &answer {
+                Ok(_) => tracing::debug!("answered"),
+                Err(error) => tracing::debug!(refused = error.as_refusal().is_some(), "failed"),
+            }
+            answer
         };
         let span = tracing::debug_span!(parent: &self.span, "request", subtype, id);
         let exchange = exchange.instrument(span);

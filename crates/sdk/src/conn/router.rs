@@ -78,6 +78,8 @@ pub(crate) struct Router {
     pub(crate) init: watch::Sender<Option<Frame>>,
     pub(crate) commands: watch::Sender<Option<Frame>>,
     session_ids: VecDeque<String>,
+    /// Since when the main conversation has said nothing and nobody decided anything; from the first result on.
+    pub(crate) quiet_since: Option<Instant>,
     pub(crate) last_result: Option<Outcome>,
     pub(crate) recent: Recent,
     /// Set at the end: whoever comes later gets it.
@@ -100,6 +102,7 @@ impl Router {
             init: watch::channel(None).0,
             commands: watch::channel(None).0,
             session_ids: VecDeque::new(),
+            quiet_since: None,
             last_result: None,
             recent: Recent::default(),
             ended: None,
@@ -167,7 +170,7 @@ impl Router {
     pub(crate) fn claim_answer(&mut self, id: &str) -> bool {
         let claimed = self.asked.remove(id).is_some();
         if claimed && self.asked.is_empty() {
-            self.watchdog.on_unblocked(Instant::now());
+            self.unblocked(Instant::now());
         }
         claimed
     }
@@ -218,6 +221,14 @@ impl Router {
             // One that never reports its state: by the tasks that it reported.
             None => !self.ledger.has_background_agents(),
         }
+    }
+
+    /// Whether only background work keeps the run from ending: no turn runs, none waits, and nobody is asked.
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.turns.is_running()
+            && !self.turns.any_open()
+            && self.asked.is_empty()
+            && *self.state.borrow() != Some(SessionState::RequiresAction)
     }
 
     /// The end: whoever waits for anything gets `error`.
@@ -298,7 +309,7 @@ impl Router {
 
     fn on_message(&mut self, frame: &Frame, now: Instant) -> Option<Action> {
         if frame.kind() == "system" {
-            self.on_system(frame);
+            self.on_system(frame, now);
         } else if is_result(frame) && frame.session_id().is_some() {
             // The `new_conversation_id` of a `conversation_reset` is another id: no other frame ever carries it, and no session
             // can be resumed by it. The `init` that follows has the new one.
@@ -321,6 +332,9 @@ impl Router {
         if let Some(outcome) = outcome {
             self.last_result = Some(outcome);
         }
+        if ended {
+            self.quiet_since = Some(now);
+        }
         let watch = self.watch(frame, now, ended);
         if ended || frame.kind() == "command_lifecycle" {
             Some(Action::Dispatch)
@@ -342,11 +356,17 @@ impl Router {
             || blocked && !self.watchdog.tools.is_running()
     }
 
+    /// Nothing is asked any more; the time in which it was does not count.
+    fn unblocked(&mut self, now: Instant) {
+        self.watchdog.on_unblocked(now);
+        self.quiet_since = self.quiet_since.map(|_| now);
+    }
+
     fn on_unblocked(&mut self, now: Instant) -> Option<Action> {
         if !self.asked.is_empty() {
             return None;
         }
-        self.watchdog.on_unblocked(now);
+        self.unblocked(now);
         Some(Action::Watch)
     }
 
@@ -365,7 +385,7 @@ impl Router {
         Some(line)
     }
 
-    fn on_system(&mut self, frame: &Frame) {
+    fn on_system(&mut self, frame: &Frame, now: Instant) {
         match frame.subtype() {
             Some("init") => {
                 if let Some(id) = frame.session_id() {
@@ -384,7 +404,10 @@ impl Router {
                     _ => None,
                 };
                 if state.is_some() {
-                    self.state.send_replace(state);
+                    let before = self.state.send_replace(state);
+                    if before == Some(SessionState::RequiresAction) {
+                        self.unblocked(now);
+                    }
                 }
             }
             _ => self.ledger.on_frame(frame, self.turns.current()),
@@ -398,6 +421,7 @@ impl Router {
         if self.session_ids.len() == MAX_SESSION_IDS {
             self.session_ids.pop_front();
         }
+        self.turns.session.record("session_id", id);
         self.session_ids.push_back(id.to_owned());
     }
 

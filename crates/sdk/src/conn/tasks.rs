@@ -418,6 +418,7 @@ impl Supervisor {
             mid_turn,
             oom_killed: self.process.killed_for_memory(),
         });
+        tracing::debug!(?exit, reason, ?cause, "ended");
         let error = Error::new(Kind::Ended(End {
             exit,
             cause: Some(cause),
@@ -428,7 +429,6 @@ impl Supervisor {
             last_frames: router.recent.notes(),
             mid_turn,
         }));
-        tracing::debug!(%error, "ended");
         router.end(&error);
         drop(router);
         self.conn.changed.notify_waiters();

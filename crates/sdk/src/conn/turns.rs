@@ -76,7 +76,7 @@ pub(crate) enum Route {
 #[derive(Debug)]
 pub(crate) struct Turns {
     /// What the turns belong to in the log.
-    session: Span,
+    pub(super) session: Span,
     slots: VecDeque<Slot>,
     running: Option<Running>,
     numbers: u64,

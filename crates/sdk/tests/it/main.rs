@@ -11,5 +11,6 @@
 mod faults;
 mod real;
 mod simulated;
+mod spans;
 mod support;
 mod watchdog;

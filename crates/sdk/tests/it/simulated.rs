@@ -438,3 +438,68 @@ async fn a_request_on_a_line_over_the_cap_is_refused_and_its_neighbours_live() {
     session.close().await.unwrap();
     running.report().verdict.unwrap();
 }
+
+/// A turn that leaves an agent in the background, which reports when `then` says so.
+fn leaves_an_agent(then: Script) -> Script {
+    let state = |state: &str| json!({"type":"system","subtype":"session_state_changed","state":state});
+    Script::new()
+        .patience(Duration::from_secs(1_000_000))
+        .initialize()
+        .expect(Match::kind("user"))
+        .send(state("running"))
+        .send(json!({"type":"system","subtype":"init","session_id":"s"}))
+        .send(
+            json!({"type":"system","subtype":"task_started","task_id":"t","task_type":"local_agent",
+            "is_backgrounded":true,"description":"look around"}),
+        )
+        .send(json!({"type":"system","subtype":"background_tasks_changed",
+            "tasks":[{"task_id":"t","task_type":"local_agent"}]}))
+        .send(json!({"type":"result","subtype":"success","is_error":false,"result":"later","session_id":"s"}))
+        .then(then)
+        .expect_end()
+        .exit(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_ends_at_the_ceiling_and_says_so() {
+    let (options, _running) = reaching(leaves_an_agent(Script::new()).spawn_in_memory());
+    let session = options.start().await.unwrap();
+    session.prompt("go").await.unwrap().outcome().await.unwrap();
+    // The ceiling counts from the result on, not from when somebody begins to wait.
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    let begun = tokio::time::Instant::now();
+    let drained = session.drain_and_close(Duration::from_secs(600)).await.unwrap();
+    assert!(drained.ceiling_reached);
+    assert_eq!(drained.exit.code, Some(0));
+    assert!(
+        begun.elapsed() < Duration::from_secs(210),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_waits_while_a_turn_runs_or_somebody_is_asked() {
+    let hour = Duration::from_secs(3600);
+    let state = |state: &str| json!({"type":"system","subtype":"session_state_changed","state":state});
+    let then = Script::new()
+        .sleep(Duration::from_secs(500))
+        .send(state("requires_action"))
+        .sleep(hour)
+        .send(state("running"))
+        .sleep(Duration::from_secs(500))
+        // The agent reports, which begins a turn; it takes long.
+        .send(json!({"type":"system","subtype":"background_tasks_changed","tasks":[]}))
+        .send(json!({"type":"system","subtype":"init","session_id":"s"}))
+        .sleep(hour)
+        .send(
+            json!({"type":"result","subtype":"success","is_error":false,"result":"now","session_id":"s",
+            "origin":{"kind":"task-notification"}}),
+        )
+        .send(state("idle"));
+    let (options, _running) = reaching(leaves_an_agent(then).spawn_in_memory());
+    let session = options.first_token_deadline(None).start().await.unwrap();
+    session.prompt("go").await.unwrap().outcome().await.unwrap();
+    let drained = session.drain_and_close(Duration::from_secs(600)).await.unwrap();
+    assert!(!drained.ceiling_reached);
+}

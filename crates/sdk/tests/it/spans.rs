@@ -1,0 +1,80 @@
+//! What a session writes into the log.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use outrigger::Policy;
+use outrigger_sim::peer::Agent;
+use tracing::Level;
+use tracing::instrument::WithSubscriber;
+
+use crate::support::reaching;
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What one session with a tool call writes at `level`.
+fn log_at(level: Level) -> String {
+    let written = Written::default();
+    let writer = written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    // The tasks of the session run on this thread, so they write there too.
+    let _default = tracing::subscriber::set_default(subscriber);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let talk = async {
+        let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
+        let session = options
+            .permissions(Policy::deny_all())
+            .initialize_deadline(std::time::Duration::from_secs(60))
+            .start()
+            .await
+            .unwrap();
+        let prompt = "%tool Bash {\"command\":\"touch SECRET\"}\n%say SECRET";
+        session.prompt(prompt).await.unwrap().outcome().await.unwrap();
+        session.close().await.unwrap();
+    };
+    runtime.block_on(talk.with_current_subscriber());
+    let bytes = written.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_log_tells_what_happened_and_not_what_was_said() {
+    let log = log_at(Level::TRACE);
+    for part in [
+        "session{session_id=",
+        "turn{number=1",
+        "tool{name=Bash",
+        "request{subtype=\"initialize\"",
+        "asked{subtype=can_use_tool",
+        "verdict=completed",
+        "ended",
+    ] {
+        assert!(log.contains(part), "{part}\n{log}");
+    }
+    assert!(!log.contains("SECRET"), "{log}");
+}
+
+#[test]
+fn all_being_well_nothing_is_written_at_the_level_of_most_programs() {
+    assert_eq!(log_at(Level::INFO), "");
+}
