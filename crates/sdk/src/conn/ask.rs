@@ -69,18 +69,14 @@ impl Host {
     }
 }
 
+/// Refuses a request for which there is no room.
+pub(super) fn refuse(conn: &Arc<Conn>, id: String, wire_id: RequestId, frame: &Frame) {
+    Responder::new(conn, id, wire_id, frame).refuse("too many requests are open at once");
+}
+
 /// Has a request answered in a task of its own.
 pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: RequestId, frame: Frame) {
-    let responder = Responder {
-        conn: Arc::clone(conn),
-        id: id.clone(),
-        wire_id,
-        subtype: frame.subtype().unwrap_or_default().to_owned(),
-    };
-    if conn.router().is_overasked() {
-        responder.refuse("too many requests are open at once");
-        return;
-    }
+    let responder = Responder::new(conn, id.clone(), wire_id, &frame);
     let host = Arc::clone(host);
     let (begin, begun) = oneshot::channel::<()>();
     let span = tracing::debug_span!(
@@ -98,7 +94,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: Req
         }
     };
     let task = tokio::spawn(answering.instrument(span));
-    if conn.router().answering(&id, task.abort_handle()) {
+    if conn.router().asked.answering(&id, task.abort_handle()) {
         // The task can't have gone: it waits for this.
         let _ = begin.send(());
     } else {
@@ -115,33 +111,58 @@ struct Responder {
 }
 
 impl Responder {
+    fn new(conn: &Arc<Conn>, id: String, wire_id: RequestId, frame: &Frame) -> Self {
+        Self {
+            conn: Arc::clone(conn),
+            id,
+            wire_id,
+            subtype: frame.subtype().unwrap_or_default().to_owned(),
+        }
+    }
+
     /// Answers, unless the request was answered or withdrawn before.
     fn give(&self, answer: &ControlResponse) {
-        if !self.conn.router().claim_answer(&self.id) {
-            return;
-        }
-        let bytes = match encode_line(&Line {
-            kind: "control_response",
-            answer,
-        }) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                tracing::error!(%error, request = %self.id, "an answer could not be written");
+        let wakes_watchdog = {
+            let mut router = self.conn.router();
+            if !router.claim_answer(&self.id) {
                 return;
             }
+            router.watchdog_rests
         };
-        match self.conn.control.try_send(bytes) {
-            Ok(()) | Err(TrySendError::Closed(_)) => {}
-            Err(TrySendError::Full(line)) => {
-                let control = self.conn.control.clone();
-                // Bounded by the number of requests that may be open. A writer that is gone needs no answer.
-                tokio::spawn(async move {
-                    let _ = control.send(line).await;
-                });
-            }
+        let line = |answer: &ControlResponse| {
+            encode_line(&Line {
+                kind: "control_response",
+                answer,
+            })
+        };
+        let bytes = line(answer).or_else(|error| {
+            let why = format!("the answer could not be written: {error}");
+            line(&ControlResponse::error(self.wire_id.clone(), why))
+        });
+        match bytes {
+            Ok(bytes) => self.write(bytes),
+            // An error made of text can always be written.
+            Err(_) => self.conn.router().asked.written(&self.id),
         }
         self.conn.changed.notify_waiters();
-        self.conn.watched.notify_one();
+        if wakes_watchdog {
+            self.conn.watched.notify_one();
+        }
+    }
+
+    fn write(&self, bytes: Vec<u8>) {
+        if let Err(TrySendError::Full(line)) = self.conn.control.try_send(bytes) {
+            let (conn, id) = (Arc::clone(&self.conn), self.id.clone());
+            // Bounded by the number of requests that may be open, which this one is until then.
+            tokio::spawn(async move {
+                // A writer that is gone needs no answer.
+                let _ = conn.control.send(line).await;
+                conn.router().asked.written(&id);
+                conn.changed.notify_waiters();
+            });
+        } else {
+            self.conn.router().asked.written(&self.id);
+        }
     }
 
     fn refuse(&self, why: &str) {

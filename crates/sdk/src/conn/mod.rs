@@ -8,6 +8,7 @@
 //! Besides, the **watchdog** ends turns in which the model says nothing for too long.
 
 mod ask;
+mod asked;
 pub(crate) mod budget;
 mod evidence;
 pub(crate) mod interrupt;
@@ -117,7 +118,7 @@ impl Conn {
         );
         let conn = Arc::new(Self {
             span: span.clone(),
-            router: Mutex::new(Router::new(limits.patience, span.clone())),
+            router: Mutex::new(Router::new(limits.patience, limits.buffer, span.clone())),
             control,
             prompts,
             supervisor,
@@ -265,6 +266,12 @@ impl Conn {
         // A supervisor that is gone has ended it already.
         let _ = self.supervisor.send(tasks::Order::Stalled(stall)).await;
         self.wait_ended().await
+    }
+
+    /// Ends the process at once, without waiting for anything.
+    fn kill_now(&self, reason: &str) {
+        // With the queue full an order to end is among what waits.
+        let _ = self.supervisor.try_send(tasks::Order::Kill(reason.to_owned()));
     }
 
     pub(crate) async fn kill(&self, reason: &str) {

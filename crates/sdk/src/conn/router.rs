@@ -8,10 +8,10 @@ use outrigger_protocol::inbound::system::SystemMessage;
 use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::Span;
 
+use super::asked::{Arrival, Asked};
 use super::budget::Budget;
 use super::evidence::Recent;
 use super::lane::LaneIn;
@@ -25,9 +25,6 @@ use crate::usage::Meter;
 
 /// How many control requests of ours may be unanswered at once.
 pub(crate) const MAX_REQUESTS: usize = 1024;
-
-/// How many requests of the CLI may be unanswered at once; one more is refused.
-pub(crate) const MAX_ASKED: usize = 4096;
 
 /// How many kinds of drift are counted apart; the rest is counted together.
 const MAX_DRIFT_KINDS: usize = 256;
@@ -44,6 +41,14 @@ pub(crate) enum Action {
         wire_id: RequestId,
         frame: Frame,
     },
+    /// A request of the CLI for which there is no room.
+    Refuse {
+        id: String,
+        wire_id: RequestId,
+        frame: Frame,
+    },
+    /// There are too many of those.
+    Flood,
     /// A prompt may be sent now.
     Dispatch,
     /// Something else is waited for now.
@@ -70,8 +75,9 @@ pub(crate) struct Router {
     pub(crate) meter: Meter,
     pub(crate) stats: Stats,
     pending: HashMap<String, (String, oneshot::Sender<Result<RawJson, Error>>)>,
-    /// Requests of the CLI that are being answered, with what ends the answering.
-    asked: HashMap<String, Option<AbortHandle>>,
+    pub(crate) asked: Asked,
+    /// Whether the watchdog waits for nothing, so that it has to be woken when there is something.
+    pub(crate) watchdog_rests: bool,
     taps: Vec<LaneIn>,
     ambient: Vec<LaneIn>,
     pub(crate) state: watch::Sender<Option<SessionState>>,
@@ -87,7 +93,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(patience: Patience, span: Span) -> Self {
+    pub(crate) fn new(patience: Patience, room: usize, span: Span) -> Self {
         Self {
             watchdog: Watchdog::new(patience, Instant::now()),
             turns: Turns::new(span),
@@ -95,7 +101,8 @@ impl Router {
             meter: Meter::default(),
             stats: Stats::default(),
             pending: HashMap::new(),
-            asked: HashMap::new(),
+            asked: Asked::new(room),
+            watchdog_rests: false,
             taps: Vec::new(),
             ambient: Vec::new(),
             state: watch::channel(None).0,
@@ -155,21 +162,10 @@ impl Router {
         self.pending.remove(id).is_some()
     }
 
-    /// Says what ends the answering of a request, once it has begun; `false` when it was withdrawn meanwhile.
-    pub(crate) fn answering(&mut self, id: &str, abort: AbortHandle) -> bool {
-        match self.asked.get_mut(id) {
-            Some(slot) => {
-                *slot = Some(abort);
-                true
-            }
-            None => false,
-        }
-    }
-
     /// Claims the right to answer a request: true once, and never after it was withdrawn.
     pub(crate) fn claim_answer(&mut self, id: &str) -> bool {
-        let claimed = self.asked.remove(id).is_some();
-        if claimed && self.asked.is_empty() {
+        let claimed = self.asked.claim(id);
+        if claimed && !self.asked.is_deciding() {
             self.unblocked(Instant::now());
         }
         claimed
@@ -238,11 +234,7 @@ impl Router {
             // The caller may have gone; then nobody waits.
             let _ = waiting.send(Err(error.clone()));
         }
-        for (_, abort) in self.asked.drain() {
-            if let Some(abort) = abort {
-                abort.abort();
-            }
-        }
+        self.asked.end();
         self.turns.fail_all(error);
         self.watchdog.tools.clear();
         self.ledger.end();
@@ -284,26 +276,21 @@ impl Router {
             return None;
         };
         let id = frame.request_id().unwrap_or(wire_id.as_str()).to_owned();
-        if self.asked.contains_key(&id) {
-            self.stats.duplicate_requests += 1;
-            return None;
+        let frame = frame.clone();
+        match self.asked.arrive(&id, frame.bytes().len()) {
+            Arrival::New => Some(Action::Ask { id, wire_id, frame }),
+            Arrival::TooMany => Some(Action::Refuse { id, wire_id, frame }),
+            Arrival::Flood => Some(Action::Flood),
+            Arrival::Duplicate => {
+                self.stats.duplicate_requests += 1;
+                None
+            }
         }
-        self.asked.insert(id.clone(), None);
-        Some(Action::Ask {
-            id,
-            wire_id,
-            frame: frame.clone(),
-        })
-    }
-
-    /// Whether there are more open requests than we are ready to work on.
-    pub(crate) fn is_overasked(&self) -> bool {
-        self.asked.len() > MAX_ASKED
     }
 
     fn on_cancel(&mut self, frame: &Frame) {
-        if let Some(abort) = frame.request_id().and_then(|id| self.asked.remove(id)).flatten() {
-            abort.abort();
+        if let Some(id) = frame.request_id() {
+            self.asked.withdraw(id);
         }
     }
 
@@ -363,18 +350,18 @@ impl Router {
     }
 
     fn on_unblocked(&mut self, now: Instant) -> Option<Action> {
-        if !self.asked.is_empty() {
+        if self.asked.is_deciding() {
             return None;
         }
         self.unblocked(now);
-        Some(Action::Watch)
+        self.watchdog_rests.then_some(Action::Watch)
     }
 
     /// Until when something has to happen, and what it means if it does not.
     pub(crate) fn due(&self) -> Option<(Instant, Stall)> {
         let in_turn = self.turns.is_running() || self.turns.any_sent();
         let host_decides =
-            !self.asked.is_empty() || *self.state.borrow() == Some(SessionState::RequiresAction);
+            self.asked.is_deciding() || *self.state.borrow() == Some(SessionState::RequiresAction);
         self.watchdog.due(in_turn, host_decides)
     }
 

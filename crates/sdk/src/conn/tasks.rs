@@ -160,6 +160,10 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame, now: Instant) {
     let action = conn.router().on_frame(&frame, now);
     match action {
         Some(Action::Ask { id, wire_id, frame }) => ask::spawn(conn, host, id, wire_id, frame),
+        Some(Action::Refuse { id, wire_id, frame }) => ask::refuse(conn, id, wire_id, &frame),
+        Some(Action::Flood) => {
+            conn.kill_now("it asks without end and does not read the answers");
+        }
         Some(Action::Dispatch) => {
             conn.dispatch();
             conn.watched.notify_one();
@@ -222,7 +226,12 @@ async fn dispatch(conn: Arc<Conn>) {
 async fn watch(conn: Arc<Conn>) {
     let mut ended = conn.ended.clone();
     loop {
-        let due = conn.router().due();
+        let due = {
+            let mut router = conn.router();
+            let due = router.due();
+            router.watchdog_rests = due.is_none();
+            due
+        };
         let timer = async {
             match due {
                 Some((at, _)) => sleep_until(at).await,

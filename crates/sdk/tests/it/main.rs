@@ -11,6 +11,5 @@
 mod faults;
 mod real;
 mod simulated;
-mod spans;
 mod support;
 mod watchdog;

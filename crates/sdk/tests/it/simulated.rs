@@ -503,3 +503,66 @@ async fn draining_waits_while_a_turn_runs_or_somebody_is_asked() {
     let drained = session.drain_and_close(Duration::from_secs(600)).await.unwrap();
     assert!(!drained.ceiling_reached);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cli_that_asks_without_end_and_reads_no_answers_is_ended() {
+    let mut script = Script::new().initialize().stop_reading();
+    for number in 0..9_000 {
+        script = script.send(json!({"type":"control_request","request_id":format!("q{number}"),
+            "request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"x".repeat(200)},"tool_use_id":"t"}}));
+    }
+    let (options, running) = reaching(script.spawn_in_memory());
+    let session = options.start().await.unwrap();
+    let ended = tokio::time::timeout(PATIENCE, session.wait_ended())
+        .await
+        .unwrap();
+    assert!(ended.to_string().contains("asks without end"), "{ended}");
+    assert!(session.stats().unanswered_by_us == 0 && running.exited().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_have_a_bound_in_bytes_and_those_beyond_it_are_refused() {
+    let question = |id: &str| {
+        json!({"type":"control_request","request_id":id,"request":{"subtype":"can_use_tool","tool_name":"Write",
+            "input":{"content":"x".repeat(60_000)},"tool_use_id":"t"}})
+    };
+    let script = Script::new()
+        .patience(Duration::from_secs(10_000))
+        .initialize()
+        .send(question("first"))
+        .send(question("second"))
+        .expect(Match::kind("control_response"))
+        .expect(Match::kind("control_response"))
+        .expect_end()
+        .exit(0);
+    let (options, running) = reaching(script.spawn_in_memory());
+    let handler = ask(|_| async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        PermissionResult::allow()
+    });
+    let session = options
+        .buffer_bytes(100_000)
+        .permissions(handler)
+        .start()
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    session.close().await.unwrap();
+    running.report().verdict.unwrap();
+    let answers: Vec<_> = running
+        .report()
+        .received()
+        .filter(|line| line["type"] == "control_response")
+        .map(|line| {
+            let response = &line["response"];
+            (
+                response["request_id"].clone(),
+                response["response"]["behavior"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        answers,
+        [(json!("second"), json!("deny")), (json!("first"), json!("allow"))]
+    );
+}

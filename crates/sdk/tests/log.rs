@@ -1,4 +1,15 @@
-//! What a session writes into the log.
+//! What a session writes into the log. A program of its own: which events are wanted is known to a whole process, and other
+//! tests would change it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "it/support.rs"]
+#[allow(dead_code, reason = "it is made for many tests")]
+mod support;
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -59,6 +70,8 @@ fn log_at(level: Level) -> String {
 
 #[test]
 fn the_log_tells_what_happened_and_not_what_was_said() {
+    // All being well, nothing is written at the level of most programs.
+    assert_eq!(log_at(Level::INFO), "");
     let log = log_at(Level::TRACE);
     for part in [
         "session{session_id=",
@@ -72,9 +85,4 @@ fn the_log_tells_what_happened_and_not_what_was_said() {
         assert!(log.contains(part), "{part}\n{log}");
     }
     assert!(!log.contains("SECRET"), "{log}");
-}
-
-#[test]
-fn all_being_well_nothing_is_written_at_the_level_of_most_programs() {
-    assert_eq!(log_at(Level::INFO), "");
 }
