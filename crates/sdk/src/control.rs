@@ -32,6 +32,9 @@ macro_rules! methods {
                 $(#[$doc])*
                 #[doc = concat!("\nSends `", $subtype, "`.")]
                 ///
+                /// # Cancel safety
+                /// As [`request`](Self::request).
+                ///
                 /// # Errors
                 /// As [`request`](Self::request).
                 pub async fn $name(&self, $($arg: $ty),*) -> Result<$reply> {
@@ -208,6 +211,9 @@ methods! {
 impl Session {
     /// Says that the model has seen the file at `path` as it is now on this machine, so that it may edit it without reading it
     /// first. Sends `seed_read_state`.
+    ///
+    /// # Cancel safety
+    /// As [`request`](Self::request).
     ///
     /// # Errors
     /// As [`request`](Self::request), and when the file's time can't be read or its path is not UTF-8.

@@ -45,7 +45,8 @@
 //!   stderr and last result. Start, control requests and interrupts have deadlines; turns have none, since they may take hours.
 //! * **A slow reader hurts nobody else.** The CLI's pipe is always read; see [`Options::buffer_bytes`] for what happens when a
 //!   reader falls far behind.
-//! * **Dropping is safe.** All futures here are cancel safe; dropping a request's future tells the CLI to forget it; dropping the
+//! * **Dropping is safe.** Every future may be dropped at any point, and says under *Cancel safety* what becomes of what it began;
+//!   dropping a request's future tells the CLI to forget it; dropping the
 //!   last handle ends the process and its whole process group.
 //!
 //! # What it costs to be careful

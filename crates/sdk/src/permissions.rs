@@ -100,6 +100,10 @@ impl PermissionRequest {
 /// });
 /// # let _ = handler;
 /// ```
+///
+/// # Cancel safety
+/// The closure's future is dropped wherever it is when the CLI withdraws its question, and when the session ends; the
+/// question is not answered then.
 pub fn ask<F, R>(decide: F) -> impl PermissionHandler
 where
     F: Fn(PermissionRequest) -> R + Send + Sync + 'static,

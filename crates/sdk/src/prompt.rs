@@ -95,6 +95,9 @@ impl Prompt {
 
     /// Adds a file: an image or a PDF by its extension, anything else as a document of text.
     ///
+    /// # Cancel safety
+    /// Dropping the future drops the prompt, too. The file is only read.
+    ///
     /// # Errors
     /// When the file can't be read, is larger than 32 MiB, or is neither image nor PDF nor UTF-8 text.
     pub async fn file(self, path: impl AsRef<Path>) -> Result<Self> {

@@ -69,6 +69,9 @@ pub struct Query {
 impl Query {
     /// The next event: of the prompt's own turn, then of those that its background work begins. `None` when the run is over.
     ///
+    /// # Cancel safety
+    /// Nothing is lost: what was not returned is returned by the next call.
+    ///
     /// # Errors
     /// When the session ends too early, or the background work takes longer than the ceiling (10 minutes unless set). An
     /// error is the last element.
@@ -114,6 +117,9 @@ impl Query {
 
     /// Waits for the end of the run, ends the process, and returns the answer. Events that were not taken are let go.
     ///
+    /// # Cancel safety
+    /// Dropping the future ends the process, as dropping the query does.
+    ///
     /// # Errors
     /// As [`next`](Self::next).
     pub async fn finish(mut self) -> Result<Answer> {
@@ -148,6 +154,9 @@ impl Query {
 impl Options {
     /// Starts an agent, asks it one thing, and streams what happens until the run is over.
     ///
+    /// # Cancel safety
+    /// Dropping the future ends what was started.
+    ///
     /// # Errors
     /// As [`start`](Self::start) and [`Session::prompt`].
     pub async fn query(self, prompt: impl Into<Prompt>) -> Result<Query> {
@@ -168,6 +177,9 @@ impl Options {
     /// Starts an agent, asks it one thing, and returns its final text.
     ///
     /// "Final" is after the agents that the turn left in the background have reported.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the process.
     ///
     /// # Errors
     /// As [`query`](Self::query), and when the turn does not succeed ([`Error::outcome`]).
@@ -195,6 +207,9 @@ impl Options {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the process.
     ///
     /// # Errors
     /// As [`query`](Self::query); when the turn fails ([`Error::outcome`]); and when the repaired answer does not fit

@@ -103,6 +103,10 @@ impl Session {
     /// them nor folds it into theirs; prompts go in the order of the calls. Returns at once; the [`Turn`] tells what becomes
     /// of it.
     ///
+    /// # Cancel safety
+    /// The future is done when it is first polled: dropped before, nothing was sent; after that there is a [`Turn`],
+    /// which runs on unwatched when it is dropped.
+    ///
     /// # Errors
     /// When the prompt is empty, or is a command that the CLI does not know; when more than 1024 prompts are open; when the
     /// session has ended.
@@ -114,6 +118,9 @@ impl Session {
     /// Hands a prompt to the CLI's own queue at once: it runs after the turn that is running, perhaps merged with other
     /// prompts that wait there.
     ///
+    /// # Cancel safety
+    /// As [`prompt`](Self::prompt).
+    ///
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn queue(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
@@ -123,6 +130,9 @@ impl Session {
     /// Steers the turn that is running: the prompt is folded into it at the next tool boundary, and ends with it. With no
     /// such boundary ahead, or nothing running, it gets a turn.
     ///
+    /// # Cancel safety
+    /// As [`prompt`](Self::prompt).
+    ///
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn steer(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
@@ -131,6 +141,9 @@ impl Session {
 
     /// Ends the turn that is running and begins this one. The other ends as
     /// [`Interrupted`](crate::Verdict::Interrupted).
+    ///
+    /// # Cancel safety
+    /// As [`prompt`](Self::prompt).
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt).
@@ -209,6 +222,10 @@ impl Session {
     ///
     /// The CLI has a deadline of 10 seconds (set by `interrupt_deadline`) to confirm, and as long again to end the turn.
     ///
+    /// # Cancel safety
+    /// Dropped before the request was written, nothing happens. Dropped later, the turn may end as interrupted or run
+    /// on: the CLI is told to forget the request, which may come too late. Prompts are sent again from then on.
+    ///
     /// # Errors
     /// When a deadline passes, or the session has ended.
     pub async fn interrupt(&self) -> Result<Interrupted> {
@@ -216,6 +233,9 @@ impl Session {
     }
 
     /// Like [`interrupt`](Self::interrupt), and takes the prompts back that wait in the CLI's queue.
+    ///
+    /// # Cancel safety
+    /// As [`interrupt`](Self::interrupt); likewise for the queued prompts, each of whose turns tells what became of it.
     ///
     /// # Errors
     /// As [`interrupt`](Self::interrupt), and when the CLI lacks the capability `interrupt_cancel_queued_v1`.
@@ -239,7 +259,8 @@ impl Session {
     /// runs, and while somebody is asked, it does not count; a turn has the watchdogs
     /// ([`first_token_deadline`](crate::Options::first_token_deadline)). `None` is for ever.
     ///
-    /// Cancel safe.
+    /// # Cancel safety
+    /// Dropping the future stops nothing; a new one goes on waiting. The ceiling is not counted anew.
     ///
     /// # Errors
     /// When the ceiling is reached ([`Error::is_timeout`]), or the session ends first.
@@ -286,7 +307,9 @@ impl Session {
     /// Waits for the end of the run as [`wait_run_end`](Self::wait_run_end) does, then ends the session as
     /// [`close`](Self::close) does. When the ceiling is reached, what still runs is ended with it, and the answer says so.
     ///
-    /// Dropping the future while it waits ends nothing but this handle.
+    /// # Cancel safety
+    /// Dropped while the run goes on, nothing but this handle is given up, and the session goes on if there is another.
+    /// Dropped once the closing has begun, the closing goes on.
     ///
     /// # Errors
     /// When the session ended before the run did, or the process could not be seen ending.
@@ -307,7 +330,10 @@ impl Session {
         *self.conn().router().state.borrow()
     }
 
-    /// Waits for the process to end, and tells how it did. Cancel safe. Has no deadline: a session may live for days.
+    /// Waits for the process to end, and tells how it did. Has no deadline: a session may live for days.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops nothing.
     pub async fn wait_ended(&self) -> Error {
         self.conn().wait_ended().await
     }
@@ -315,10 +341,12 @@ impl Session {
     /// Ends the session: closes the CLI's stdin, gives it time to finish (5 s unless set), then SIGTERM, then (after another
     /// 5 s) SIGKILL, to the whole process group, and reaps it. Whatever of ours waits gets an error.
     ///
-    /// A turn that is running is let finish within the grace; interrupt it first if it should not. Dropping the future does
-    /// not stop the closing.
+    /// A turn that is running is let finish within the grace; interrupt it first if it should not.
     ///
     /// Returns how the process ended. The CLI exits with code 1 when the last result was an error; that is no crash.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is first polled, only this handle goes. Dropped later, the closing goes on.
     ///
     /// # Errors
     /// When the process could not be seen ending.
@@ -328,6 +356,9 @@ impl Session {
     }
 
     /// Ends the session at once by SIGKILL to the whole process group.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is first polled, only this handle goes. Dropped later, the process is killed all the same.
     ///
     /// # Errors
     /// When the process could not be seen ending.
@@ -448,7 +479,10 @@ impl Session {
     /// Sends a control request and waits for its typed answer, at most for the control deadline (60 s unless set).
     ///
     /// Every request that an SDK may send is a type in [`outrigger_protocol::outbound`]; the common ones have methods here.
-    /// Dropping the future cancels the request: the CLI is told by `control_cancel_request`.
+    ///
+    /// # Cancel safety
+    /// Dropped before the request was written, nothing is sent. Dropped later, the CLI is told by
+    /// `control_cancel_request` that the answer is not wanted; what it did already stays done.
     ///
     /// # Errors
     /// When the CLI refuses ([`Error::as_refusal`]), the deadline passes, the answer has an unexpected shape, or the session
@@ -459,6 +493,9 @@ impl Session {
     }
 
     /// Like [`request`](Self::request) with a deadline of its own, for requests that take long (`mcp_call`, a sign-in).
+    ///
+    /// # Cancel safety
+    /// As [`request`](Self::request).
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -476,6 +513,9 @@ impl Session {
     /// Sends a control request that has no type, and returns its payload as it came (`null` when there is none).
     ///
     /// `fields` must be a JSON object, without the `subtype`.
+    ///
+    /// # Cancel safety
+    /// As [`request`](Self::request).
     ///
     /// # Errors
     /// As [`request`](Self::request), and when `fields` is no object.
@@ -510,7 +550,10 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The next frame, or how many were missed at this point. Cancel safe.
+    /// The next frame, or how many were missed at this point.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: what was not returned is returned by the next call.
     pub async fn next(&mut self) -> Option<std::result::Result<Frame, Lag>> {
         std::future::poll_fn(|cx| self.poll_frame(cx)).await
     }
@@ -553,7 +596,10 @@ pub enum AmbientEvent {
 }
 
 impl Ambient {
-    /// The next one. Cancel safe.
+    /// The next one.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: what was not returned is returned by the next call.
     pub async fn next(&mut self) -> Option<AmbientEvent> {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }

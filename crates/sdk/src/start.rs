@@ -175,7 +175,9 @@ impl Options {
 
     /// Starts the CLI and returns when it has answered `initialize`.
     ///
-    /// Dropping the future ends what was started.
+    /// # Cancel safety
+    /// Dropping the future ends what was started, in the order of [`Session::close`] and in the background. No process,
+    /// task or temporary file is left.
     ///
     /// # Errors
     /// When the options contradict each other or the CLI is not found (nothing was started then); when it can't be started,

@@ -54,7 +54,10 @@ impl Turn {
 
     /// The next event; `None` when the turn has ended, for [`outcome`](Self::outcome) to tell how.
     ///
-    /// Cancel safe. An error is the session's end and comes at most once, as the last element.
+    /// An error is the session's end and comes at most once, as the last element.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: what was not returned is returned by the next call.
     pub async fn next(&mut self) -> Option<Result<Event>> {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
@@ -63,7 +66,8 @@ impl Turn {
     /// ([`SlowReader`](crate::SlowReader)); `None` when the turn has ended. Takes frames from the same queue as
     /// [`next`](Self::next); use one or the other.
     ///
-    /// Cancel safe.
+    /// # Cancel safety
+    /// Nothing is lost: what was not returned is returned by the next call.
     pub async fn next_frame(&mut self) -> Option<Result<Frame, Lag>> {
         loop {
             match std::future::poll_fn(|cx| self.lane.poll_next(cx)).await? {
@@ -80,8 +84,11 @@ impl Turn {
     /// The end of a turn is not always the end of the run: agents that it left in the background report later, in ambient
     /// turns. See [`Session::wait_run_end`].
     ///
-    /// Cancel safe; may be called again. Has no deadline of its own, since a turn may take hours; but a model that does not
+    /// May be called again. Has no deadline of its own, since a turn may take hours; but a model that does not
     /// answer ends it: see [`Options::first_token_deadline`](crate::Options::first_token_deadline).
+    ///
+    /// # Cancel safety
+    /// The outcome stays; ask again. Events that were not taken are let go from the first poll on.
     ///
     /// # Errors
     /// When the session ended before the turn did, or the turn stalled ([`Error::stalled`]).
@@ -91,6 +98,10 @@ impl Turn {
     }
 
     /// The rest of the turn as text: what [`Event::Text`] would have brought, in one piece, and the outcome.
+    ///
+    /// # Cancel safety
+    /// The text that was gathered so far goes with the future; [`Outcome::text`] has it. The rest, and the outcome, are
+    /// there for another call.
     ///
     /// # Errors
     /// When the session ended before the turn did.
@@ -115,6 +126,10 @@ impl Turn {
     ///
     /// Returns when the turn has ended. [`outcome`](Self::outcome) then says
     /// [`Cancelled`](crate::Verdict::Cancelled), [`Interrupted`](crate::Verdict::Interrupted), or that it was faster.
+    ///
+    /// # Cancel safety
+    /// Dropped before anything was written, the turn runs on. Dropped later, it may end or run on, as with
+    /// [`Session::interrupt`]; its outcome tells.
     ///
     /// # Errors
     /// When the session ended, or the CLI did not end the turn in time; see [`Session::interrupt`].
@@ -173,7 +188,10 @@ impl OutcomeWatch {
         self.settled.borrow().clone()
     }
 
-    /// Waits for the end of the turn. Cancel safe.
+    /// Waits for the end of the turn.
+    ///
+    /// # Cancel safety
+    /// The outcome stays; ask again.
     ///
     /// # Errors
     /// When the session ended before the turn did.

@@ -185,6 +185,10 @@ async fn write(
 ) {
     let closing = close.notified();
     tokio::pin!(closing);
+    // The queues stay open as long as anybody holds the connection, and this task does.
+    let mut ended = conn.ended.clone();
+    let over = ended.wait_for(Option::is_some);
+    tokio::pin!(over);
     loop {
         let line = tokio::select! {
             // Answers unblock the CLI; prompts only give it more to do. What was accepted is written before the end.
@@ -192,13 +196,19 @@ async fn write(
             Some(line) = control.recv() => line,
             Some(line) = prompts.recv() => line,
             () = &mut closing => break,
-            else => break,
+            _ = &mut over => return,
         };
         let written = async {
             stdin.write_all(&line).await?;
             stdin.flush().await
         };
-        if let Err(error) = written.await {
+        let written = tokio::select! {
+            biased;
+            written = written => written,
+            // A pipe that nobody reads may be held open by what the process has left behind.
+            _ = &mut over => return,
+        };
+        if let Err(error) = written {
             // A supervisor that is gone knows already.
             let _ = conn.supervisor.send(Order::BrokenPipe(error.to_string())).await;
             return;

@@ -55,7 +55,10 @@ impl Doctor {
     }
 
     /// Makes the report. Starts each installation that looks sound once, with `--version`, in a private home and with
-    /// next to no environment; writes nothing else, and asks nothing of the network. Dropping the future kills what runs.
+    /// next to no environment; writes nothing else, and asks nothing of the network.
+    ///
+    /// # Cancel safety
+    /// Dropping the future kills what runs.
     pub async fn examine(self) -> DoctorReport {
         let Self {
             cli_path,
@@ -100,6 +103,9 @@ impl Doctor {
 }
 
 /// Examines this process's surroundings with the default settings. See [`Doctor::examine`].
+///
+/// # Cancel safety
+/// As [`Doctor::examine`].
 pub async fn doctor() -> DoctorReport {
     Doctor::default().examine().await
 }
