@@ -10,7 +10,18 @@ use crate::outcome::Fields;
 /// How many ended tasks are remembered; the oldest are forgotten first.
 pub(crate) const ENDED_KEPT: usize = 1024;
 
+/// How many bytes of text the ended tasks may have together; the oldest are forgotten first.
+const ENDED_TEXT_KEPT: usize = 32 * 1024 * 1024;
+
+/// How many tasks are remembered at all; beyond it the oldest are forgotten, even if they run.
+const ALL_KEPT: usize = ENDED_KEPT + 4096;
+
+/// How many bytes are kept of each text of a task; the frames have all of it.
+const TEXT_KEPT: usize = 256 * 1024;
+
 /// One piece of work that the CLI runs beside the main conversation.
+///
+/// Of its texts at most the first 256 KiB are kept; the frames have all of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Task {
@@ -47,6 +58,12 @@ pub struct Task {
 }
 
 impl Task {
+    fn text_bytes(&self) -> usize {
+        let optional = [&self.prompt, &self.summary, &self.error, &self.output_file];
+        let texts = optional.into_iter().flatten();
+        self.description.len() + texts.map(String::len).sum::<usize>()
+    }
+
     /// Whether it is an agent or a workflow, whose end wakes the conversation again.
     pub fn is_agent(&self) -> bool {
         self.subagent_type.is_some()
@@ -183,8 +200,9 @@ impl Ledger {
             Some("task_updated") => self.updated(&Fields::of(frame)),
             Some("task_notification") => self.notified(&Fields::of(frame)),
             Some("background_tasks_changed") => self.snapshot(&Fields::of(frame)),
-            _ => {}
+            _ => return,
         }
+        self.forget_old();
     }
 
     /// The number of the turn during which the tool call `tool_use_id` started a task.
@@ -228,7 +246,6 @@ impl Ledger {
         let Some(id) = fields.get::<String>("task_id") else {
             return;
         };
-        self.forget_old();
         let tool_use_id: Option<String> = fields.get("tool_use_id");
         if let (Some(tool), Some(turn)) = (&tool_use_id, turn) {
             self.started_in.entry(tool.clone()).or_insert(turn);
@@ -237,11 +254,12 @@ impl Ledger {
         task.tool_use_id = tool_use_id.or(task.tool_use_id.take());
         task.description = fields
             .get("description")
+            .map(clipped)
             .unwrap_or_else(|| std::mem::take(&mut task.description));
         task.task_type = fields.get("task_type").or(task.task_type.take());
         task.subagent_type = fields.get("subagent_type").or(task.subagent_type.take());
         task.parent_task_id = fields.get("parent_task_id").or(task.parent_task_id.take());
-        task.prompt = fields.get("prompt").or(task.prompt.take());
+        task.prompt = fields.get("prompt").map(clipped).or(task.prompt.take());
         task.is_backgrounded = fields.get("is_backgrounded").unwrap_or(task.is_backgrounded);
         task.ambient = fields.get("ambient").unwrap_or(task.ambient);
         task.state = TaskState::Running;
@@ -253,11 +271,11 @@ impl Ledger {
         };
         let task = self.task(&id);
         task.last_tool_name = fields.get("last_tool_name").or(task.last_tool_name.take());
-        task.summary = fields.get("summary").or(task.summary.take());
+        task.summary = fields.get("summary").map(clipped).or(task.summary.take());
         task.usage = fields.get("usage").or(task.usage);
         task.tool_use_id = fields.get("tool_use_id").or(task.tool_use_id.take());
         if task.description.is_empty() {
-            task.description = fields.get("description").unwrap_or_default();
+            task.description = fields.get("description").map(clipped).unwrap_or_default();
         }
     }
 
@@ -279,8 +297,9 @@ impl Ledger {
         }
         task.description = patch
             .description
+            .map(clipped)
             .unwrap_or_else(|| std::mem::take(&mut task.description));
-        task.error = patch.error.or(task.error.take());
+        task.error = patch.error.map(clipped).or(task.error.take());
         task.is_backgrounded = patch.is_backgrounded.unwrap_or(task.is_backgrounded);
     }
 
@@ -296,7 +315,7 @@ impl Ledger {
             .get("output_file")
             .filter(|file: &String| !file.is_empty())
             .or(task.output_file.take());
-        task.summary = fields.get("summary").or(task.summary.take());
+        task.summary = fields.get("summary").map(clipped).or(task.summary.take());
         task.usage = fields.get("usage").or(task.usage);
         task.tool_use_id = fields.get("tool_use_id").or(task.tool_use_id.take());
     }
@@ -322,29 +341,54 @@ impl Ledger {
             task.subagent_type = listed.subagent_type.or(task.subagent_type.take());
             task.description = listed
                 .description
+                .map(clipped)
                 .unwrap_or_else(|| std::mem::take(&mut task.description));
             task.parent_task_id = listed.parent_task_id.or(task.parent_task_id.take());
             task.ambient = listed.ambient.unwrap_or(task.ambient);
         }
     }
 
-    /// Makes room: forgets the oldest ended tasks beyond the bound.
+    /// Makes room: forgets the oldest tasks beyond the bounds.
     fn forget_old(&mut self) {
-        let ended: Vec<u64> = self
-            .tasks
-            .iter()
-            .filter(|(_, task)| task.state.is_ended())
-            .map(|(number, _)| *number)
-            .collect();
-        for number in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT - 1)) {
-            if let Some(task) = self.tasks.remove(number) {
-                self.by_id.remove(&task.id);
-                if let Some(tool) = &task.tool_use_id {
-                    self.started_in.remove(tool);
-                }
+        // With so few they can't be over a bound, each of them having at most four texts of some length.
+        if self.tasks.len() < ENDED_TEXT_KEPT / (4 * TEXT_KEPT) {
+            return;
+        }
+        let is_over = |tasks: &BTreeMap<u64, Task>| {
+            let ended = || tasks.values().filter(|task| task.state.is_ended());
+            ended().count() > ENDED_KEPT || ended().map(Task::text_bytes).sum::<usize>() > ENDED_TEXT_KEPT
+        };
+        while is_over(&self.tasks) {
+            let oldest = self.tasks.iter().find(|(_, task)| task.state.is_ended());
+            let Some(number) = oldest.map(|(number, _)| *number) else {
+                break;
+            };
+            self.forget(number);
+        }
+        while self.tasks.len() > ALL_KEPT
+            && let Some(number) = self.tasks.keys().next().copied()
+        {
+            self.forget(number);
+        }
+    }
+
+    fn forget(&mut self, number: u64) {
+        if let Some(task) = self.tasks.remove(&number) {
+            self.by_id.remove(&task.id);
+            if let Some(tool) = &task.tool_use_id {
+                self.started_in.remove(tool);
             }
         }
     }
+}
+
+/// What is kept of a text.
+fn clipped(mut text: String) -> String {
+    if text.len() > TEXT_KEPT {
+        let end = (0..=TEXT_KEPT).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
+    }
+    text
 }
 
 #[cfg(test)]
@@ -443,5 +487,29 @@ mod tests {
         }
         assert_eq!(ledger.tasks().iter().count(), ENDED_KEPT);
         assert_eq!(ledger.started_in.len(), ENDED_KEPT);
+    }
+    #[test]
+    fn texts_and_tasks_that_never_end_have_a_bound_too() {
+        let mut ledger = Ledger::default();
+        let long = "é".repeat(TEXT_KEPT);
+        for number in 0..200 {
+            let task = format!(
+                r#""subtype":"task_notification","task_id":"{number}","status":"completed","summary":"{long}""#
+            );
+            feed(&mut ledger, &[&task]);
+        }
+        let kept: usize = ledger.tasks().iter().map(Task::text_bytes).sum();
+        assert!(
+            kept <= ENDED_TEXT_KEPT && kept > ENDED_TEXT_KEPT - TEXT_KEPT,
+            "{kept}"
+        );
+        assert!(ledger.tasks().get("199").is_some());
+        for number in 0..ALL_KEPT + 10 {
+            let task =
+                format!(r#""subtype":"task_progress","task_id":"r{number}","tool_use_id":"u{number}""#);
+            feed(&mut ledger, &[&task]);
+        }
+        assert_eq!(ledger.tasks().iter().count(), ALL_KEPT);
+        assert_eq!(ledger.by_id.len(), ALL_KEPT);
     }
 }
