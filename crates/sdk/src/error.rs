@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
+use crate::claim::ClaimProblem;
 use crate::conn::watchdog::{Phase, Stall};
 use crate::end::End;
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
@@ -48,6 +49,7 @@ pub(crate) enum Kind {
     Refusal(Refusal),
     Unconfirmed(Unconfirmed),
     Account(AuthMismatch),
+    Claim(ClaimProblem),
     Unsupported {
         feature: &'static str,
         capability: &'static str,
@@ -205,6 +207,14 @@ impl Error {
         }
     }
 
+    /// Why a spare did not become the session that was asked for, if that is what went wrong.
+    pub fn as_claim_problem(&self) -> Option<&ClaimProblem> {
+        match &*self.0 {
+            Kind::Claim(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
     /// How the process ended, if that is what went wrong.
     pub fn end(&self) -> Option<&End> {
         match &*self.0 {
@@ -317,6 +327,7 @@ impl fmt::Display for Error {
             Kind::Account(_) => {
                 f.write_str("the session would be paid by another account than the chosen one")
             }
+            Kind::Claim(problem) => problem.fmt(f),
             Kind::Unsupported { feature, capability } => {
                 write!(
                     f,

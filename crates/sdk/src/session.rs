@@ -21,6 +21,7 @@ use crate::conn::turns::Dispatch;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
+use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::prompt::Prompt;
 use crate::stats::Stats;
@@ -74,6 +75,8 @@ pub(crate) struct Settings {
     pub(crate) control_deadline: Duration,
     pub(crate) verbatim_prompts: bool,
     pub(crate) wants_output: bool,
+    /// What it was started with.
+    pub(crate) origin: Arc<Options>,
 }
 
 impl Drop for Handle {
@@ -405,6 +408,14 @@ impl Session {
         self.conn().router().session_ids().map(str::to_owned).collect()
     }
 
+    /// What the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in it. Relative
+    /// to no directory: `cwd` is where it was started.
+    ///
+    /// Started with [`Options::start`], they make a new session; what was changed at run time is not in them.
+    pub fn options(&self) -> &Options {
+        &self.0.settings.origin
+    }
+
     /// The CLI's answer to `initialize`: commands, models, agents, account, …
     pub fn initialized(&self) -> &InitializeReply {
         &self.0.initialized
@@ -505,7 +516,11 @@ impl Session {
         deadline: Duration,
     ) -> Result<R::Reply> {
         let body = encode_request(R::SUBTYPE, request)?;
-        let payload = self.conn().request(R::SUBTYPE, body, Some(deadline)).await?;
+        let payload = self
+            .conn()
+            .request(R::SUBTYPE, body.clone(), Some(deadline))
+            .await?;
+        self.conn().router().changes.note(R::SUBTYPE, &body);
         R::read_reply(Some(&payload))
             .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
     }
@@ -521,9 +536,12 @@ impl Session {
     /// As [`request`](Self::request), and when `fields` is no object.
     pub async fn raw_request(&self, subtype: &str, fields: impl Serialize) -> Result<RawJson> {
         let body = encode_request(subtype, &fields)?;
-        self.conn()
-            .request(subtype, body, Some(self.0.settings.control_deadline))
-            .await
+        let payload = self
+            .conn()
+            .request(subtype, body.clone(), Some(self.0.settings.control_deadline))
+            .await?;
+        self.conn().router().changes.note(subtype, &body);
+        Ok(payload)
     }
 }
 
@@ -539,7 +557,7 @@ pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -
         .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))
 }
 
-fn exit_of(ended: Error) -> Result<Exit> {
+pub(crate) fn exit_of(ended: Error) -> Result<Exit> {
     ended.exit().ok_or(ended)
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
+use tokio::time::Instant;
 
 use crate::child::Local;
 use crate::conn::budget::SlowReader;
@@ -22,13 +23,17 @@ use crate::session::{Session, Settings, encode_request};
 use crate::transport::Transport;
 use crate::version::CliVersion;
 
+/// How long the CLI may take to get ready unless another time is set, and how long its hooks may besides.
+const INITIALIZE: Duration = Duration::from_secs(60);
+const HOOKS: Duration = Duration::from_secs(600);
+
 /// What of a session lives in this program rather than in the CLI.
 #[derive(Clone)]
 pub(crate) struct Hosting {
     permissions: Arc<dyn PermissionHandler>,
     transport: Arc<dyn Transport>,
     start_deadline: Duration,
-    initialize_deadline: Duration,
+    initialize_deadline: Option<Duration>,
     control_deadline: Duration,
     interrupt_deadline: Duration,
     patience: Patience,
@@ -45,7 +50,7 @@ impl Default for Hosting {
             permissions: Arc::new(Policy::deny_all()),
             transport: Arc::new(Local::new()),
             start_deadline: Duration::from_secs(30),
-            initialize_deadline: Duration::from_secs(60),
+            initialize_deadline: None,
             control_deadline: Duration::from_secs(60),
             interrupt_deadline: Duration::from_secs(10),
             patience: Patience {
@@ -64,6 +69,24 @@ impl Default for Hosting {
 impl fmt::Debug for Hosting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hosting")
+    }
+}
+
+impl Options {
+    /// The part that the session takes in a launch with these options.
+    pub(crate) fn host(&self) -> Host {
+        let asks_host = self.permission_prompt_tool_name.is_none()
+            && self.permission_prompts != Some(PermissionPrompts::None);
+        let host = if asks_host {
+            Host::answering_permissions()
+        } else {
+            Host::default()
+        };
+        if self.hosting.transport.is_local() {
+            host
+        } else {
+            host.remote()
+        }
     }
 }
 
@@ -103,9 +126,12 @@ impl Options {
         self
     }
 
-    /// How long the CLI may take to answer `initialize`; 60 s unless set. With many plugins or MCP servers it can be slow.
+    /// How long the CLI may take to answer `initialize`. With many plugins or MCP servers it can be slow.
+    ///
+    /// Unless set it is 60 s, of which the time that `SessionStart` and `Setup` hooks run is not counted, up to ten minutes
+    /// more: they are not the CLI's own doing. One that is set counts throughout.
     pub fn initialize_deadline(mut self, deadline: Duration) -> Self {
-        self.hosting.initialize_deadline = deadline;
+        self.hosting.initialize_deadline = Some(deadline);
         self
     }
 
@@ -183,41 +209,56 @@ impl Options {
     /// When the options contradict each other or the CLI is not found (nothing was started then); when it can't be started,
     /// ends early (the error has its exit and stderr), or does not answer in time; when it does not confirm an option that the
     /// session depends on, or pays from another account than was chosen.
+    ///
+    /// The session is warm: the process has started, and its first prompt waits for nothing but the model. Started ahead and
+    /// kept, it is what the official SDK calls a warm start; see [`prewarm`](Self::prewarm) for a process that is started
+    /// before the directory of its session is known.
     pub async fn start(self) -> Result<Session> {
-        let opened = Opened::open(self).await?;
+        let opened = Opened::open(self, Role::Session).await?;
         let initialized = opened.initialize().await?;
         Ok(opened.into_session(initialized))
     }
+
+    /// The same as [`start`](Self::start), under the official SDK's name for it: there a query starts its process late, and
+    /// `startup` is how to have it started ahead. Here every session is, and can be kept, prompted or
+    /// [closed](Session::close) like any other.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn startup(self) -> Result<Session> {
+        self.start().await
+    }
+}
+
+/// What a process is started as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A session at once.
+    Session,
+    /// A spare, to be claimed.
+    Spare,
 }
 
 /// A CLI that runs and is no session yet: every way to a session goes through [`open`](Self::open),
 /// [`initialize`](Self::initialize) and [`into_session`](Self::into_session). Dropping it ends the process.
 pub(crate) struct Opened {
-    conn: Arc<Conn>,
+    pub(crate) conn: Arc<Conn>,
     /// Without its guard, which lives as long as the process.
-    launch: Launch,
+    pub(crate) launch: Launch,
     /// What it was started with, to be started with again.
-    options: Options,
+    pub(crate) options: Options,
     /// Whether it has become a session, which then ends the process.
     is_session: bool,
 }
 
 impl Opened {
     /// Starts the CLI.
-    pub(crate) async fn open(options: Options) -> Result<Self> {
+    pub(crate) async fn open(options: Options, role: Role) -> Result<Self> {
         let hosting = options.hosting.clone();
-        let asks_host = options.permission_prompt_tool_name.is_none()
-            && options.permission_prompts != Some(PermissionPrompts::None);
-        let host = if asks_host {
-            Host::answering_permissions()
-        } else {
-            Host::default()
-        };
-        let host = if hosting.transport.is_local() {
-            host
-        } else {
-            host.remote()
-        };
+        let mut host = options.host();
+        if role == Role::Spare {
+            host = host.awaiting_claim();
+        }
 
         // Looks at the disk, and may look at many places.
         let (mut options, launch) = tokio::task::spawn_blocking(move || {
@@ -228,7 +269,9 @@ impl Opened {
         .map_err(|error| Error::invalid_because("options", error))?;
         let mut launch = launch.map_err(|error| Error::new(Kind::Options(error)))?;
         // This process may change its directory; what is started again later is to find the session where it was.
-        options.cwd = Some(launch.cwd.clone());
+        if role == Role::Session {
+            options.cwd = Some(launch.cwd.clone());
+        }
 
         let opened = tokio::time::timeout(hosting.start_deadline, hosting.transport.open(&launch)).await;
         let connection = opened
@@ -275,29 +318,66 @@ impl Opened {
 
     /// Sends the first request, and holds its answer against the options.
     pub(crate) async fn initialize(&self) -> Result<InitializeReply> {
+        Ok(self.initialize_raw().await?.0)
+    }
+
+    /// The same, with the answer as it came.
+    pub(crate) async fn initialize_raw(&self) -> Result<(InitializeReply, RawJson)> {
         let request = encode_request("initialize", &self.launch.initialize)?;
-        let deadline = self.options.hosting.initialize_deadline;
-        let payload = match self.conn.request("initialize", request, Some(deadline)).await {
-            Err(error) if error.is_timeout() => {
+        let exchange = self.conn.request("initialize", request, None);
+        let payload = match self.in_time(exchange).await {
+            Ok(answered) => answered?,
+            Err(after) => {
                 // Its last words tell why, so its end is waited for.
                 let stall = Stall {
                     phase: Phase::Initialize,
-                    after: deadline,
+                    after,
                 };
                 return Err(self.conn.end_stalled(stall).await);
             }
-            answered => answered?,
         };
-        let (initialized, misfits) = read_reply(&payload);
-        if misfits > 0 {
-            self.conn.router().stats.misfits += misfits;
-        }
+        let initialized = self.read(&payload);
         self.check(&initialized)?;
         if let Some(version) = &initialized.claude_code_version {
             CliVersion::new(version.as_str()).warn();
         }
         self.conn.router().turns.has_lifecycle |= initialized.has_capability("msg_lifecycle_v1");
-        Ok(initialized)
+        Ok((initialized, payload))
+    }
+
+    /// Waits for the answer to `initialize`, or says after what time it was given up.
+    async fn in_time<T>(&self, exchange: impl Future<Output = T>) -> Result<T, Duration> {
+        let set = self.options.hosting.initialize_deadline;
+        let mut left = set.unwrap_or(INITIALIZE);
+        let mut left_for_hooks = if set.is_none() { HOOKS } else { Duration::ZERO };
+        tokio::pin!(exchange);
+        loop {
+            let changed = self.conn.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let for_hooks = left_for_hooks > Duration::ZERO && self.conn.router().startup.runs_hooks();
+            let budget = if for_hooks { &mut left_for_hooks } else { &mut left };
+            let since = Instant::now();
+            tokio::select! {
+                biased;
+                done = &mut exchange => return Ok(done),
+                () = &mut changed => {}
+                () = tokio::time::sleep(*budget) => {}
+            }
+            *budget = budget.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                return Err(set.unwrap_or(INITIALIZE));
+            }
+        }
+    }
+
+    /// Reads an answer to `initialize`, counting what does not fit.
+    pub(crate) fn read(&self, payload: &RawJson) -> InitializeReply {
+        let (initialized, misfits) = read_reply(payload);
+        if misfits > 0 {
+            self.conn.router().stats.misfits += misfits;
+        }
+        initialized
     }
 
     /// What must hold before the first prompt: every option that the session depends on was taken, and the account is the
@@ -306,6 +386,11 @@ impl Opened {
         self.launch
             .confirm(initialized)
             .map_err(|error| Error::new(Kind::Unconfirmed(error)))?;
+        self.check_account(initialized)
+    }
+
+    /// Whether the account is the chosen one.
+    pub(crate) fn check_account(&self, initialized: &InitializeReply) -> Result<()> {
         check_account(&self.launch.auth, initialized)
     }
 
@@ -319,6 +404,7 @@ impl Opened {
             control_deadline: hosting.control_deadline,
             verbatim_prompts: self.launch.verbatim_prompts,
             wants_output: self.options.output_format.is_some(),
+            origin: Arc::new(self.options.clone()),
         };
         Session::new(conn, initialized, settings)
     }

@@ -10,11 +10,13 @@
 mod ask;
 mod asked;
 pub(crate) mod budget;
+pub(crate) mod changes;
 mod evidence;
 pub(crate) mod interrupt;
 pub(crate) mod lane;
 pub(crate) mod router;
 mod spill;
+pub(crate) mod startup;
 mod tasks;
 mod tools;
 pub(crate) mod turns;

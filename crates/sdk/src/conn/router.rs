@@ -13,8 +13,10 @@ use tracing::Span;
 
 use super::asked::{Arrival, Asked};
 use super::budget::Budget;
+use super::changes::Changes;
 use super::evidence::Recent;
 use super::lane::LaneIn;
+use super::startup::Startup;
 use super::turns::{Route, Turns};
 use super::watchdog::{Patience, Stall, Watchdog};
 use crate::error::{Error, Kind, Refusal};
@@ -71,6 +73,8 @@ pub enum SessionState {
 pub(crate) struct Router {
     pub(crate) turns: Turns,
     watchdog: Watchdog,
+    pub(crate) startup: Startup,
+    pub(crate) changes: Changes,
     pub(crate) ledger: Ledger,
     pub(crate) meter: Meter,
     pub(crate) stats: Stats,
@@ -96,6 +100,8 @@ impl Router {
     pub(crate) fn new(patience: Patience, room: usize, span: Span) -> Self {
         Self {
             watchdog: Watchdog::new(patience, Instant::now()),
+            startup: Startup::default(),
+            changes: Changes::default(),
             turns: Turns::new(span),
             ledger: Ledger::default(),
             meter: Meter::default(),
@@ -132,7 +138,11 @@ impl Router {
                 self.on_cancel(frame);
                 self.on_unblocked(now)
             }
-            "keep_alive" | "transcript_mirror" => None,
+            "keep_alive" => {
+                self.startup.on_keep_alive(frame);
+                None
+            }
+            "transcript_mirror" => None,
             _ => self.on_message(frame, now),
         }
     }
@@ -374,10 +384,13 @@ impl Router {
 
     fn on_system(&mut self, frame: &Frame, now: Instant) {
         match frame.subtype() {
+            Some("hook_started" | "hook_response") => self.startup.on_hook(frame),
+            Some("status") => self.changes.on_status(frame),
             Some("init") => {
                 if let Some(id) = frame.session_id() {
                     self.note_session_id(id);
                 }
+                self.changes.on_init(frame);
                 self.init.send_replace(Some(frame.clone()));
             }
             Some("commands_changed") => {
@@ -401,7 +414,7 @@ impl Router {
         }
     }
 
-    fn note_session_id(&mut self, id: &str) {
+    pub(crate) fn note_session_id(&mut self, id: &str) {
         if self.session_ids.back().is_some_and(|current| current == id) {
             return;
         }

@@ -14,7 +14,7 @@ use tracing::Instrument;
 use super::ask::{self, Host};
 use super::evidence::Tail;
 use super::router::Action;
-use super::watchdog::Stall;
+use super::watchdog::{Phase, Stall};
 use super::{Closing, Conn, Line};
 use crate::cause::{Cause, Evidence};
 use crate::end::End;
@@ -332,7 +332,12 @@ impl Supervisor {
                         Order::Abandon => (Stage::Closed, Some("its handles were dropped".to_owned())),
                         Order::Stalled(stall) => {
                             stalled = Some(stall);
-                            let because = format!("{} took longer than {:?}", stall.phase, stall.after);
+                            let mut because = format!("{} took longer than {:?}", stall.phase, stall.after);
+                            if stall.phase == Phase::Initialize
+                                && let Some(mark) = self.conn.router().startup.mark()
+                            {
+                                because.push_str(&format!("; it came as far as `{mark}`"));
+                            }
                             (Stage::Terminated, Some(because))
                         }
                         Order::BrokenPipe(error) => {

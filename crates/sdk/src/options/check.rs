@@ -168,6 +168,9 @@ impl Options {
         self.check_account()?;
         self.check_permissions(surroundings, host)?;
         self.check_session()?;
+        if host.awaits_claim {
+            self.check_spare()?;
+        }
         self.check_model()?;
         self.check_tools()?;
         self.check_agents()?;
@@ -353,6 +356,23 @@ impl Options {
             ));
         }
         Ok(())
+    }
+
+    /// What no claim can make good, and the CLI refuses or would lose.
+    fn check_spare(&self) -> Result<(), OptionsError> {
+        let goes_on = [
+            ("resume", self.resume.is_some()),
+            ("continue_conversation", self.continue_conversation),
+            ("fork_session", self.fork_session),
+        ];
+        match goes_on.into_iter().find(|(_, is)| *is) {
+            Some((option, _)) => Err(OptionsError::invalid(
+                option,
+                "",
+                "cannot be had by a spare, which always becomes a new session: use `start`",
+            )),
+            None => Ok(()),
+        }
     }
 
     fn check_model(&self) -> Result<(), OptionsError> {

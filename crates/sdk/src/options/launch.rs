@@ -23,12 +23,21 @@ pub struct Host {
     /// Whether the CLI runs on another machine, or in another place with other files: nothing is then looked for or
     /// checked on this one.
     pub remote: bool,
+    /// Whether the process is a spare that waits to be claimed: `--await-claim`. It is parked in a directory of its own,
+    /// and `cwd` is only what relative paths in the options are taken from.
+    pub awaits_claim: bool,
 }
 
 impl Host {
     /// The same for a CLI that is not on this machine.
     pub fn remote(mut self) -> Self {
         self.remote = true;
+        self
+    }
+
+    /// The same for a spare that waits to be claimed.
+    pub fn awaiting_claim(mut self) -> Self {
+        self.awaits_claim = true;
         self
     }
 
@@ -78,6 +87,7 @@ pub struct Launch {
 #[derive(Debug, Default)]
 pub struct Guard {
     home: Option<tempfile::TempDir>,
+    parking: Option<tempfile::TempDir>,
     files: Vec<tempfile::TempPath>,
 }
 
@@ -94,8 +104,15 @@ impl Guard {
     /// The first failure; the rest is tried all the same.
     pub fn close(self) -> io::Result<()> {
         let files = self.files.into_iter().map(tempfile::TempPath::close);
-        let home = self.home.into_iter().map(tempfile::TempDir::close);
-        files.chain(home).fold(Ok(()), io::Result::and)
+        let places = self.parking.into_iter().chain(self.home);
+        files
+            .chain(places.map(tempfile::TempDir::close))
+            .fold(Ok(()), io::Result::and)
+    }
+
+    /// Where a spare is parked.
+    pub fn parking(&self) -> Option<&Path> {
+        self.parking.as_ref().map(tempfile::TempDir::path)
     }
 
     /// The private files.
@@ -206,7 +223,14 @@ impl Options {
         };
 
         let mut guard = Guard::default();
-        let env = self.variables(surroundings, &cwd, &mut guard)?;
+        let mut env = self.variables(surroundings, &cwd, &mut guard)?;
+        let cwd = if host.awaits_claim && !host.remote {
+            let parking = self.park(&env, &mut guard)?;
+            env::put(&mut env, "PWD".into(), parking.clone().into());
+            parking
+        } else {
+            cwd
+        };
         let (program, mut args) = self.program(program, surroundings)?;
         args.extend(plan.args);
         for file in plan.files {
@@ -232,7 +256,7 @@ impl Options {
         })
     }
 
-    fn working_directory(&self, surroundings: &Surroundings) -> Result<PathBuf, OptionsError> {
+    pub(crate) fn working_directory(&self, surroundings: &Surroundings) -> Result<PathBuf, OptionsError> {
         let cwd = match (&self.cwd, &surroundings.cwd) {
             (Some(own), Some(base)) => base.join(own),
             (Some(own), None) if own.is_absolute() => own.clone(),
@@ -354,6 +378,8 @@ impl Options {
         // The frames that tell when a run is really over, and a `result` with a reason when it cannot begin.
         set("CLAUDE_CODE_SDK_READS_SESSION_STATE", OsStr::new("1"));
         set("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", OsStr::new("1"));
+        // How far a start has come, for the error when it comes no further.
+        set("CLAUDE_CODE_SDK_READS_STARTUP_MARKS", OsStr::new("1"));
         // Windows must not look for programs in the working directory, which may be anybody's checkout.
         set("NoDefaultCurrentDirectoryInExePath", OsStr::new("1"));
         let switches = [
@@ -409,6 +435,30 @@ impl Options {
                 .map_err(|error| private("a hermetic session", directory, &error))?;
         }
         Ok(home)
+    }
+
+    /// Makes the directory that a spare waits in, below the CLI's own configuration: elsewhere others could put project
+    /// settings or agents into a directory above it.
+    fn park(&self, env: &Variables, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
+        let config = match (env::get(env, "CLAUDE_CONFIG_DIR"), env::get(env, "HOME")) {
+            (Some(config), _) => PathBuf::from(config),
+            (None, Some(home)) => Path::new(home).join(".claude"),
+            (None, None) => return Err(OptionsError::NoHome),
+        };
+        let spares = config.join("spares");
+        let failed = |error: io::Error| private("a spare", &spares, &error);
+        for directory in [&config, &spares] {
+            if !directory.is_dir() {
+                make_private(directory)
+                    .and_then(|()| self.hand_over(directory))
+                    .map_err(failed)?;
+            }
+        }
+        let parking = private_directory_in("spare-", &spares).map_err(failed)?;
+        self.hand_over(parking.path()).map_err(failed)?;
+        let place = parking.path().to_owned();
+        guard.parking = Some(parking);
+        Ok(place)
     }
 
     fn private_file(&self, content: &str, flag: &str, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
@@ -522,6 +572,10 @@ fn private(purpose: &'static str, path: &Path, error: &io::Error) -> OptionsErro
 
 /// Makes a temporary directory that only this user can enter.
 pub(crate) fn private_directory(prefix: &str) -> io::Result<tempfile::TempDir> {
+    private_directory_in(prefix, &std::env::temp_dir())
+}
+
+fn private_directory_in(prefix: &str, parent: &Path) -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
     #[cfg(unix)]
@@ -529,7 +583,7 @@ pub(crate) fn private_directory(prefix: &str) -> io::Result<tempfile::TempDir> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o700));
     }
-    builder.tempdir()
+    builder.tempdir_in(parent)
 }
 
 /// Makes a directory that only this user can enter; one that exists is taken as it is.

@@ -69,6 +69,9 @@ impl Options {
         if await_initialize {
             args.switch("await-initialize");
         }
+        if host.awaits_claim {
+            args.switch("await-claim");
+        }
         if delivered.managed_settings.is_some() {
             args.switch("managed-settings-in-initialize");
         }

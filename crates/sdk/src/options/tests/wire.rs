@@ -495,6 +495,7 @@ fn fixed_part() {
             "CLAUDE_AGENT_SDK_VERSION",
             "CLAUDE_CODE_ENTRYPOINT",
             "CLAUDE_CODE_SDK_READS_SESSION_STATE",
+            "CLAUDE_CODE_SDK_READS_STARTUP_MARKS",
             "CLAUDE_CODE_STARTUP_FAILURE_RESULTS",
             "HOME",
             "NoDefaultCurrentDirectoryInExePath",

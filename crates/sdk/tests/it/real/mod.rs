@@ -19,4 +19,6 @@ mod rig;
 mod sessions;
 mod steering;
 mod turns;
+#[cfg(unix)]
+mod warm;
 mod wire16;

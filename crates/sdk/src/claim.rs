@@ -1,0 +1,443 @@
+//! What a spare is to become.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::WorkspaceTrust;
+use outrigger_protocol::outbound::control::ClaimSession;
+use outrigger_protocol::settings::Settings;
+use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, SystemPrompt};
+
+use crate::env::Surroundings;
+use crate::error::{Error, Kind, Result};
+use crate::options::{Auth, Options, OptionsError, Secret, SettingsInput};
+
+/// The settings that decide about hooks. A spare has its hooks from when it was started.
+const HOOK_KEYS: &[&str] = &[
+    "hooks",
+    "disableAllHooks",
+    "allowManagedHooksOnly",
+    "allowedHttpHookUrls",
+    "httpHookAllowedEnvVars",
+];
+
+/// The settings that the CLI takes only once it is a session, or that are to outlast what the directory's own settings say.
+const LATE_KEYS: &[&str] = &[
+    "model",
+    "agent",
+    "fastMode",
+    "permissions",
+    "availableModels",
+    "disableAutoMode",
+];
+
+const OAUTH_TOKEN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
+const SESSION_ACCESS_TOKEN: &str = "CLAUDE_CODE_SESSION_ACCESS_TOKEN";
+const HOST_SESSION_ID: &str = "CLAUDE_CODE_HOST_SESSION_ID";
+
+/// What is decided only when a spare becomes a session: the directory, and what goes with it.
+///
+/// All else is fixed when the spare is started, see [`Options::prewarm`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Claim {
+    /// The session's working directory. A relative one is taken from this process's.
+    pub cwd: PathBuf,
+    /// How tool calls are decided that no rule decides; as the spare was started if unset.
+    pub permission_mode: Option<PermissionMode>,
+    /// The model; as the spare was started if unset.
+    pub model: Option<String>,
+    /// The most tokens to think with, 0 for none; as the spare was started if unset.
+    pub max_thinking_tokens: Option<u64>,
+    /// Settings on top of those that the spare was started with, each key as a whole. Keys about hooks are refused.
+    pub settings: Option<Box<Settings>>,
+    /// More directories that tools may work in, besides those that the spare was started with. Relative ones are taken from
+    /// `cwd`.
+    pub additional_directories: Vec<PathBuf>,
+    /// What the model is told after the system prompt. Refused when the spare was started with such a text: the CLI would
+    /// leave that one out.
+    pub append_system_prompt: Option<String>,
+    /// The session's title.
+    pub title: Option<String>,
+    /// Subagents, besides those that the spare was started with.
+    pub agents: BTreeMap<String, AgentDefinition>,
+    /// Whether the user trusts the directory.
+    pub workspace_trust: Option<WorkspaceTrust>,
+    /// A fresher token of the same account, for a spare that was started with [`Auth::OAuthToken`].
+    pub oauth_token: Option<Secret>,
+    /// A token for the session itself, for programs that serve sessions to others.
+    pub session_access_token: Option<Secret>,
+    /// The program's own id of the session.
+    pub host_session_id: Option<String>,
+}
+
+/// Declares the setters, so that each says the same.
+macro_rules! setters {
+    ($($name:ident: $ty:ty => $value:expr;)+) => {
+        impl Claim {
+            $(
+                #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+                pub fn $name(mut self, $name: $ty) -> Self {
+                    self.$name = $value;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+setters! {
+    permission_mode: PermissionMode => Some(permission_mode);
+    model: impl Into<String> => Some(model.into());
+    max_thinking_tokens: u64 => Some(max_thinking_tokens);
+    settings: Settings => Some(Box::new(settings));
+    append_system_prompt: impl Into<String> => Some(append_system_prompt.into());
+    title: impl Into<String> => Some(title.into());
+    workspace_trust: WorkspaceTrust => Some(workspace_trust);
+    oauth_token: impl Into<Secret> => Some(oauth_token.into());
+    session_access_token: impl Into<Secret> => Some(session_access_token.into());
+    host_session_id: impl Into<String> => Some(host_session_id.into());
+}
+
+impl Claim {
+    /// A session in this directory, otherwise as the spare was started.
+    pub fn new(cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            cwd: cwd.into(),
+            permission_mode: None,
+            model: None,
+            max_thinking_tokens: None,
+            settings: None,
+            additional_directories: Vec::new(),
+            append_system_prompt: None,
+            title: None,
+            agents: BTreeMap::new(),
+            workspace_trust: None,
+            oauth_token: None,
+            session_access_token: None,
+            host_session_id: None,
+        }
+    }
+
+    /// Replaces [`additional_directories`](Self#structfield.additional_directories).
+    pub fn additional_directories<P: Into<PathBuf>>(
+        mut self,
+        directories: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.additional_directories = directories.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds to [`agents`](Self#structfield.agents), or replaces one.
+    pub fn agent(mut self, name: impl Into<String>, agent: AgentDefinition) -> Self {
+        self.agents.insert(name.into(), agent);
+        self
+    }
+
+    /// Finds what is wrong with this claim for a spare that was started with `base`, and makes it ready to be sent. Looks at
+    /// the disk.
+    pub(crate) fn prepare(self, base: &Options) -> Result<Prepared> {
+        let cold = self.cold(base)?;
+        let host = base.host();
+        let surroundings = Surroundings::of_this_process();
+        cold.options.check_in(&surroundings, host).map_err(wrong)?;
+        let cwd = if host.remote {
+            self.cwd.clone()
+        } else {
+            let cwd = cold.options.working_directory(&surroundings).map_err(wrong)?;
+            for directory in &self.additional_directories {
+                let path = cwd.join(directory);
+                // The CLI would pass over one that is not there.
+                std::fs::read_dir(&path).map_err(|error| {
+                    wrong(OptionsError::File {
+                        option: "additional_directories",
+                        path,
+                        error: error.to_string(),
+                    })
+                })?;
+            }
+            cwd
+        };
+
+        let mut request = ClaimSession::new(utf8("cwd", &cwd)?).include_initialize(true);
+        request.permission_mode = self.permission_mode;
+        request.append_system_prompt = self.append_system_prompt.clone();
+        request.title = self.title.clone();
+        request.workspace_trust = self.workspace_trust.clone();
+        request.agents = (!self.agents.is_empty()).then(|| self.agents.clone());
+        let directories = self.additional_directories.iter();
+        let directories: Vec<String> = directories
+            .map(|directory| utf8("additional_directories", directory))
+            .collect::<Result<_>>()?;
+        request.additional_directories = (!directories.is_empty()).then_some(directories);
+        let env: BTreeMap<String, String> = self
+            .variables()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        request.env = (!env.is_empty()).then_some(env);
+
+        let (early, late) = match &self.settings {
+            Some(settings) => split(settings)?,
+            None => (None, None),
+        };
+        Ok(Prepared {
+            early,
+            request,
+            late,
+            model: self.model,
+            max_thinking_tokens: self.max_thinking_tokens,
+            cold: Cold {
+                options: cold.options.cwd(cwd),
+                ..cold
+            },
+        })
+    }
+
+    fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            (OAUTH_TOKEN, self.oauth_token.as_ref().map(Secret::reveal)),
+            (
+                SESSION_ACCESS_TOKEN,
+                self.session_access_token.as_ref().map(Secret::reveal),
+            ),
+            (HOST_SESSION_ID, self.host_session_id.as_deref()),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    /// How the same session is started without a spare. `base` has what the spare was started with.
+    fn cold(&self, base: &Options) -> Result<Cold> {
+        let mut options = base.clone().cwd(&self.cwd);
+        options.permission_mode = self.permission_mode.or(options.permission_mode);
+        options.model = self.model.clone().or(options.model);
+        if self.max_thinking_tokens.is_some() {
+            options.thinking = None;
+            options.max_thinking_tokens = self.max_thinking_tokens;
+        }
+        options
+            .additional_directories
+            .extend(self.additional_directories.iter().cloned());
+        options.title = self.title.clone().or(options.title);
+        options.workspace_trust = self.workspace_trust.clone().or(options.workspace_trust);
+        options.agents.extend(self.agents.clone());
+        if let Some(text) = &self.append_system_prompt {
+            append(&mut options, text)?;
+        }
+        for (name, value) in self.variables() {
+            if name != OAUTH_TOKEN {
+                options = options.env(OsString::from(name), value);
+            }
+        }
+        if let Some(token) = &self.oauth_token {
+            if !matches!(options.auth, Auth::OAuthToken(_)) {
+                return Err(conflict(
+                    ["oauth_token", "auth"],
+                    "a claim can't change which account pays: start the spare with Auth::OAuthToken",
+                ));
+            }
+            options.auth = Auth::OAuthToken(token.clone());
+        }
+        let mut overlay = None;
+        if let Some(settings) = &self.settings {
+            let own = fields(settings)?;
+            if let Some(key) = own.keys().find(|key| HOOK_KEYS.contains(&key.as_str())) {
+                return Err(wrong(OptionsError::invalid(
+                    "settings",
+                    key,
+                    "decides about hooks, which a spare has from its start: give it to the options instead",
+                )));
+            }
+            let merged = match &options.settings {
+                None => Some(own.clone()),
+                Some(SettingsInput::Inline(base)) => {
+                    let mut merged = fields(base)?;
+                    merged.extend(own.clone());
+                    Some(merged)
+                }
+                Some(SettingsInput::File(_)) => None,
+            };
+            match merged {
+                Some(merged) => {
+                    let settings = RawJson::encode(&merged).and_then(|json| json.decode::<Settings>());
+                    let settings = settings.map_err(|error| Error::invalid_because("settings", error))?;
+                    options.settings = Some(SettingsInput::from(settings));
+                }
+                // A file stays a file; what is on top of it follows.
+                None => overlay = Some(object(&own)?),
+            }
+        }
+        Ok(Cold { options, overlay })
+    }
+}
+
+/// A claim that was checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    /// Settings that go before the claim, so that they decide what it starts.
+    pub(crate) early: Option<JsonObject>,
+    pub(crate) request: ClaimSession,
+    /// Settings that go behind it.
+    pub(crate) late: Option<JsonObject>,
+    pub(crate) model: Option<String>,
+    pub(crate) max_thinking_tokens: Option<u64>,
+    pub(crate) cold: Cold,
+}
+
+/// The same session without a spare.
+#[derive(Debug, Clone)]
+pub(crate) struct Cold {
+    pub(crate) options: Options,
+    /// Settings to apply before the first prompt, which the options can't hold.
+    pub(crate) overlay: Option<JsonObject>,
+}
+
+fn append(options: &mut Options, text: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(wrong(OptionsError::invalid(
+            "append_system_prompt",
+            "",
+            "is empty: leave it unset instead",
+        )));
+    }
+    let last = match options.system_prompt.get_or_insert(SystemPrompt::PRESET) {
+        SystemPrompt::Preset {
+            append: append @ None,
+            ..
+        } if options.system_prompt_file.is_none() => {
+            *append = Some(text.to_owned());
+            return Ok(());
+        }
+        SystemPrompt::Text(prompt) => Some(prompt),
+        SystemPrompt::List(prompt) | SystemPrompt::Custom { prompt, .. } => prompt.last_mut(),
+        _ => None,
+    };
+    match last {
+        // As the CLI joins them.
+        Some(last) => {
+            last.push_str("\n\n");
+            last.push_str(text);
+            Ok(())
+        }
+        None => Err(conflict(
+            ["append_system_prompt", "system_prompt"],
+            "the spare has a text after its system prompt, or a prompt from a file, that this one would take the place of",
+        )),
+    }
+}
+
+fn fields(settings: &Settings) -> Result<BTreeMap<String, RawJson>> {
+    RawJson::encode(settings)
+        .and_then(|json| json.decode())
+        .map_err(|error| Error::invalid_because("settings", error))
+}
+
+fn object(fields: &BTreeMap<String, RawJson>) -> Result<JsonObject> {
+    JsonObject::encode(fields).map_err(|error| Error::invalid_because("settings", error))
+}
+
+/// The keys that go before a claim, and those that go behind it.
+fn split(settings: &Settings) -> Result<(Option<JsonObject>, Option<JsonObject>)> {
+    let (late, early): (BTreeMap<_, _>, BTreeMap<_, _>) = fields(settings)?
+        .into_iter()
+        .partition(|(key, _)| LATE_KEYS.contains(&key.as_str()));
+    let some = |fields: BTreeMap<_, _>| (!fields.is_empty()).then(|| object(&fields)).transpose();
+    Ok((some(early)?, some(late)?))
+}
+
+fn utf8(option: &'static str, path: &Path) -> Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| {
+        wrong(OptionsError::invalid(
+            option,
+            path.to_string_lossy(),
+            "is not UTF-8, which a claim has to be",
+        ))
+    })
+}
+
+fn wrong(error: OptionsError) -> Error {
+    Error::new(Kind::Options(error))
+}
+
+fn conflict(options: [&'static str; 2], advice: &'static str) -> Error {
+    wrong(OptionsError::Conflict { options, advice })
+}
+
+/// Why a spare did not become the session that was asked for. No prompt was sent, and the process is ended: start the session
+/// with [`Options::start`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClaimProblem {
+    /// The CLI refused the claim.
+    Refused {
+        /// Its word for why: `project_settings_not_claimable` (the directory's own settings set what a spare has decided
+        /// already), `permission_mode_not_claimable`, `cwd_not_found`, `cwd_not_a_directory`, `unsafe_path`, …
+        code: String,
+        /// Its explanation.
+        message: String,
+    },
+    /// The CLI refused the claim's settings.
+    SettingsNotApplied {
+        /// Its explanation.
+        message: String,
+    },
+    /// The CLI refused another part of the claim.
+    OptionNotApplied {
+        /// Which: `model` or `max_thinking_tokens`.
+        option: &'static str,
+        /// Its explanation.
+        message: String,
+    },
+    /// The CLI says that the session is another than was asked for.
+    Differs {
+        /// In what.
+        option: &'static str,
+        /// What was asked for.
+        asked: String,
+        /// What it says.
+        got: String,
+    },
+}
+
+impl ClaimProblem {
+    /// Reads the CLI's refusal, which begins with its word for it.
+    pub(crate) fn refused(message: &str, code: Option<&str>) -> Self {
+        let (word, rest) = message.split_once(": ").unwrap_or(("", message));
+        let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let (word, message) = if is_word { (word, rest) } else { ("", message) };
+        Self::Refused {
+            code: code.unwrap_or(word).to_owned(),
+            message: message.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for ClaimProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { code, message } if code.is_empty() => {
+                write!(f, "the CLI refused the claim: {message}")
+            }
+            Self::Refused { code, message } => write!(f, "the CLI refused the claim: {message} [{code}]"),
+            Self::SettingsNotApplied { message } => {
+                write!(f, "the CLI refused the claim's settings: {message}")
+            }
+            Self::OptionNotApplied { option, message } => {
+                write!(f, "the CLI refused the claim's `{option}`: {message}")
+            }
+            Self::Differs { option, asked, got } => {
+                write!(
+                    f,
+                    "`{option}` of the claimed session is {got:?} instead of {asked:?}"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! Processes that are started before anybody knows what for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::outbound::InitializeReply;
+use outrigger_protocol::outbound::control::{
+    ApplyFlagSettings, ClaimSessionReply, ControlRequest, SetMaxThinkingTokens, SetModel,
+};
+use tokio::time::Instant;
+
+use crate::claim::{Claim, ClaimProblem, Cold, Prepared};
+use crate::env::Surroundings;
+use crate::error::{Error, Kind, Result};
+use crate::options::{Options, SettingsInput};
+use crate::session::{Session, encode_request, exit_of};
+use crate::start::{Opened, Role};
+use crate::transport::Exit;
+
+impl Options {
+    /// Starts a process that is no session yet, to be [claimed](Spare::claim) by one later: once its directory is known, the
+    /// session begins without the time that a process takes to start. `--await-claim`.
+    ///
+    /// Decided now, for good, is all that a [`Claim`] does not have: the executable, environment and account, tools and their
+    /// rules, MCP servers, plugins, settings files, permission handler. [`cwd`](Self::cwd) is only what relative paths in these
+    /// options are taken from: the process is parked in an empty private directory, below the CLI's own configuration, that is
+    /// removed when it has ended. MCP servers are started there. (A transport to elsewhere gets `cwd` as it is, and it is to be
+    /// a directory there that no session works in.) What belongs to a directory is read when it is claimed: its settings files,
+    /// `CLAUDE.md`, its agents and MCP servers; and `SessionStart` hooks run then.
+    ///
+    /// A parked process uses no CPU worth mentioning, and 160 to 260 MB of memory. It ends with its handle.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); besides, for `resume`, `continue_conversation` and `fork_session`, and when the CLI does not
+    /// know `--await-claim`.
+    pub async fn prewarm(self) -> Result<Spare> {
+        let opened = Opened::open(self.anchored()?, Role::Spare).await?;
+        let (initialized, payload) = opened.initialize_raw().await?;
+        Ok(Spare {
+            opened,
+            initialized,
+            payload,
+            since: Instant::now(),
+        })
+    }
+
+    /// Makes relative paths absolute, so that they mean the same wherever the process works.
+    fn anchored(mut self) -> Result<Self> {
+        if self.host().remote {
+            return Ok(self);
+        }
+        let base = self
+            .working_directory(&Surroundings::of_this_process())
+            .map_err(|error| Error::new(Kind::Options(error)))?;
+        let lists = [&mut self.additional_directories, &mut self.mcp_config_files];
+        let single = [
+            &mut self.project_config_root,
+            &mut self.system_prompt_file,
+            &mut self.hermetic_home,
+            &mut self.debug_file,
+        ];
+        let file = match &mut self.settings {
+            Some(SettingsInput::File(path)) => Some(path),
+            _ => None,
+        };
+        let paths = lists.into_iter().flatten();
+        for path in paths.chain(single.into_iter().flatten()).chain(file) {
+            *path = base.join(&path);
+        }
+        for plugin in &mut self.plugins {
+            if Path::new(&plugin.path).is_relative() && !plugin.path.is_empty() {
+                plugin.path = base.join(&plugin.path).to_string_lossy().into_owned();
+            }
+        }
+        self.cwd = Some(base);
+        Ok(self)
+    }
+}
+
+/// A process that is started and waits to become a session; from [`Options::prewarm`].
+///
+/// It becomes one session, once. Dropping it ends the process in the background, as [`close`](Self::close) does.
+pub struct Spare {
+    opened: Opened,
+    initialized: InitializeReply,
+    /// The same as it came.
+    payload: RawJson,
+    since: Instant,
+}
+
+impl fmt::Debug for Spare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spare")
+            .field("pid", &self.pid())
+            .field("age", &self.age())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A claim that failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ClaimFailed {
+    /// What went wrong: the claim itself ([`Error::is_invalid`]), the CLI's answer ([`Error::as_claim_problem`]), the account,
+    /// a deadline, or the end of the spare ([`Error::is_closed`]).
+    pub error: Error,
+    /// The spare, if nothing was sent to it, so that it can still be claimed. Otherwise its process is being ended.
+    pub spare: Option<Spare>,
+}
+
+impl fmt::Display for ClaimFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for ClaimFailed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl From<ClaimFailed> for Error {
+    fn from(failed: ClaimFailed) -> Self {
+        failed.error
+    }
+}
+
+impl Spare {
+    /// Makes it a session: settings, claim, model and thinking are sent, and each has to be accepted. A claim that the CLI does
+    /// not take as a whole is no session: no prompt was sent, and the process is ended.
+    ///
+    /// A directory whose own settings decide what a spare has decided already (`env`, `model`, `agent`, …) is refused by the
+    /// CLI; start such a session with [`Options::start`]. The session's id is known at once. Revived, it is started with the
+    /// spare's options and the claim together.
+    ///
+    /// Each answer has the control deadline. Dropping the future ends the process.
+    ///
+    /// # Errors
+    /// See [`ClaimFailed`].
+    pub async fn claim(self, claim: Claim) -> Result<Session, ClaimFailed> {
+        let base = self.opened.options.clone();
+        let prepared = tokio::task::spawn_blocking(move || claim.prepare(&base)).await;
+        let prepared = prepared
+            .map_err(|error| Error::invalid_because("claim", error))
+            .and_then(|prepared| prepared);
+        match prepared {
+            Ok(prepared) => self
+                .claim_prepared(prepared)
+                .await
+                .map_err(|error| ClaimFailed { error, spare: None }),
+            Err(error) => Err(ClaimFailed {
+                error,
+                spare: Some(self),
+            }),
+        }
+    }
+
+    pub(crate) async fn claim_prepared(mut self, claim: Prepared) -> Result<Session> {
+        let settings = |error: Error| match error.as_refusal() {
+            Some(refusal) => problem(ClaimProblem::SettingsNotApplied {
+                message: refusal.message.clone(),
+            }),
+            None => error,
+        };
+        if let Some(early) = claim.early {
+            self.ask(&ApplyFlagSettings::new(early)).await.map_err(settings)?;
+        }
+        let reply = self
+            .ask(&claim.request)
+            .await
+            .map_err(|error| match error.as_refusal() {
+                Some(refusal) => problem(ClaimProblem::refused(&refusal.message, refusal.code.as_deref())),
+                None => error,
+            })?;
+        let initialized = self.check(&claim.request.permission_mode, reply)?;
+        if let Some(late) = claim.late {
+            self.ask(&ApplyFlagSettings::new(late)).await.map_err(settings)?;
+        }
+        let refused = |option| {
+            move |error: Error| match error.as_refusal() {
+                Some(refusal) => problem(ClaimProblem::OptionNotApplied {
+                    option,
+                    message: refusal.message.clone(),
+                }),
+                None => error,
+            }
+        };
+        if let Some(model) = claim.model {
+            let request = SetModel::new().model(Some(model));
+            self.ask(&request).await.map_err(refused("model"))?;
+        }
+        if let Some(tokens) = claim.max_thinking_tokens {
+            let request = SetMaxThinkingTokens::new().max_thinking_tokens(Some(tokens));
+            self.ask(&request).await.map_err(refused("max_thinking_tokens"))?;
+        }
+        let Cold { options, overlay } = claim.cold;
+        self.opened.launch.auth = options.auth.clone();
+        self.opened.options = options;
+        let session = self.opened.into_session(initialized);
+        if let Some(overlay) = overlay {
+            session.conn().router().changes.note_settings(&overlay);
+        }
+        Ok(session)
+    }
+
+    /// Holds the answer to the claim against what was asked for.
+    fn check(
+        &self,
+        mode: &Option<outrigger_protocol::shared::PermissionMode>,
+        reply: ClaimSessionReply,
+    ) -> Result<InitializeReply> {
+        let said = reply.initialize.as_ref().map(RawJson::encode);
+        let said = said.and_then(Result::ok).ok_or_else(|| {
+            Error::misfit(
+                "the answer to `claim_session`",
+                "it lacks the session's `initialize`",
+            )
+        })?;
+        let initialized = self.opened.read(&self.with_what_was_applied(said));
+        self.opened.check_account(&initialized)?;
+        let got = initialized
+            .current_permission_mode
+            .as_ref()
+            .map(|mode| mode.as_str());
+        let asked = mode.as_ref().map(|mode| mode.as_str());
+        if asked.is_some() && asked != got {
+            return Err(problem(ClaimProblem::Differs {
+                option: "permission_mode",
+                asked: asked.unwrap_or_default().to_owned(),
+                got: got.unwrap_or("unsaid").to_owned(),
+            }));
+        }
+        self.opened.conn.router().note_session_id(&reply.session_id);
+        Ok(initialized)
+    }
+
+    /// What was confirmed when the process was started is not repeated in the answer to a claim.
+    fn with_what_was_applied(&self, claimed: RawJson) -> RawJson {
+        let parked: BTreeMap<String, RawJson> = self.payload.decode().unwrap_or_default();
+        let mut all: BTreeMap<String, RawJson> = claimed.decode().unwrap_or_default();
+        for (field, value) in parked {
+            if field.ends_with("_applied") && all.get(&field).is_none_or(|value| value.is_null()) {
+                all.insert(field, value);
+            }
+        }
+        RawJson::encode(&all).unwrap_or(claimed)
+    }
+
+    async fn ask<R: ControlRequest>(&self, request: &R) -> Result<R::Reply> {
+        let deadline = self.opened.conn.limits.control_deadline;
+        let body = encode_request(R::SUBTYPE, request)?;
+        let payload = self.opened.conn.request(R::SUBTYPE, body, Some(deadline)).await?;
+        R::read_reply(Some(&payload))
+            .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
+    }
+
+    /// The CLI's answer to `initialize`, for the parked process: a session's agents, commands and mode may be others.
+    pub fn initialized(&self) -> &InitializeReply {
+        &self.initialized
+    }
+
+    /// The process id, where there is one on this machine.
+    pub fn pid(&self) -> Option<u32> {
+        self.opened.conn.pid
+    }
+
+    /// How long it has been waiting.
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Whether the process runs, as far as is known.
+    pub fn is_alive(&self) -> bool {
+        self.opened.conn.ended.borrow().is_none()
+    }
+
+    /// Waits for the process to end, and tells how it did. Cancel safe; has no deadline, a spare may wait for days.
+    pub fn wait_ended(&self) -> impl Future<Output = Error> + Send + 'static {
+        let conn = std::sync::Arc::clone(&self.opened.conn);
+        async move { conn.wait_ended().await }
+    }
+
+    /// Ends the process: closes its stdin, then SIGTERM and SIGKILL after their times.
+    ///
+    /// # Errors
+    /// When the process could not be seen ending.
+    pub async fn close(self) -> Result<Exit> {
+        self.opened.conn.close().await;
+        exit_of(self.opened.conn.wait_ended().await)
+    }
+}
+
+fn problem(problem: ClaimProblem) -> Error {
+    Error::new(Kind::Claim(problem))
+}
