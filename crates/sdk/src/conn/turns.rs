@@ -40,6 +40,8 @@ struct Slot {
     done: watch::Sender<Settled>,
     stage: Stage,
     wanted_output: bool,
+    /// The CLI said that it is through with it; its result is still to come.
+    completed: bool,
     /// Set once it is being ended because nothing happened.
     stalled: Option<Stall>,
 }
@@ -60,6 +62,8 @@ struct Running {
     number: u64,
     /// Our prompts that it answers; none for an ambient turn.
     prompts: Vec<String>,
+    /// A result that came meanwhile, of foreign origin and naming no prompt. It is not ours, unless no other comes.
+    doubtful: Option<Outcome>,
     /// Lasts as long as the turn.
     span: Span,
 }
@@ -174,6 +178,7 @@ impl Turns {
             done,
             stage,
             wanted_output,
+            completed: false,
             stalled: None,
         });
         Ok(settled)
@@ -343,6 +348,7 @@ impl Turns {
             Running {
                 number: *numbers,
                 prompts: Vec::new(),
+                doubtful: None,
                 span: {
                     let span = tracing::info_span!(parent: session.id(), "turn", number = *numbers);
                     tracing::debug!(parent: &span, "begun");
@@ -403,7 +409,7 @@ impl Turns {
             "queued" => {}
             "started" => self.join(&id),
             // Its result is still to come if its turn runs: folded prompts are completed before the result.
-            "completed" if self.is_in_running(&id) => {}
+            "completed" if self.is_in_running(&id) => self.completed_in_running(&id),
             "completed" => self.end(&id, Outcome::without_result(Verdict::NoResult, &id)),
             // Likewise: the result of an aborted turn says more.
             "cancelled" if self.is_in_running(&id) => {}
@@ -430,6 +436,13 @@ impl Turns {
             .map(str::to_owned)
             .collect();
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
+        if prompts.is_empty() && self.is_of_another_turn(frame, foreign) {
+            let outcome = Outcome::of_result(frame, settle(frame), prompts, false);
+            if let Some(running) = self.running.as_mut().filter(|_| foreign) {
+                running.doubtful = Some(outcome.clone());
+            }
+            return (Route::Ambient, outcome);
+        }
         let running = self.running.take();
         for id in running.iter().flat_map(|running| &running.prompts) {
             if !prompts.contains(id) {
@@ -467,6 +480,43 @@ impl Turns {
             },
             outcome,
         )
+    }
+
+    /// Whether a result that names no open prompt of ours is another turn's than the one that runs with prompts of ours: one
+    /// that came late or twice, or that of work in the background.
+    fn is_of_another_turn(&self, frame: &Frame, foreign: bool) -> bool {
+        let Some(running) = self
+            .running
+            .as_ref()
+            .filter(|running| !running.prompts.is_empty())
+        else {
+            return false;
+        };
+        let names_others = frame.user_message_uuids().next().is_some();
+        // A prompt that was folded into a turn of foreign origin is through before the result.
+        let none_through = !running.prompts.iter().any(|id| self.is_completed(id));
+        names_others || (foreign && self.has_lifecycle && none_through)
+    }
+
+    fn is_completed(&self, id: &str) -> bool {
+        self.slots.iter().any(|slot| slot.id == id && slot.completed)
+    }
+
+    /// The CLI is through with a prompt of the running turn. Its result is still to come, as it is for prompts that were folded
+    /// into the turn; unless the one that came was its own after all.
+    fn completed_in_running(&mut self, id: &str) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) {
+            slot.completed = true;
+        }
+        let Some(running) = &mut self.running else { return };
+        let Some(outcome) = running.doubtful.clone() else {
+            return;
+        };
+        running.prompts.retain(|prompt| prompt != id);
+        if running.prompts.is_empty() {
+            self.running = None;
+        }
+        self.end(id, outcome);
     }
 
     fn deliver(&self, frame: &Frame) -> Route {

@@ -176,6 +176,48 @@ fn a_result_of_foreign_origin_resolves_nobody() {
 }
 
 #[test]
+fn a_result_of_another_turn_does_not_end_the_running_one() {
+    let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
+    let mut turns = Turns::new(Span::none());
+    let first = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "started");
+    feed(&mut turns, &result(r#""a""#));
+    life(&mut turns, "a", "completed");
+    assert_eq!(first.verdict(), Some(Verdict::Completed));
+    let second = prompt(&mut turns, "b", Dispatch::Alone);
+    life(&mut turns, "b", "started");
+    // The first one's once more, and one of work in the background.
+    assert_eq!(feed(&mut turns, &result(r#""a""#)), Route::Ambient);
+    assert_eq!(feed(&mut turns, &foreign), Route::Ambient);
+    assert_eq!(second.verdict(), None);
+    assert_eq!(feed(&mut turns, &aborted("b")), Route::Turn);
+    assert_eq!(second.verdict(), Some(Verdict::Interrupted));
+    assert!(!turns.is_running());
+}
+
+#[test]
+fn a_prompt_in_a_turn_of_foreign_origin_ends_with_it() {
+    let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
+    // The result names nobody, and comes after the CLI was through with the prompt, or before.
+    for through_first in [true, false] {
+        let mut turns = Turns::new(Span::none());
+        feed(&mut turns, INIT);
+        let folded = prompt(&mut turns, "a", Dispatch::AtOnce);
+        life(&mut turns, "a", "started");
+        if through_first {
+            life(&mut turns, "a", "completed");
+        }
+        feed(&mut turns, &foreign);
+        if !through_first {
+            assert_eq!(folded.verdict(), None);
+            life(&mut turns, "a", "completed");
+        }
+        assert_eq!(folded.verdict(), Some(Verdict::Completed));
+        assert!(!turns.is_running() && !turns.any_open());
+    }
+}
+
+#[test]
 fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() {
     let mut turns = Turns::new(Span::none());
     let a = prompt(&mut turns, "a", Dispatch::AtOnce);

@@ -301,7 +301,8 @@ async fn a_closed_stdin_is_told_and_ends_it() {
         .await
         .unwrap();
     let mut turn = session.prompt("go").await.unwrap();
-    assert!(turn.next().await.is_some());
+    // What was written before it closed its stdin is only lost, so this waits until it did.
+    while tell(&turn.next().await.unwrap().unwrap()).is_none() {}
     let request = session.raw_request("mcp_status", json!({})).await.unwrap_err();
     let error = turn.outcome().await.unwrap_err();
     assert_eq!(request.to_string(), error.to_string());
