@@ -63,6 +63,8 @@ pub struct Query {
     ceiling: Duration,
     outcome: Option<Outcome>,
     follow_ups: Vec<Outcome>,
+    /// The CLI is done; what it said is still to be told.
+    run_over: bool,
     over: bool,
 }
 
@@ -107,10 +109,12 @@ impl Query {
                     Some(AmbientEvent::TurnEnded(outcome)) => self.follow_ups.push(outcome),
                     None => return Err(self.session.wait_ended().await),
                 },
-                ended = self.session.wait_run_end(self.ceiling) => {
+                ended = self.session.wait_run_end(self.ceiling), if !self.run_over => {
                     ended?;
-                    return Ok(None);
+                    // What came before the end may have come since the events were looked at.
+                    self.run_over = true;
                 }
+                () = std::future::ready(()), if self.run_over => return Ok(None),
             }
         }
     }
@@ -170,6 +174,7 @@ impl Options {
             ceiling: RUN_CEILING,
             outcome: None,
             follow_ups: Vec::new(),
+            run_over: false,
             over: false,
         })
     }
