@@ -2,8 +2,12 @@
 //! behind, and an error with the evidence.
 
 mod asking;
+mod boundaries;
 mod control;
 mod death;
 mod ending;
+mod flow;
 mod lines;
+mod stalls;
 mod stand;
+mod turns;
