@@ -21,4 +21,5 @@ mod steering;
 mod turns;
 #[cfg(unix)]
 mod warm;
+mod watchdog;
 mod wire16;
