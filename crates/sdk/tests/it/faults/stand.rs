@@ -37,6 +37,8 @@ pub(crate) use on_both_runtimes;
 
 /// The deadline of a whole test. A runtime whose thread is blocked does not see its own timers, so another thread looks too.
 pub(crate) async fn within_reason(test: impl Future<Output = ()>) {
+    // May have to be built, which takes as long as it takes.
+    faulty::executable().expect("the stand-in");
     let (done, is_done) = mpsc::channel::<()>();
     std::thread::spawn(move || {
         if is_done.recv_timeout(PATIENCE + Duration::from_secs(30)) == Err(mpsc::RecvTimeoutError::Timeout) {
