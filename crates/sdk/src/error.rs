@@ -13,6 +13,7 @@ use crate::conn::watchdog::{Phase, Stall};
 use crate::end::End;
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
 use crate::outcome::{Outcome, Verdict};
+use crate::revive::ReviveProblem;
 use crate::transport::Exit;
 
 /// The result of most calls of this crate.
@@ -50,6 +51,7 @@ pub(crate) enum Kind {
     Unconfirmed(Unconfirmed),
     Account(AuthMismatch),
     Claim(ClaimProblem),
+    Revive(ReviveProblem),
     Unsupported {
         feature: &'static str,
         capability: &'static str,
@@ -215,6 +217,14 @@ impl Error {
         }
     }
 
+    /// Why a session can't be revived, if that is what went wrong.
+    pub fn as_revive_problem(&self) -> Option<&ReviveProblem> {
+        match &*self.0 {
+            Kind::Revive(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
     /// How the process ended, if that is what went wrong.
     pub fn end(&self) -> Option<&End> {
         match &*self.0 {
@@ -328,6 +338,7 @@ impl fmt::Display for Error {
                 f.write_str("the session would be paid by another account than the chosen one")
             }
             Kind::Claim(problem) => problem.fmt(f),
+            Kind::Revive(problem) => problem.fmt(f),
             Kind::Unsupported { feature, capability } => {
                 write!(
                     f,

@@ -167,6 +167,12 @@ impl Prompt {
         self.command.as_deref()
     }
 
+    /// The same, to be sent under another id.
+    pub(crate) fn without_id(mut self) -> Self {
+        self.uuid = None;
+        self
+    }
+
     pub(crate) fn id(&self) -> Uuid {
         self.uuid.unwrap_or_else(Uuid::new_v4)
     }

@@ -166,14 +166,16 @@ impl Session {
             if let Some(ended) = &router.ended {
                 return Err(ended.clone());
             }
-            router.turns.accept(
+            let settled = router.turns.accept(
                 &id.to_string(),
                 line,
                 self.conn().limits.buffer,
                 dispatch,
                 tx,
                 self.0.settings.wants_output,
-            )?
+            )?;
+            router.turns.remember(&id.to_string(), prompt);
+            settled
         };
         self.conn().dispatch();
         Ok(Turn::new(self.clone(), id, rx, settled))
@@ -413,6 +415,10 @@ impl Session {
     ///
     /// Started with [`Options::start`], they make a new session; what was changed at run time is not in them.
     pub fn options(&self) -> &Options {
+        self.origin()
+    }
+
+    pub(crate) fn origin(&self) -> &Arc<Options> {
         &self.0.settings.origin
     }
 

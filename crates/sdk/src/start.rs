@@ -72,6 +72,12 @@ impl fmt::Debug for Hosting {
     }
 }
 
+impl Hosting {
+    pub(crate) fn can_reopen(&self) -> bool {
+        self.transport.can_reopen()
+    }
+}
+
 impl Options {
     /// The part that the session takes in a launch with these options.
     pub(crate) fn host(&self) -> Host {

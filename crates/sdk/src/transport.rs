@@ -34,6 +34,11 @@ pub trait Transport: Send + Sync + 'static {
     fn is_local(&self) -> bool {
         false
     }
+
+    /// Whether it can start another peer, to go on with a session whose peer ended. True unless said otherwise.
+    fn can_reopen(&self) -> bool {
+        true
+    }
 }
 
 /// What a [`Transport`] gives a session.
@@ -131,6 +136,10 @@ impl Transport for Pipes {
         let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let used = || io::Error::other("these pipes were used by another session");
         Box::pin(std::future::ready(connection.ok_or_else(used)))
+    }
+
+    fn can_reopen(&self) -> bool {
+        false
     }
 }
 

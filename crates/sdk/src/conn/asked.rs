@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use outrigger_protocol::Frame;
 use tokio::task::AbortHandle;
 
 /// How many requests of the CLI may be open at once; more are refused.
@@ -25,6 +26,8 @@ pub(crate) struct Asked {
 struct Open {
     stage: Stage,
     bytes: usize,
+    /// The request, if it was taken in.
+    frame: Option<Frame>,
 }
 
 #[derive(Debug)]
@@ -75,8 +78,25 @@ impl Asked {
         self.bytes += bytes;
         self.undecided += 1;
         let stage = Stage::Arrived;
-        self.open.insert(id.to_owned(), Open { stage, bytes });
+        let frame = None;
+        self.open.insert(id.to_owned(), Open { stage, bytes, frame });
         arrival
+    }
+
+    /// Keeps a request, to be told if it is never decided.
+    pub(crate) fn keep(&mut self, id: &str, frame: &Frame) {
+        if let Some(open) = self.open.get_mut(id) {
+            open.frame = Some(frame.clone());
+        }
+    }
+
+    /// The requests that nobody has decided yet.
+    pub(crate) fn undecided(&self) -> Vec<Frame> {
+        let undecided = self
+            .open
+            .values()
+            .filter(|open| !matches!(open.stage, Stage::Answered));
+        undecided.filter_map(|open| open.frame.clone()).collect()
     }
 
     /// Says how to stop the answering, once it has begun; `false` when the request was withdrawn meanwhile.

@@ -39,6 +39,13 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
+    /// The same once all that can be has been made again.
+    pub(crate) fn repeated(mut self) -> Self {
+        self.not_repeated.clear();
+        self.reported = None;
+        self
+    }
+
     /// Notes a request that the CLI accepted.
     pub(crate) fn note(&mut self, subtype: &str, body: &RawJson) {
         #[derive(Deserialize, Default)]

@@ -22,6 +22,7 @@ use super::watchdog::{Patience, Stall, Watchdog};
 use crate::error::{Error, Kind, Refusal};
 use crate::ledger::Ledger;
 use crate::outcome::{Fields, Outcome, is_result};
+use crate::revive::Lost;
 use crate::stats::Stats;
 use crate::usage::Meter;
 
@@ -75,6 +76,10 @@ pub(crate) struct Router {
     watchdog: Watchdog,
     pub(crate) startup: Startup,
     pub(crate) changes: Changes,
+    /// What was open at the end.
+    pub(crate) lost: Lost,
+    /// Whether another session goes on with this one's conversation.
+    pub(crate) revived: bool,
     pub(crate) ledger: Ledger,
     pub(crate) meter: Meter,
     pub(crate) stats: Stats,
@@ -102,6 +107,8 @@ impl Router {
             watchdog: Watchdog::new(patience, Instant::now()),
             startup: Startup::default(),
             changes: Changes::default(),
+            lost: Lost::default(),
+            revived: false,
             turns: Turns::new(span),
             ledger: Ledger::default(),
             meter: Meter::default(),
@@ -239,11 +246,20 @@ impl Router {
 
     /// The end: whoever waits for anything gets `error`.
     pub(crate) fn end(&mut self, error: &Error) {
-        self.ended.get_or_insert_with(|| error.clone());
         for (_, (_, waiting)) in self.pending.drain() {
             // The caller may have gone; then nobody waits.
             let _ = waiting.send(Err(error.clone()));
         }
+        if self.ended.is_none() {
+            let tasks = self.ledger.tasks();
+            self.lost = Lost {
+                prompts: self.turns.open_prompts(),
+                tasks: tasks.running().cloned().collect(),
+                questions: self.asked.undecided(),
+                ..Lost::default()
+            };
+        }
+        self.ended.get_or_insert_with(|| error.clone());
         self.asked.end();
         self.turns.fail_all(error);
         self.watchdog.tools.clear();
@@ -288,7 +304,10 @@ impl Router {
         let id = frame.request_id().unwrap_or(wire_id.as_str()).to_owned();
         let frame = frame.clone();
         match self.asked.arrive(&id, frame.bytes().len()) {
-            Arrival::New => Some(Action::Ask { id, wire_id, frame }),
+            Arrival::New => {
+                self.asked.keep(&id, &frame);
+                Some(Action::Ask { id, wire_id, frame })
+            }
             Arrival::TooMany => Some(Action::Refuse { id, wire_id, frame }),
             Arrival::Flood => Some(Action::Flood),
             Arrival::Duplicate => {

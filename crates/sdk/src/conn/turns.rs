@@ -15,6 +15,8 @@ use super::lane::LaneIn;
 use super::watchdog::Stall;
 use crate::error::Error;
 use crate::outcome::{Outcome, Verdict, is_result};
+use crate::prompt::Prompt;
+use crate::revive::{LostPrompt, Progress};
 use crate::usage::TurnUsage;
 
 /// What a turn handle waits for.
@@ -44,6 +46,8 @@ struct Slot {
     completed: bool,
     /// Set once it is being ended because nothing happened.
     stalled: Option<Stall>,
+    /// What was said, to be told if its end never is.
+    prompt: Option<Prompt>,
 }
 
 #[derive(Debug)]
@@ -180,8 +184,16 @@ impl Turns {
             wanted_output,
             completed: false,
             stalled: None,
+            prompt: None,
         });
         Ok(settled)
+    }
+
+    /// Keeps what was said in an open prompt.
+    pub(crate) fn remember(&mut self, id: &str, prompt: Prompt) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) {
+            slot.prompt = Some(prompt);
+        }
     }
 
     /// The next line that may be written now; prompts of one kind go in the order in which they were accepted.
@@ -308,6 +320,22 @@ impl Turns {
         if !self.is_in_running(id) {
             self.end(id, Outcome::without_result(Verdict::Cancelled, id));
         }
+    }
+
+    /// The prompts that are open.
+    pub(crate) fn open_prompts(&self) -> Vec<LostPrompt> {
+        let lost = |slot: &Slot| {
+            Some(LostPrompt {
+                id: slot.id.clone(),
+                prompt: slot.prompt.clone()?.without_id(),
+                progress: match slot.stage {
+                    Stage::Held { .. } => Progress::NotSent,
+                    Stage::Sent => Progress::Sent,
+                    Stage::Started => Progress::Begun,
+                },
+            })
+        };
+        self.slots.iter().filter_map(lost).collect()
     }
 
     /// Everything is over: whoever waits gets `error`.

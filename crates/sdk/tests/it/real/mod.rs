@@ -15,6 +15,8 @@ mod output;
 #[cfg(target_os = "linux")]
 mod process;
 mod queue;
+#[cfg(unix)]
+mod revive;
 mod rig;
 mod sessions;
 mod steering;

@@ -1,0 +1,289 @@
+//! Going on with a session whose process died.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use outrigger_protocol::outbound::control::{ApplyFlagSettings, ControlRequest, McpSetServers};
+use outrigger_protocol::shared::{JsonObject, PermissionMode};
+use outrigger_protocol::{Frame, RawJson};
+
+use crate::cause::Cause;
+use crate::conn::Conn;
+use crate::conn::changes::Changes;
+use crate::error::{Error, Kind, Result};
+use crate::ledger::Task;
+use crate::options::{Isolation, Options};
+use crate::prompt::Prompt;
+use crate::session::{Session, encode_request};
+use crate::start::{Opened, Role};
+
+/// A session that goes on in a new process, from [`Session::revive`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Revived {
+    /// The session, with the conversation as far as it was written down. No prompt was sent.
+    pub session: Session,
+    /// What the end of the old process interrupted.
+    pub lost: Lost,
+}
+
+/// What ended together with a process.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Lost {
+    /// The prompts that were open, in the order in which they were accepted.
+    pub prompts: Vec<LostPrompt>,
+    /// The background work, subagents and tasks that ran.
+    pub tasks: Vec<Task>,
+    /// What the CLI had asked and nobody had decided: permissions, hooks, …, each as it came.
+    pub questions: Vec<Frame>,
+    /// The MCP servers set at run time that failed in the new process, with the CLI's words.
+    pub mcp_servers: BTreeMap<String, String>,
+    /// The control requests that had changed something about the old process and were not repeated, by subtype: `set_cwd`,
+    /// `register_repo_root`, …
+    pub not_repeated: Vec<String>,
+}
+
+/// A prompt whose end will never be told.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LostPrompt {
+    /// The id under which it was sent: [`Turn::id`](crate::Turn::id).
+    pub id: String,
+    /// The prompt, to be sent again if that is right. It gets a new id then: the CLI drops one that it has seen.
+    pub prompt: Prompt,
+    /// How far it had come.
+    pub progress: Progress,
+}
+
+/// How far a prompt had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Progress {
+    /// It was not written to the process: sending it again repeats nothing.
+    NotSent,
+    /// It was written, or was about to be, and the CLI had not said that its turn began: it waited in the CLI's queue, which
+    /// ended with the process.
+    Sent,
+    /// Its turn had begun: it is part of the conversation, and tools may have run.
+    Begun,
+}
+
+/// Why a session can't be revived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReviveProblem {
+    /// Its process has not ended.
+    Alive,
+    /// It was revived already: go on with that session.
+    AlreadyRevived,
+    /// Nothing was said that could be gone on with. Begin anew with [`Session::options`].
+    NeverBegan,
+    /// The conversation is not kept: `persist_session` is off, or the session was hermetic without a home that is kept. Begin
+    /// anew with [`Session::options`].
+    NotKept,
+    /// Its transport is good for one session.
+    TransportSpent,
+    /// The new process works in another permission mode than the old one did; it was ended.
+    ModeDiffers {
+        /// The mode to go on with.
+        asked: String,
+        /// The mode of the new process, if it said so.
+        got: Option<String>,
+    },
+}
+
+impl fmt::Display for ReviveProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self {
+            Self::Alive => "its process runs",
+            Self::AlreadyRevived => "it was revived already",
+            Self::NeverBegan => {
+                "no conversation had begun that could be gone on with; start a new one with its options"
+            }
+            Self::NotKept => "its conversation was not kept; start a new one with its options",
+            Self::TransportSpent => "its transport is good for one session",
+            Self::ModeDiffers { asked, got } => {
+                return write!(
+                    f,
+                    "the session can't be revived in the permission mode {asked:?}: the CLI chose {got:?}"
+                );
+            }
+        };
+        write!(f, "the session can't be revived: {why}")
+    }
+}
+
+impl Session {
+    /// Goes on with a session whose process ended: crashed, killed, ended by a watchdog, or closed. Starts a process with the
+    /// same options that resumes the conversation by its current id, without forking it.
+    ///
+    /// The permission mode is the one that the session had last, and is held against what the new process says. What was changed
+    /// by control requests is changed again before this returns: settings, model, thinking, MCP servers and whether they are
+    /// on. Nothing else is: no prompt is sent again, and nothing of the background is started again. [`Lost`] has what there is to
+    /// decide about. A tool that was running when the process was killed has no result; the CLI makes up for that when the next
+    /// prompt is sent.
+    ///
+    /// The old handle keeps telling what it told. The new session's counts and usage begin at zero. What hermetic sessions had in
+    /// a temporary home is gone.
+    ///
+    /// Dropping the future ends what was started; the session can then be revived again.
+    ///
+    /// # Errors
+    /// With a [`ReviveProblem`] ([`Error::as_revive_problem`]) when it can't be done; as [`Options::start`]; and when the CLI
+    /// refuses a change that was made before.
+    pub async fn revive(&self) -> Result<Revived> {
+        let conn = self.conn();
+        if conn.router().ended.is_none() {
+            return Err(problem(ReviveProblem::Alive));
+        }
+        // Those who wait are told a moment before the last files are gone.
+        conn.wait_ended().await;
+        let origin = Arc::clone(self.origin());
+        if !origin.hosting.can_reopen() {
+            return Err(problem(ReviveProblem::TransportSpent));
+        }
+        let ids = self.ids();
+        let Some(id) = ids.last() else {
+            return Err(problem(ReviveProblem::NeverBegan));
+        };
+        let unkept = origin.isolation == Isolation::Hermetic && origin.hermetic_home.is_none();
+        if unkept || origin.persist_session == Some(false) {
+            return Err(problem(ReviveProblem::NotKept));
+        }
+        let once = Once::take(conn)?;
+        let (changes, mut lost) = {
+            let router = conn.router();
+            (router.changes.clone(), router.lost.clone())
+        };
+
+        let options = resuming(&origin, id, changes.mode.as_deref())?;
+        let asked = options.permission_mode;
+        let mut opened = Opened::open(options, Role::Session).await?;
+        let initialized = opened.initialize().await.map_err(|error| match error.cause() {
+            Some(Cause::UnknownSession) => problem(ReviveProblem::NeverBegan),
+            _ => error,
+        })?;
+        let got = initialized.current_permission_mode.as_ref();
+        let got = got.map(|mode| mode.as_str().to_owned());
+        if let Some(asked) = asked.map(PermissionMode::as_str)
+            && got.as_deref() != Some(asked)
+        {
+            return Err(problem(ReviveProblem::ModeDiffers {
+                asked: asked.to_owned(),
+                got,
+            }));
+        }
+        repeat(&opened, &changes, &mut lost).await?;
+
+        // Revived or started again, it is what it was first started as.
+        opened.options = Options::clone(&origin);
+        let session = opened.into_session(initialized);
+        {
+            let mut router = session.conn().router();
+            for id in &ids {
+                router.note_session_id(id);
+            }
+            router.changes = changes.repeated();
+        }
+        once.keep();
+        Ok(Revived { session, lost })
+    }
+}
+
+/// The options that go on with the conversation.
+fn resuming(origin: &Options, id: &str, mode: Option<&str>) -> Result<Options> {
+    let mut options = origin.clone();
+    options.resume = Some(id.to_owned());
+    options.continue_conversation = false;
+    options.fork_session = false;
+    options.session_id = None;
+    options.resume_session_at = None;
+    options.resume_drops_turn = None;
+    // The title is part of the conversation, and may have been changed.
+    options.title = None;
+    if let Some(mode) = mode {
+        let known: Result<PermissionMode, _> = RawJson::encode(mode).and_then(|mode| mode.decode());
+        options.permission_mode = Some(
+            known.map_err(|error| Error::misfit(format!("the session's permission mode {mode:?}"), error))?,
+        );
+    }
+    Ok(options)
+}
+
+/// Makes the changes again that were made at run time.
+async fn repeat(opened: &Opened, changes: &Changes, lost: &mut Lost) -> Result<()> {
+    let conn = &opened.conn;
+    let deadline = Some(conn.limits.control_deadline);
+    lost.not_repeated = changes
+        .not_repeated
+        .iter()
+        .map(|subtype| (*subtype).to_owned())
+        .collect();
+    if !changes.settings.is_empty() {
+        let settings = JsonObject::encode(&changes.settings);
+        let settings = settings.map_err(|error| Error::invalid_because("settings", error))?;
+        let request = encode_request(ApplyFlagSettings::SUBTYPE, &ApplyFlagSettings::new(settings))?;
+        conn.request(ApplyFlagSettings::SUBTYPE, request, deadline)
+            .await?;
+    }
+    // In the order of their names: servers are set before they are turned off.
+    let order = [
+        "mcp_set_servers",
+        "mcp_toggle",
+        "set_mcp_permission_mode_override",
+        "set_model",
+        "set_max_thinking_tokens",
+    ];
+    for subtype in order {
+        let of_kind = changes.requests.iter().filter(|((kind, _), _)| *kind == subtype);
+        for ((_, about), request) in of_kind {
+            let answer = conn.request(subtype, request.clone(), deadline).await;
+            match (subtype, answer) {
+                ("mcp_set_servers", Ok(payload)) => {
+                    let reply = McpSetServers::read_reply(Some(&payload));
+                    let reply =
+                        reply.map_err(|error| Error::misfit("the answer to `mcp_set_servers`", error))?;
+                    lost.mcp_servers.extend(reply.errors);
+                }
+                // A server that is not there can't be turned off, and need not be.
+                ("mcp_toggle", Err(error)) if error.as_refusal().is_some() => {
+                    lost.mcp_servers.insert(about.clone(), error.to_string());
+                }
+                (_, answer) => drop(answer?),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The right to revive a session, which is given back unless it was made use of: two processes must not write to one
+/// conversation.
+struct Once<'a>(Option<&'a Arc<Conn>>);
+
+impl<'a> Once<'a> {
+    fn take(conn: &'a Arc<Conn>) -> Result<Self> {
+        let mut router = conn.router();
+        if std::mem::replace(&mut router.revived, true) {
+            return Err(problem(ReviveProblem::AlreadyRevived));
+        }
+        Ok(Self(Some(conn)))
+    }
+
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Once<'_> {
+    fn drop(&mut self) {
+        if let Some(conn) = self.0 {
+            conn.router().revived = false;
+        }
+    }
+}
+
+fn problem(problem: ReviveProblem) -> Error {
+    Error::new(Kind::Revive(problem))
+}
