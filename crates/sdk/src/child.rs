@@ -1,140 +1,84 @@
 //! The CLI as a process on this machine.
 
 use std::io;
-use std::process::Stdio;
-
-use tokio::process::{Child, Command};
 
 use crate::options::Launch;
-use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
+use crate::transport::{BoxFuture, Connection, Transport};
 
 #[cfg(unix)]
 mod family;
+#[cfg(unix)]
+mod guardian;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+use unix as system;
+#[cfg(windows)]
+use windows as system;
 
 /// Starts the CLI as a child process with exactly the environment of the launch, in a process group of its own.
 ///
-/// The group is what gets signalled, so that the MCP servers that the CLI starts end with it. The commands that it runs are in
-/// groups of their own: it ends them itself when it is closed or terminated, and when it is killed from here they are looked
-/// for and killed with it (on Linux; elsewhere, and when somebody else kills the CLI, they live on). Dropping the process
-/// kills everything at once and needs no runtime for that.
-#[derive(Debug, Clone, Copy, Default)]
+/// The group is what gets signalled, so that the MCP servers that the CLI starts end with it, also those that outlive a CLI
+/// that ends by itself. The commands that it runs are in groups of their own: it ends them itself when it is closed or
+/// terminated, and when it is killed from here they are looked for and killed with it (on Linux; elsewhere, and when somebody
+/// else kills the CLI, they live on). Dropping the process kills everything at once and needs no runtime for that; it is
+/// reaped whether or not one is left.
+///
+/// # When this program is killed
+///
+/// Nothing can be done then from here, so it is arranged before:
+///
+/// * On Linux the kernel sends the CLI a signal when this program dies (`PR_SET_PDEATHSIG`): SIGTERM where a guardian watches,
+///   so that it may end the commands that it runs, else SIGKILL.
+/// * On all Unixes a [`guardian`](Self::guardian), a small shell of its own session, sees the end of this program by the end of
+///   a pipe. It sends SIGTERM to the group, and three seconds later SIGKILL to what is left of it.
+/// * On Windows the CLI and all that it starts are in a job object that ends with this program.
+///
+/// Only Linux is tested; the guardian on other Unixes, and the job object, are not.
+///
+/// Each session has a thread of this program, which starts the process and waits for its end, and which uses next to nothing
+/// (on Windows there is none).
+#[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Local;
+pub struct Local {
+    guardian: bool,
+}
 
 impl Local {
-    /// Makes the transport.
+    /// Makes the transport, with a guardian.
     pub const fn new() -> Self {
-        Self
+        Self { guardian: true }
+    }
+
+    /// Whether each CLI has a guardian beside it; true unless set. See [`Local`] for what it does.
+    ///
+    /// It is one `/bin/sh` that sleeps: about a millisecond at the start of a session and about a megabyte while it lasts, most
+    /// of it shared. Without one, or where there is no `/bin/sh`, MCP servers of the CLI may outlive this program when that is
+    /// killed, and so may the commands that the CLI was running; outside Linux the CLI itself may. No effect on Windows.
+    #[must_use]
+    pub const fn guardian(mut self, on: bool) -> Self {
+        self.guardian = on;
+        self
+    }
+}
+
+impl Default for Local {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Transport for Local {
     fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
-        Box::pin(async move { start(launch) })
+        Box::pin(system::start(launch.command(), self.guardian))
     }
 
     fn is_local(&self) -> bool {
         true
     }
-}
-
-fn start(launch: &Launch) -> io::Result<Connection> {
-    let mut command = Command::from(launch.command());
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    #[cfg(unix)]
-    command.process_group(0);
-    #[cfg(windows)]
-    {
-        // No console window flashes up for a program that has none.
-        const CREATE_NO_WINDOW: u32 = 0x0800_0000;
-        command.creation_flags(CREATE_NO_WINDOW);
-    }
-    let mut child = command.spawn()?;
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(io::Error::other("the child was started without pipes"));
-    };
-    Ok(Connection {
-        stdin: Box::new(stdin),
-        stdout: Box::new(stdout),
-        stderr: Some(Box::new(stderr)),
-        process: Box::new(LocalProcess {
-            group: child.id(),
-            child,
-            exit: None,
-        }),
-    })
-}
-
-struct LocalProcess {
-    child: Child,
-    /// The process group, which has the child's own id.
-    group: Option<u32>,
-    exit: Option<Exit>,
-}
-
-impl Process for LocalProcess {
-    fn id(&self) -> Option<u32> {
-        self.group
-    }
-
-    fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>> {
-        Box::pin(async move {
-            if let Some(exit) = self.exit {
-                return Ok(exit);
-            }
-            let exit = Exit::from(self.child.wait().await?);
-            self.exit = Some(exit);
-            // What the CLI left behind in its group would be orphaned from here on.
-            signal_group(self.group, Signal::Kill)?;
-            Ok(exit)
-        })
-    }
-
-    fn signal(&mut self, signal: Signal) -> io::Result<()> {
-        #[cfg(not(unix))]
-        if self.exit.is_none() && signal == Signal::Kill {
-            return self.child.start_kill();
-        }
-        signal_group(self.group, signal)
-    }
-}
-
-impl Drop for LocalProcess {
-    fn drop(&mut self) {
-        if self.exit.is_none() {
-            // An error can't be reported from here; the group is most likely gone.
-            let _ = signal_group(self.group, Signal::Kill);
-        }
-    }
-}
-
-#[cfg(unix)]
-fn signal_group(group: Option<u32>, signal: Signal) -> io::Result<()> {
-    use rustix::io::Errno;
-    use rustix::process::{Pid, Signal as Unix, kill_process_group};
-
-    let Some(group) = group.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) else {
-        return Ok(());
-    };
-    let done = match signal {
-        Signal::Terminate => kill_process_group(group, Unix::TERM),
-        Signal::Kill => family::kill(group),
-    };
-    match done {
-        Ok(()) | Err(Errno::SRCH) => Ok(()),
-        // macOS says so of a group whose members are all zombies.
-        Err(Errno::PERM) if cfg!(target_os = "macos") => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(not(unix))]
-fn signal_group(_: Option<u32>, _: Signal) -> io::Result<()> {
-    Ok(())
 }

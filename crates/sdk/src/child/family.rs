@@ -31,12 +31,13 @@ fn stop(leader: Pid) -> HashSet<Pid> {
     let mut stopped = HashSet::from([leader]);
     for _ in 0..ROUNDS {
         let before = stopped.len();
-        let parents = parents();
+        let all = processes();
         let mut found = true;
         while found {
             found = false;
-            for (pid, parent) in &parents {
-                if stopped.contains(parent) && stopped.insert(*pid) {
+            for Entry { pid, parent, group } in &all {
+                // Members of the group may have outlived their leader.
+                if (stopped.contains(parent) || *group == leader) && stopped.insert(*pid) {
                     found = true;
                     let _ = kill_process(*pid, Signal::STOP);
                 }
@@ -55,24 +56,40 @@ fn stop(_: Pid) -> HashSet<Pid> {
     HashSet::new()
 }
 
-/// All processes with their parents.
+/// A process.
 #[cfg(target_os = "linux")]
-fn parents() -> Vec<(Pid, Pid)> {
+#[derive(Debug, PartialEq)]
+struct Entry {
+    pid: Pid,
+    parent: Pid,
+    group: Pid,
+}
+
+/// All processes that have a parent.
+#[cfg(target_os = "linux")]
+fn processes() -> Vec<Entry> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-            Some((Pid::from_raw(pid)?, Pid::from_raw(parent(&stat)?)?))
+            let (parent, group) = parent_and_group(&stat)?;
+            Some(Entry {
+                pid: Pid::from_raw(pid)?,
+                parent: Pid::from_raw(parent)?,
+                group: Pid::from_raw(group)?,
+            })
         })
         .collect()
 }
 
-/// The parent's id in a line of `/proc/PID/stat`: `1 (name) S 0 …`. The name may hold anything, parentheses and spaces too.
+/// The ids of the parent and of the group in a line of `/proc/PID/stat`: `1 (name) S 0 1 …`. The name may hold anything,
+/// parentheses and spaces too.
 #[cfg(target_os = "linux")]
-fn parent(stat: &str) -> Option<i32> {
+fn parent_and_group(stat: &str) -> Option<(i32, i32)> {
     let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(1)?.parse().ok()
+    let mut fields = rest.split(' ').skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -81,15 +98,18 @@ mod tests {
 
     #[test]
     fn a_name_may_look_like_anything() {
-        assert_eq!(parent("12 (a) S 7 12"), Some(7));
-        assert_eq!(parent("12 (a) S 1 (b) R 9 12"), Some(9));
-        assert_eq!(parent("12 (a)"), None);
+        assert_eq!(parent_and_group("12 (a) S 7 12"), Some((7, 12)));
+        assert_eq!(parent_and_group("12 (a) S 1 (b) R 9 11 12"), Some((9, 11)));
+        assert_eq!(parent_and_group("12 (a)"), None);
     }
 
     #[test]
-    fn this_process_has_a_parent() {
-        let this = rustix::process::getpid();
-        let expected = rustix::process::getppid().unwrap();
-        assert!(parents().contains(&(this, expected)));
+    fn this_process_has_a_parent_and_a_group() {
+        let this = Entry {
+            pid: rustix::process::getpid(),
+            parent: rustix::process::getppid().unwrap(),
+            group: rustix::process::getpgrp(),
+        };
+        assert!(processes().contains(&this));
     }
 }

@@ -429,6 +429,7 @@ impl Supervisor {
         stage: Stage,
         stalled: Option<Stall>,
     ) -> Error {
+        let oom_killed = self.process.killed_for_memory();
         let mut router = self.conn.router();
         let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
         let stderr_tail = self.tail.text(&self.redact);
@@ -440,7 +441,7 @@ impl Supervisor {
             by_us: reason.is_some() || stage >= Stage::Terminated,
             killed_by_us: stage == Stage::Killed,
             mid_turn,
-            oom_killed: self.process.killed_for_memory(),
+            oom_killed,
         });
         tracing::debug!(?exit, reason, ?cause, "ended");
         let error = Error::new(Kind::Ended(End {

@@ -10,7 +10,11 @@
 mod cancel;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(target_os = "linux")]
+mod orphans;
 mod real;
 mod simulated;
 mod support;
 mod watchdog;
+#[cfg(target_os = "linux")]
+mod witness;

@@ -17,7 +17,7 @@ mod process;
 mod queue;
 #[cfg(unix)]
 mod revive;
-mod rig;
+pub(crate) mod rig;
 mod sessions;
 mod steering;
 mod turns;

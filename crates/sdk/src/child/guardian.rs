@@ -1,0 +1,103 @@
+//! A small shell that outlives this program by a few seconds if need be.
+
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+/// Reads the group's id, waits for the end of the pipe, then ends the group: SIGTERM, three seconds, SIGKILL. The CLI ends the
+/// commands that it runs at once, but itself only after two seconds when nobody reads its stdout any more.
+///
+/// The signals that end whole sessions and services do not end it, since what it watches over may ignore them. It stops looking
+/// as soon as the group is empty, because its id may be given to others then. Where the system shows them (Linux), those whom
+/// the group started outside of it are killed with it; a CLI that still lives after SIGTERM did not do that itself.
+const SCRIPT: &str = r#"
+trap '' HUP INT QUIT TERM USR1 USR2
+read -r group || exit 0
+while read -r _; do :; done
+kin() {
+    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+        echo "$child"
+        kin "$child"
+    done
+}
+kill -TERM "-$group" || exit 0
+left=30
+while [ "$left" -gt 0 ]; do
+    sleep 0.1 || { sleep 1; left=$((left - 9)); }
+    left=$((left - 1))
+    kill -0 "-$group" || exit 0
+done
+kill -KILL "-$group" $(kin "$group")
+"#;
+
+pub(super) struct Guardian(Child);
+
+impl Guardian {
+    pub(super) fn start() -> io::Result<Self> {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", SCRIPT, "outrigger-guardian"])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin")
+            // It is not to keep a file system busy.
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let prepare = || {
+            // So that what ends this program's terminal, or its process group, does not end it.
+            rustix::process::setsid()?;
+            Ok(())
+        };
+        // SAFETY: see `die_with_this_thread`: one system call, no allocation, no lock, no unwinding.
+        unsafe {
+            command.pre_exec(prepare);
+        }
+        command.spawn().map(Self)
+    }
+
+    /// Tells which group to end.
+    pub(super) fn watch_over(&mut self, group: Pid) {
+        if let Some(pipe) = &mut self.0.stdin {
+            // One that is gone already can't watch; nothing else is lost by that.
+            let told = writeln!(pipe, "{}", group.as_raw_pid());
+            if let Err(error) = told {
+                tracing::warn!(%error, "no guardian watches over the CLI");
+            }
+        }
+    }
+
+    /// Ends it before it can act. To be called before the group's id can become somebody else's.
+    pub(super) fn dismiss(mut self) -> Dismissed {
+        // Only one that ended by itself can't be killed.
+        let _ = self.0.kill();
+        Dismissed(self.0)
+    }
+}
+
+/// A guardian that was killed and is to be reaped.
+pub(super) struct Dismissed(Child);
+
+impl Dismissed {
+    /// Reaps it if it is gone in time; else it is given back.
+    pub(super) fn gone_within(mut self, patience: Duration) -> Option<Self> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.0.try_wait() {
+                Ok(None) if Instant::now() < until => thread::sleep(Duration::from_micros(500)),
+                Ok(None) => return Some(self),
+                Ok(Some(_)) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// Reaps it, however long that takes.
+    pub(super) fn wait(mut self) {
+        // Somebody else may have reaped it.
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,472 @@
+//! Nothing survives the program that started it: not when that is killed, and not when it lives on.
+//!
+//! The program that is killed here is this test binary, started again as [`host`] with a job.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use outrigger::options::{Auth, Secret};
+use outrigger::transport::Exit;
+use outrigger::{Agent, Local, Options, Policy, Session};
+use serde::{Deserialize, Serialize};
+
+use crate::support::PATIENCE;
+use crate::witness::{children_of, command_line, living_in, none_left, until};
+
+const JOB: &str = "OUTRIGGER_TEST_JOB";
+
+/// What the host is to do.
+#[derive(Debug, Serialize, Deserialize)]
+struct Job {
+    /// One of the arms in [`host`].
+    way: String,
+    cli: PathBuf,
+    cwd: PathBuf,
+    env: BTreeMap<String, String>,
+    guardian: bool,
+    /// Where it writes what it has to say.
+    report: PathBuf,
+}
+
+impl Job {
+    fn options(&self) -> Options {
+        let mut options = Agent::builder()
+            .auth(Auth::ApiKey(Secret::new("dummy")))
+            .cli_path(&self.cli)
+            .cwd(&self.cwd)
+            .permissions(Policy::allow_all())
+            .transport(Local::new().guardian(self.guardian));
+        for (name, value) in &self.env {
+            if name != "ANTHROPIC_API_KEY" {
+                options = options.env(name, value);
+            }
+        }
+        options
+    }
+
+    async fn start(&self) -> Session {
+        self.options().start().await.unwrap()
+    }
+
+    fn say(&self, what: &str) {
+        let partial = self.report.with_extension("partial");
+        std::fs::write(&partial, what).unwrap();
+        std::fs::rename(partial, &self.report).unwrap();
+    }
+}
+
+/// The program that is killed, or that is to leave nothing behind. Does nothing unless it is given a job.
+#[test]
+#[ignore = "the other side of the tests in this file, which start it themselves"]
+fn host() {
+    let Ok(job) = std::env::var(JOB) else { return };
+    let job: Job = serde_json::from_str(&job).unwrap();
+    let multi_thread = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_keep_alive(Duration::from_millis(1))
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    match job.way.as_str() {
+        "current thread" => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let session = job.start().await;
+                job.say("ready");
+                session.wait_ended().await;
+            });
+        }
+        "spawned task" => multi_thread().block_on(async {
+            let job = std::sync::Arc::new(job);
+            let theirs = std::sync::Arc::clone(&job);
+            let session = tokio::spawn(async move { theirs.start().await }).await.unwrap();
+            job.say("ready");
+            session.wait_ended().await;
+        }),
+        "ended thread" => {
+            let runtime = multi_thread();
+            let handle = runtime.handle().clone();
+            let session =
+                std::thread::scope(|scope| scope.spawn(|| handle.block_on(job.start())).join().unwrap());
+            runtime.block_on(stays(&job, session));
+        }
+        "blocking thread" => {
+            let runtime = multi_thread();
+            runtime.block_on(async {
+                let job = std::sync::Arc::new(job);
+                let theirs = std::sync::Arc::clone(&job);
+                let handle = tokio::runtime::Handle::current();
+                let open = move || handle.block_on(theirs.start());
+                let session = tokio::task::spawn_blocking(open).await.unwrap();
+                stays(&job, session).await;
+            });
+        }
+        "prompting" => multi_thread().block_on(async {
+            let session = job.start().await;
+            let command = "%tool Bash {\"command\":\"tail -f /dev/null\"}\n%say over";
+            let _running = session.prompt(command).await.unwrap();
+            job.say("ready");
+            session.wait_ended().await;
+        }),
+        "without standard streams" => {
+            for fd in 0..3 {
+                // SAFETY: nothing here uses the standard streams from now on, and what gets their numbers next owns them.
+                unsafe { rustix::io::close(fd) };
+            }
+            multi_thread().block_on(async {
+                let session = job.start().await;
+                job.say("ready");
+                session.wait_ended().await;
+            });
+        }
+        "fifty" => {
+            let runtime = multi_thread();
+            let said = runtime.block_on(fifty(&job));
+            job.say(&said);
+        }
+        "adopting" => {
+            let this = rustix::process::getpid();
+            rustix::process::set_child_subreaper(Some(this)).unwrap();
+            let ended = multi_thread().block_on(async {
+                let session = job.start().await;
+                until("its children", || {
+                    let all = living_in(Path::new(&job.env["HOME"]));
+                    if all.len() >= 2 {
+                        Ok(())
+                    } else {
+                        Err(format!("{all:?}"))
+                    }
+                })
+                .await;
+                session.close().await.unwrap()
+            });
+            let left = children_of(this.as_raw_pid());
+            job.say(&format!("{ended}, left: {left:?}"));
+        }
+        other => panic!("no such way: {other}"),
+    }
+}
+
+/// The thread that opened the session ends, and the session does not.
+async fn stays(job: &Job, session: Session) {
+    let ended = tokio::time::timeout(Duration::from_millis(500), session.wait_ended()).await;
+    assert!(ended.is_err(), "{ended:?}");
+    job.say("ready");
+    session.wait_ended().await;
+}
+
+/// Opens and closes sessions, and says what that left behind.
+async fn fifty(job: &Job) -> String {
+    let count = |directory: &str| std::fs::read_dir(directory).unwrap().count();
+    let counts = || {
+        let this = rustix::process::getpid().as_raw_pid();
+        (
+            children_of(this).len(),
+            count("/proc/self/task"),
+            count("/proc/self/fd"),
+        )
+    };
+    // What a first session makes once: drivers, threads, caches.
+    job.start().await.close().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = counts();
+    for round in 0..10 {
+        let starting = (0..5).map(|_| job.options().start());
+        let sessions = futures_util::future::join_all(starting).await;
+        for (n, session) in sessions.into_iter().enumerate() {
+            let session = session.unwrap();
+            match (round + n) % 3 {
+                0 => drop(session.close().await.unwrap()),
+                1 => drop(session.kill().await.unwrap()),
+                _ => drop(session),
+            }
+        }
+    }
+    let until = Instant::now() + PATIENCE / 2;
+    loop {
+        let now = counts();
+        if now == before {
+            return "nothing".to_owned();
+        }
+        if Instant::now() > until {
+            return format!("(children, threads, descriptors) were {before:?}, are {now:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A place with a stand-in for the CLI.
+struct Place {
+    root: tempfile::TempDir,
+    cli: PathBuf,
+    env: BTreeMap<String, String>,
+}
+
+/// A grandchild that only SIGKILL ends.
+const STUBBORN: &str = "sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1000; done' stubborn &";
+
+impl Place {
+    /// The stand-in does `before`, answers `initialize`, and goes on with `after`.
+    fn new(before: &str, after: &str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let answer = r#"{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"account":{"apiKeySource":"ANTHROPIC_API_KEY"}}}}\n"#;
+        let text = format!(
+            "#!/bin/sh\n{before}\nread -r line\nid=${{line#*'\"request_id\":\"'}}\nid=${{id%%'\"'*}}\n\
+             printf '{answer}' \"$id\"\n{after}\n"
+        );
+        let cli = root.path().join("stand-in");
+        std::fs::write(&cli, text).unwrap();
+        std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let home = root.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        let env = BTreeMap::from([
+            ("HOME".to_owned(), home.display().to_string()),
+            ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),
+        ]);
+        Self { root, cli, env }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    fn job(&self, way: &str) -> Job {
+        Job {
+            way: way.to_owned(),
+            cli: self.cli.clone(),
+            cwd: self.root.path().to_owned(),
+            env: self.env.clone(),
+            guardian: true,
+            report: self.root.path().join("report"),
+        }
+    }
+}
+
+/// The host, killed when dropped.
+struct Host(Child);
+
+impl Host {
+    fn start(job: &Job) -> Self {
+        Self::start_by(Command::new(std::env::current_exe().unwrap()), job)
+    }
+
+    fn start_by(mut command: Command, job: &Job) -> Self {
+        // Started more than once, it is not to find its own earlier words.
+        let _ = std::fs::remove_file(&job.report);
+        command
+            .args([
+                "--exact",
+                "orphans::host",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(JOB, serde_json::to_string(job).unwrap())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    /// Waits for its report.
+    async fn said(&mut self, job: &Job) -> String {
+        until("the host's report", || {
+            if let Ok(said) = std::fs::read_to_string(&job.report) {
+                return Ok(said);
+            }
+            let ended = self.0.try_wait().unwrap();
+            assert!(ended.is_none(), "the host ended: {ended:?}");
+            Err("none".to_owned())
+        })
+        .await
+    }
+
+    fn id(&self) -> i32 {
+        i32::try_from(self.0.id()).unwrap()
+    }
+
+    /// SIGKILL, as from the system's out-of-memory killer.
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It is over already when all went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn guardians(host: &Host) -> Vec<i32> {
+    let children = children_of(host.id());
+    let is_one = |command: &String| command.contains("outrigger-guardian");
+    children
+        .into_iter()
+        .filter(|(_, command)| is_one(command))
+        .map(|(pid, _)| pid)
+        .collect()
+}
+
+async fn gone(guardian: i32) {
+    until("the guardian's end", || {
+        let command = command_line(guardian);
+        if command.contains("outrigger-guardian") {
+            Err(command)
+        } else {
+            Ok(())
+        }
+    })
+    .await;
+}
+
+async fn wait_for(place: &Place, what: &str) {
+    until(what, || {
+        let all = living_in(&place.home());
+        if all.values().any(|command| command.contains(what)) {
+            Ok(())
+        } else {
+            Err(format!("{all:#?}"))
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_program_leaves_nothing() {
+    for way in [
+        "current thread",
+        "spawned task",
+        "ended thread",
+        "blocking thread",
+        "without standard streams",
+    ] {
+        let place = Place::new(STUBBORN, "exec sleep 1000");
+        let job = place.job(way);
+        let mut host = Host::start(&job);
+        assert_eq!(host.said(&job).await, "ready", "{way}");
+        wait_for(&place, "stubborn").await;
+        wait_for(&place, "sleep 1000").await;
+        let guardians = guardians(&host);
+        assert_eq!(guardians.len(), 1, "{way}");
+        host.kill();
+        let since = Instant::now();
+        none_left(&place.home()).await;
+        gone(guardians[0]).await;
+        let took = since.elapsed();
+        assert!(took < Duration::from_secs(20), "{way}: {took:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stubborn_cli_and_what_it_runs_elsewhere_do_not_survive_either() {
+    let elsewhere = "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1001; done' elsewhere &";
+    let place = Place::new(
+        &format!("trap '' TERM HUP INT\n{elsewhere}"),
+        "while :; do sleep 1000; done",
+    );
+    let job = place.job("current thread");
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "ready");
+    wait_for(&place, "elsewhere").await;
+    wait_for(&place, "sleep 1001").await;
+    host.kill();
+    none_left(&place.home()).await;
+}
+
+/// Without a guardian the kernel kills the CLI itself, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_guardian_the_cli_dies_all_the_same() {
+    let place = Place::new("trap '' TERM HUP INT", "while :; do sleep 0.1; done");
+    let mut job = place.job("spawned task");
+    job.guardian = false;
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "ready");
+    assert!(guardians(&host).is_empty());
+    host.kill();
+    none_left(&place.home()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_process_of_a_container_leaves_nothing() {
+    let place = Place::new(STUBBORN, "exec sleep 1000");
+    let job = place.job("spawned task");
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+    let allowed = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc", "true"])
+        .stderr(Stdio::null())
+        .status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        // Not everybody may make a pid namespace; without one there is nothing to be tried.
+        return;
+    }
+    unshare.arg(std::env::current_exe().unwrap());
+    let mut host = Host::start_by(unshare, &job);
+    assert_eq!(host.said(&job).await, "ready");
+    wait_for(&place, "stubborn").await;
+    host.kill();
+    none_left(&place.home()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_leave_no_process_thread_or_descriptor() {
+    let place = Place::new(STUBBORN, "cat > /dev/null");
+    let job = place.job("fifty");
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "nothing");
+    none_left(&place.home()).await;
+}
+
+/// Where orphans come to this process, as in a container without an init, they are reaped too.
+#[tokio::test(flavor = "multi_thread")]
+async fn adopted_grandchildren_are_reaped() {
+    let place = Place::new(STUBBORN, "cat > /dev/null");
+    let job = place.job("adopting");
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "exit code 0, left: {}");
+}
+
+/// The CLI ends by itself, and a server that it started does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_outlives_the_cli_in_its_group_is_ended() {
+    let place = Place::new(STUBBORN, "read -r line\nexit 3");
+    let session = place.job("here").start().await;
+    wait_for(&place, "stubborn").await;
+    let mut turn = session.prompt("hello").await.unwrap();
+    let error = turn.outcome().await.unwrap_err();
+    assert_eq!(error.exit(), Some(Exit::with_code(3)));
+    none_left(&place.home()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_cli_ends_its_command_when_the_program_is_killed() {
+    let rig = crate::real::rig::Rig::start().await;
+    let job = Job {
+        way: "prompting".to_owned(),
+        cli: rig.cli.clone(),
+        cwd: rig.sandbox.project().to_owned(),
+        env: rig.sandbox.env(&rig.api.base_url()),
+        guardian: true,
+        report: rig.sandbox.path().join("report"),
+    };
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "ready");
+    until("the command", || {
+        let all = living_in(&rig.sandbox.home());
+        if all.values().any(|command| command.starts_with("tail -f")) {
+            Ok(())
+        } else {
+            Err(format!("{all:#?}"))
+        }
+    })
+    .await;
+    host.kill();
+    none_left(&rig.sandbox.home()).await;
+}
