@@ -151,7 +151,7 @@ impl Chat {
                 },
                 ended = session.wait_run_end(limit), if !open && !busy => {
                     match ended {
-                        Err(error) if error.is_timeout() => self.screen.note("agents in the background are ended")?,
+                        Err(error) if error.is_timeout() && !error.is_closed() => self.screen.note("agents in the background are ended")?,
                         ended => ended?,
                     }
                     return Ok(self.status);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
-use outrigger::{Outcome, Verdict};
+use outrigger::{Outcome, Phase, Verdict};
 
 /// What the exit status of every command means.
 pub(crate) const TABLE: &str = "\
@@ -12,8 +12,8 @@ Exit status:
   0    success
   1    the turn or the command failed
   2    wrong usage, or options that contradict each other
-  3    the CLI was not found or could not be started
-  4    the API failed or refused
+  3    the CLI was not found or could not be started, or did not get ready in time
+  4    the API failed or refused, or did not answer in time
   5    a limit was reached: turns, budget, size of the conversation, time for background agents
   6    refused: a hook or the CLI did not let the prompt run
   7    the session ended before the turn did
@@ -54,6 +54,11 @@ impl Status {
 
     /// The status that tells what went wrong.
     pub(crate) fn of_error(error: &outrigger::Error) -> Self {
+        match error.stalled() {
+            Some(Phase::Start | Phase::Initialize) => return Self::NotStarted,
+            Some(_) => return Self::Api,
+            None => {}
+        }
         if let Some(outcome) = error.outcome() {
             return Self::of(outcome);
         }

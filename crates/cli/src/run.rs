@@ -168,7 +168,7 @@ async fn ask(
             },
             ended = &mut over => {
                 match ended {
-                    Err(error) if error.is_timeout() => turns.out_of_time = true,
+                    Err(error) if error.is_timeout() && !error.is_closed() => turns.out_of_time = true,
                     ended => ended?,
                 }
                 return Ok(turns);
