@@ -78,11 +78,29 @@ pub trait Process: Send + 'static {
     /// When the signal can't be delivered. A peer that is gone already is no error.
     fn signal(&mut self, signal: Signal) -> io::Result<()>;
 
+    /// What signals the peer from elsewhere, for a session that is dropped where its runtime does not run: on a runtime of one
+    /// thread that nobody drives, none of the session's tasks would end it. `None`, the default, where there is no such way.
+    fn signaller(&self) -> Option<Box<dyn Signaller>> {
+        None
+    }
+
     /// Whether the system killed processes for lack of memory where the peer ran, since it was started: asked once, after the
     /// end, to tell why. `None`, the default, where that cannot be seen.
     fn killed_for_memory(&self) -> Option<bool> {
         None
     }
+}
+
+/// Signals a peer from any thread, without a runtime.
+pub trait Signaller: Send + Sync {
+    /// As [`Process::signal`].
+    ///
+    /// # Errors
+    /// When the signal can't be delivered. A peer that is gone already is no error.
+    fn signal(&self, signal: Signal) -> io::Result<()>;
+
+    /// Whether the peer has ended.
+    fn is_gone(&self) -> bool;
 }
 
 /// A transport over streams that are there already: a peer in memory, a socket, the pipes of a process that somebody else

@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::family;
 use super::guardian::Guardian;
-use crate::transport::{BoxFuture, Connection, Exit, Process, Signal};
+use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller};
 
 /// The thread calls nothing deep.
 const STACK: usize = 256 * 1024;
@@ -287,9 +287,25 @@ impl Process for LocalProcess {
         self.life.signal(signal)
     }
 
+    fn signaller(&self) -> Option<Box<dyn Signaller>> {
+        Some(Box::new(Remote(Arc::clone(&self.life))))
+    }
+
     #[cfg(target_os = "linux")]
     fn killed_for_memory(&self) -> Option<bool> {
         self.memory.as_ref()?.happened()
+    }
+}
+
+struct Remote(Arc<Life>);
+
+impl Signaller for Remote {
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.0.signal(signal)
+    }
+
+    fn is_gone(&self) -> bool {
+        *self.0.lock()
     }
 }
 

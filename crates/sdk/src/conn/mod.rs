@@ -20,6 +20,7 @@ pub(crate) mod startup;
 mod tasks;
 mod tools;
 pub(crate) mod turns;
+mod undriven;
 pub(crate) mod watchdog;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,7 @@ use tracing::Instrument;
 pub(crate) use self::ask::Host;
 use self::budget::{Budget, SlowReader};
 use self::router::Router;
+use self::undriven::Undriven;
 use self::watchdog::{Patience, Stall};
 use crate::error::{Error, Kind};
 use crate::transport;
@@ -87,6 +89,8 @@ pub(crate) struct Conn {
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
     pub(crate) pid: Option<u32>,
+    /// What ends the process where nobody runs the tasks any more.
+    undriven: Mutex<Option<Undriven>>,
     /// What everything of this session belongs to in the log.
     pub(crate) span: tracing::Span,
 }
@@ -118,6 +122,7 @@ impl Conn {
             pid = connection.process.id(),
             session_id = tracing::field::Empty
         );
+        let undriven = Undriven::of(connection.process.signaller(), ended.clone(), closing.clone());
         let conn = Arc::new(Self {
             span: span.clone(),
             router: Mutex::new(Router::new(limits.patience, limits.buffer, span.clone())),
@@ -132,6 +137,7 @@ impl Conn {
             budget: Arc::new(Budget::new(limits.buffer, limits.slow_reader.clone())),
             limits,
             pid: connection.process.id(),
+            undriven: Mutex::new(undriven),
         });
         tasks::spawn(
             &conn,
@@ -284,6 +290,14 @@ impl Conn {
     pub(crate) fn abandon(&self) {
         // With the queue full an order to end is among what waits; with the supervisor gone there is nothing to end.
         let _ = self.supervisor.try_send(tasks::Order::Abandon);
+        let undriven = self
+            .undriven
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(undriven) = undriven {
+            undriven.see_to_it();
+        }
     }
 
     pub(crate) async fn wait_ended(&self) -> Error {

@@ -176,3 +176,25 @@ fn dropping_without_a_runtime_leaves_nothing() {
         other.block_on(super::stand::within_reason(stand.gone()));
     }
 }
+
+/// A blocking wrapper keeps a runtime of one thread and drives it during its calls only. The session is dropped in between, or
+/// in the last call.
+#[test]
+fn dropping_where_nobody_drives_the_runtime_leaves_nothing() {
+    for within_a_call in [true, false] {
+        let stand = Stand::new(&stubborn());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let session = runtime.block_on(async {
+            let session = impatient(&stand).start().await.unwrap();
+            turn(&session, "go").await;
+            (!within_a_call).then_some(session)
+        });
+        drop(session);
+        let other = tokio::runtime::Runtime::new().unwrap();
+        other.block_on(super::stand::within_reason(stand.gone()));
+        drop(runtime);
+    }
+}

@@ -1,0 +1,79 @@
+//! Ending a session whose tasks may never run again.
+
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::watch;
+
+use super::Closing;
+use crate::error::Error;
+use crate::transport::{Signal, Signaller};
+
+/// How often it is looked whether the process is gone.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What ends the process if the runtime does not: a runtime of one thread runs only while somebody drives it, and a program that
+/// calls it now and then (a blocking wrapper, say) drives it no more once it dropped its session.
+pub(super) struct Undriven {
+    signaller: Box<dyn Signaller>,
+    ended: watch::Receiver<Option<Error>>,
+    closing: Closing,
+}
+
+impl Undriven {
+    /// `None` where the runtime drives itself, or the process can't be signalled from elsewhere.
+    pub(super) fn of(
+        signaller: Option<Box<dyn Signaller>>,
+        ended: watch::Receiver<Option<Error>>,
+        closing: Closing,
+    ) -> Option<Self> {
+        if Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread {
+            return None;
+        }
+        Some(Self {
+            signaller: signaller?,
+            ended,
+            closing,
+        })
+    }
+
+    /// Sees to it from a thread of its own that the process ends, in the order and the times of an ordinary end.
+    pub(super) fn see_to_it(self) {
+        if self.is_over() {
+            return;
+        }
+        let thread = std::thread::Builder::new().name("outrigger-end".to_owned());
+        // Without a thread the process is left to the end of the runtime, which kills it.
+        let _ = thread.spawn(move || {
+            for (grace, signal) in [
+                (self.closing.grace, Signal::Terminate),
+                (self.closing.term_grace, Signal::Kill),
+            ] {
+                // The supervisor, if it runs, is to be the first.
+                if self.is_over_within(grace + LOOK) {
+                    return;
+                }
+                if let Err(error) = self.signaller.signal(signal) {
+                    tracing::warn!(%error, ?signal, "could not signal the process");
+                }
+            }
+        });
+    }
+
+    fn is_over(&self) -> bool {
+        self.signaller.is_gone() || self.ended.borrow().is_some()
+    }
+
+    fn is_over_within(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        loop {
+            if self.is_over() {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
