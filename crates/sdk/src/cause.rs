@@ -127,7 +127,7 @@ const WORDS: &[(&str, Cause)] = &[
         "Error: --resume requires a valid session ID",
         Cause::UnknownSession,
     ),
-    ("*is already in use", Cause::SessionInUse),
+    ("Error: Session ID", Cause::SessionInUse),
     ("*cannot be launched inside another", Cause::NestedSession),
     ("Error: Invalid MCP configuration", Cause::McpConfig),
     ("Error: Settings file not found", Cause::Settings),
@@ -142,7 +142,8 @@ const WORDS: &[(&str, Cause)] = &[
 /// What a program says when its JavaScript engine has no memory left, or gave up.
 const LAST_WORDS: &[(&str, Cause)] = &[
     ("*JavaScript heap out of memory", Cause::OutOfHeap),
-    ("*bun: out of memory", Cause::OutOfHeap),
+    ("*Bun ran out of memory", Cause::OutOfHeap),
+    ("*Bun has run out of memory", Cause::OutOfHeap),
     ("RangeError: Out of memory", Cause::OutOfHeap),
     ("error: Out of memory", Cause::OutOfHeap),
     ("panic", Cause::Crashed { signal: None }),

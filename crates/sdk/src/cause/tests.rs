@@ -92,6 +92,10 @@ fn the_words_of_the_cli() {
         ),
         ("it broke", Cause::Unexplained),
         ("", Cause::Unexplained),
+        (
+            "Error: listen EADDRINUSE: port 1 is already in use",
+            Cause::Unexplained,
+        ),
         // A word in the middle of other talk is none.
         ("debug: the file says error: unknown option", Cause::Unexplained),
         // What was said last counts.
@@ -136,6 +140,13 @@ fn running_out_of_memory_and_crashing() {
         };
         assert_eq!(Cause::of_end(&evidence), cause);
     }
+    assert_eq!(
+        exited(
+            132,
+            "panic(main thread): Bun ran out of memory\nBun has run out of memory.\n"
+        ),
+        Cause::OutOfHeap
+    );
     assert_eq!(
         exited(3, "panic(main thread): unreachable\noh no: Bun has crashed."),
         Cause::Crashed { signal: None }

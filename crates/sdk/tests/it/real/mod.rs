@@ -4,6 +4,8 @@
 mod api;
 #[cfg(unix)]
 mod background;
+#[cfg(target_os = "linux")]
+mod causes;
 mod control;
 mod first;
 mod flow;

@@ -9,52 +9,33 @@ use std::time::Duration;
 use outrigger::transport::Exit;
 use outrigger::{Error, Options, Policy, Session, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::rig::{PATIENCE, Rig, turn};
+use crate::witness::{self, living_in};
 
 /// A turn whose tool runs until it is ended.
 const ENDLESS: &str = "%tool Bash {\"command\":\"touch begun; tail -f /dev/null\"}\n%say over";
 
 /// The processes that live in this sandbox: those that have its home in their environment, tools and grandchildren included.
 fn processes(rig: &Rig) -> BTreeMap<i32, String> {
-    let home = format!("HOME={}", rig.sandbox.home().display());
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        // A process may end while it is looked at; it then has no environment.
-        let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
-        if read("environ")
-            .split(|byte| *byte == 0)
-            .any(|line| line == home.as_bytes())
-        {
-            let command = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
-            found.insert(pid, command);
-        }
-    }
-    found
+    living_in(&rig.sandbox.home())
 }
 
-/// Waits until the processes are as wanted. Nothing announces changes of the process table, so it is looked at again and again.
 async fn until(rig: &Rig, what: &str, wanted: impl Fn(&BTreeMap<i32, String>) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    witness::until(what, || {
         let now = processes(rig);
         if wanted(&now) {
-            return;
+            Ok(())
+        } else {
+            Err(format!("{now:#?}"))
         }
-        assert!(
-            Instant::now() < deadline,
-            "waiting for {what}, there are: {now:#?}"
-        );
-        sleep(Duration::from_millis(10)).await;
-    }
+    })
+    .await;
 }
 
 async fn none_left(rig: &Rig) {
-    until(rig, "no process", BTreeMap::is_empty).await;
+    witness::none_left(&rig.sandbox.home()).await;
 }
 
 /// Starts the turn and waits until its tool runs.
