@@ -27,6 +27,12 @@ use crate::inbound::{ControlResult, InboundRequest, Message};
 use crate::json::RawJson;
 use crate::outbound::{ControlAnswer, OutboundLine, OutboundRequest, check_answer, check_reply};
 
+/// Runs `encode` such that the types of this crate write each of their fields, unset ones as null, so that one can see which there
+/// are.
+pub fn with_every_field<R>(encode: impl FnOnce() -> R) -> R {
+    crate::whole::write(encode)
+}
+
 /// Who wrote a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

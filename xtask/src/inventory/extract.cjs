@@ -11,6 +11,7 @@
 
 'use strict';
 
+const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
 
@@ -31,6 +32,7 @@ class Module {
     if (source.parseDiagnostics.length > 0) {
       throw new Error(`${file} does not parse: ${source.parseDiagnostics[0].messageText}`);
     }
+    this.text = text;
     this.declared = new Map();
     this.functions = {};
     this.constants = {};
@@ -137,7 +139,7 @@ class Module {
       case K.TypeOperator: return this.read(node.type, place);
       case K.ArrayType: return atoms(`${this.atom(node.elementType, place)}[]`);
       case K.TupleType: {
-        const elements = node.elements.map((element) => element.type ?? element);
+        const elements = this.elements(node);
         if (elements.length === 0) return atoms('any[]');
         const union = { kind: K.UnionType, types: elements };
         return atoms(`${this.atom(union, place)}[]`);
@@ -157,9 +159,21 @@ class Module {
       case K.UnionType: return this.union(node.types, place);
       case K.IntersectionType: return this.intersection(node, place);
       case K.TypeReference: return this.reference(node, place);
+      case K.IndexedAccessType: return this.indexed(node);
       case K.ExpressionWithTypeArguments: return this.reference({ ...node, typeName: node.expression }, place);
       default: return atoms('any');
     }
+  }
+
+  /** What the elements of a tuple may be, each kind once: whether there may be none is no fact of the wire. */
+  elements(tuple) {
+    const kinds = new Map();
+    for (const element of tuple.elements) {
+      const type = element.kind === K.NamedTupleMember || element.kind === K.OptionalType ? element.type : element;
+      const node = type.kind === K.RestType ? bare(type.type).elementType : type;
+      kinds.set(this.text.slice(node.pos, node.end).replace(/\s+/g, ' ').trim(), node);
+    }
+    return [...kinds.values()];
   }
 
   union(nodes, place) {
@@ -241,6 +255,18 @@ class Module {
     }
   }
 
+  /** A field's type, by the type and the field. */
+  indexed(node) {
+    const name = node.objectType.typeName?.text;
+    const field = node.indexType.literal?.text;
+    if (name === undefined || field === undefined) return { atoms: ['any'] };
+    if (!this.declared.has(name)) return { atoms: [`@${name}.${field}`] };
+    this.named(name);
+    const fields = this.types[name];
+    const written = Array.isArray(fields) ? undefined : (fields?.[field] ?? fields?.[`${field}?`]);
+    return { atoms: written?.split(' | ') ?? ['any'] };
+  }
+
   /** What is told of functions: their parameters, and what they give back. */
   signatures() {
     const told = {};
@@ -274,15 +300,21 @@ function literal(node) {
   }
 }
 
-/** The strings of a declared constant. */
+/** The strings of a declared constant. What is written for people is told by its hash: enough to see that it changed. */
 function constant(node) {
   if (!node) return undefined;
   if (node.kind === K.TypeOperator) return constant(node.type);
-  if (node.kind === K.StringLiteral) return [node.text];
-  if (node.kind === K.LiteralType && node.literal.kind === K.StringLiteral) return [node.literal.text];
+  if (node.kind === K.StringLiteral) return [name(node.text)];
+  if (node.kind === K.LiteralType && node.literal.kind === K.StringLiteral) return [name(node.literal.text)];
   if (node.kind !== K.TupleType) return undefined;
+  // In their own order, which may mean something.
   const parts = node.elements.map((element) => constant(element));
   return parts.every(Boolean) ? parts.flat() : undefined;
+}
+
+function name(text) {
+  if (!/\s/.test(text)) return text;
+  return `sha256:${crypto.createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
 function bare(node) {
@@ -350,7 +382,7 @@ function answers(types, requests) {
 /** Inputs and outputs of tools, by the name of the tool without `Input` and `Output`. */
 function tools(types, root) {
   const index = {};
-  for (const name of types[root] ?? []) index[name.replace(/(Input|Output)$/, '')] = [name];
+  for (const name of (types[root] ?? []).filter((it) => /(Input|Output)$/.test(it))) index[name.replace(/(Input|Output)$/, '')] = [name];
   return index;
 }
 

@@ -24,7 +24,7 @@ pub enum ElicitationResult {
     /// They answer.
     Accept {
         /// What they filled in, as the question's schema wants it; nothing for a page.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "crate::whole::unset")]
         content: Option<JsonObject>,
     },
     /// They say no.
@@ -101,7 +101,7 @@ pub struct OauthTokenAnswer {
     /// The token; `None` if there is none.
     pub access_token: Option<String>,
     /// Why there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<NoTokenReason>,
 }
 
@@ -136,7 +136,7 @@ pub struct HostAuthTokenAnswer {
     /// The credential; `None` if there is none.
     pub auth_token: Option<String>,
     /// It is the one that the CLI has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub material_unchanged: Option<bool>,
 }
 

@@ -94,7 +94,7 @@ macro_rules! request {
             )+)?
             $($(
                 $(#[doc = $ndoc])*
-                #[serde(rename = $nwire, default, skip_serializing_if = "Option::is_none",
+                #[serde(rename = $nwire, default, skip_serializing_if = "crate::whole::unset",
                     deserialize_with = "crate::outbound::control::present")]
                 pub $nfield: Option<Option<$nty>>,
             )+)?

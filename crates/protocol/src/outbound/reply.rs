@@ -75,7 +75,7 @@ pub struct SuccessAnswer {
     /// The request.
     pub request_id: RequestId,
     /// What came of it, as the request's subtype wants it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub response: Option<RawJson>,
 }
 
@@ -87,7 +87,7 @@ pub struct ErrorAnswer {
     /// Why.
     pub error: String,
     /// Why, as a code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub error_code: Option<String>,
 }
 
@@ -149,7 +149,7 @@ pub struct UpdateEnvironmentVariables {
     /// The variables.
     pub variables: BTreeMap<String, String>,
     /// The id that the answer will have; without one there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub request_id: Option<RequestId>,
 }
 
@@ -168,13 +168,13 @@ pub struct BashCommand {
     /// The command.
     pub command: String,
     /// Where to run it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub cwd: Option<String>,
     /// This line's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub uuid: Option<String>,
     /// The session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub session_id: Option<String>,
 }
 

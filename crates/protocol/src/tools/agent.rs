@@ -13,28 +13,28 @@ pub struct AgentInput {
     /// The task itself.
     pub prompt: String,
     /// Which kind of agent runs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub subagent_type: Option<String>,
     /// The model to use instead of the agent's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub model: Option<AgentModel>,
     /// How hard the agent is to think.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub effort: Option<EffortLevel>,
     /// Whether the model goes on without waiting for the result. The CLI takes absence as true.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub run_in_background: Option<bool>,
     /// A name by which the running agent can be sent messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub name: Option<String>,
     /// Ignored by the CLI; older ones used it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub team_name: Option<String>,
     /// A permission mode. Ignored by the CLI; older ones used it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mode: Option<String>,
     /// Where the agent works, if not in the session's own directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub isolation: Option<AgentIsolation>,
 }
 
@@ -116,17 +116,17 @@ pub struct AgentCompleted {
     /// The agent's id; its messages carry it.
     pub agent_id: String,
     /// Which kind of agent it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub agent_type: Option<String>,
     /// What it answered.
     pub content: Vec<AgentText>,
     /// The task it was given.
     pub prompt: String,
     /// The model it ran on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub resolved_model: Option<String>,
     /// All models it ran on, in order, if it changed on the way.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub models_used: Option<Vec<String>>,
     /// How many tools it used.
     pub total_tool_use_count: u64,
@@ -137,28 +137,28 @@ pub struct AgentCompleted {
     /// The API's token usage of its last request, as it came; decodes to [`Usage`](crate::shared::Usage).
     pub usage: RawJson,
     /// Names of the tools it used.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tools_used: Option<Vec<String>>,
     /// What its tools did, in numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_stats: Option<AgentToolStats>,
     /// The worktree it worked in, if that was kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_path: Option<String>,
     /// The branch of that worktree.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_branch: Option<String>,
     /// Whether the caller can send the agent more messages. Seen on the wire, not documented.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub can_continue_agent: Option<bool>,
     /// Count of notes that the CLI added for the agent. Seen on the wire, not documented.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub harness_note_count: Option<u64>,
     /// Count of trailers that the CLI added for the agent. Seen on the wire, not documented.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub harness_tail_count: Option<u64>,
     /// Hash over the CLI's additions. Seen on the wire, not documented.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub harness_section_hash: Option<String>,
 }
 
@@ -172,7 +172,7 @@ pub struct AgentText {
     /// The text.
     pub text: String,
     /// The API's citations, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub citations: Option<RawJson>,
 }
 
@@ -196,7 +196,7 @@ pub struct AgentToolStats {
     /// Uses of any other tool.
     pub other_tool_count: u64,
     /// Frames taken, by tools that take pictures.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub frame_count: Option<u64>,
 }
 
@@ -214,19 +214,19 @@ pub struct AgentAsyncLaunched {
     /// A file that tells how far it has come.
     pub output_file: String,
     /// Always true when present.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_async: Option<bool>,
     /// The model it runs on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub resolved_model: Option<String>,
     /// All models it ran on before it went to the background, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub models_used: Option<Vec<String>>,
     /// Whether the caller has a tool to read `outputFile` with.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub can_read_output_file: Option<bool>,
     /// Whether the caller can send the agent more messages. Seen on the wire, not documented.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub can_continue_agent: Option<bool>,
 }
 

@@ -63,64 +63,64 @@ pub struct ArtifactPublished {
     /// The file it was made from.
     pub path: String,
     /// Its id.
-    #[serde(rename = "artifact_id", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "artifact_id", skip_serializing_if = "crate::whole::unset")]
     pub artifact_id: Option<String>,
     /// Its title.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
     /// The version that was made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub version: Option<String>,
     /// What the page may do at run time.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub capabilities: Option<RawJson>,
     /// What is on record about its run time.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stored: Option<ArtifactStored>,
     /// Things to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub warnings: Option<Vec<String>>,
     /// How often it can be published yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub publishes_remaining: Option<u64>,
     /// When that starts anew, as a time since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub publishes_reset_at: Option<f64>,
     /// The version of its run time.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub contract: Option<String>,
     /// Whether it was there before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub updated: Option<bool>,
     /// Whether it is the user's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// The word for its icon.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub icon: Option<String>,
     /// Always true when present: the older form of icon was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub favicon_sent: Option<bool>,
     /// Always true when present: the icon was not taken.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub icon_dropped: Option<bool>,
     /// Who can see it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub audience: Option<String>,
     /// Whether others can see its folder: `others` or `unknown`.
-    #[serde(rename = "folder_audience", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "folder_audience", skip_serializing_if = "crate::whole::unset")]
     pub folder_audience: Option<String>,
     /// Its number in the order of versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seq: Option<u64>,
     /// Always true when present: nothing was different.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub unchanged: Option<bool>,
     /// How it is kept up to date.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub live_subscription: Option<String>,
     /// Whether it is pinned.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pinned: Option<bool>,
 }
 
@@ -132,16 +132,16 @@ pub struct ArtifactStored {
     /// The version in use.
     pub contract: String,
     /// The version that is preferred.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub preferred_contract: Option<String>,
     /// What the page may do at run time, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub capabilities: Option<RawJson>,
     /// Whether that was taken over from the version before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub carried: Option<bool>,
     /// How it was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub read: Option<String>,
 }
 
@@ -152,25 +152,25 @@ pub struct ArtifactList {
     /// The artifacts.
     pub artifacts: Vec<ArtifactEntry>,
     /// Whether there are more.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub truncated: Option<bool>,
     /// How many there are in all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub total: Option<u64>,
     /// Always true when present: there are at least `total`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub total_at_least: Option<bool>,
     /// Where to go on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next_page_token: Option<String>,
     /// Whether artifacts can be pinned.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pins_enabled: Option<bool>,
     /// Whose were listed, if not the user's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub scope: Option<ArtifactScope>,
     /// Always true when present: some belong to people outside the organization.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub external_listed: Option<bool>,
 }
 
@@ -184,25 +184,25 @@ pub struct ArtifactEntry {
     /// Its address.
     pub url: String,
     /// Its icon.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub favicon: Option<String>,
     /// When it was last changed, in RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub updated_at: Option<String>,
     /// Whose it is: `mine` or `shared`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub rel: Option<String>,
     /// Always true when present: it belongs to somebody outside the organization.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub external: Option<bool>,
     /// What the user may do with it: `editor`, `commenter`, `reader` or `viewer`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub role: Option<String>,
     /// Always true when present: people outside the organization may have written to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outsiders_may_have_written: Option<bool>,
     /// Whether it is pinned.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pinned: Option<bool>,
 }
 
@@ -214,10 +214,10 @@ pub struct ArtifactRead {
     /// What was read.
     pub read: ArtifactPage,
     /// Whether it is the user's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// Which version now counts as seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub artifact_read: Option<ArtifactVersion>,
 }
 
@@ -239,7 +239,7 @@ pub struct ArtifactPage {
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
     /// Its title.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
 }
 
@@ -262,40 +262,40 @@ pub struct ArtifactWatchState {
     /// What came of the request.
     pub outcome: String,
     /// Why.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// Why it is not watched beyond this session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable_skip_reason: Option<String>,
     /// The id of the task that watches.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_id: Option<String>,
     /// Since when, as a time since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub since: Option<f64>,
     /// Until when the access for it lasts, as a time since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub token_expires_at: Option<f64>,
     /// By what means it is watched.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub rail: Option<String>,
     /// The trigger that watches beyond this session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub trigger_id: Option<String>,
     /// Since when that is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable_since: Option<String>,
     /// An HTTP status.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status: Option<u64>,
     /// More about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub note: Option<String>,
     /// Which events are watched for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub events: Option<Vec<String>>,
 }
 
@@ -324,10 +324,10 @@ pub struct ArtifactWatches {
     /// The watches.
     pub watches: Vec<ArtifactWatcher>,
     /// The only address that was asked about.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub filter_url: Option<String>,
     /// The connections behind them.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub arms: Option<Vec<ArtifactArm>>,
 }
 
@@ -338,40 +338,40 @@ pub struct ArtifactWatcher {
     /// The artifact's address.
     pub url: String,
     /// By what means: absent for a live one, `durable_wake`, or `live_stopped`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub rail: Option<String>,
     /// The id of the task that watches.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_id: Option<String>,
     /// Since when: a number for a live one, text for a durable one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub since: Option<RawJson>,
     /// Whether it was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub explicit: Option<bool>,
     /// Whether it is connected.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub connected: Option<bool>,
     /// Whether it is about to be.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub connecting: Option<bool>,
     /// Until when the access for it lasts, as a time since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub token_expires_at: Option<f64>,
     /// What set it up.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub armed_via: Option<String>,
     /// The trigger behind it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub trigger_id: Option<String>,
     /// Which events are watched for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub events: Option<Vec<String>>,
     /// Whether it was taken over from an earlier session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub restored: Option<bool>,
     /// How it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stop_kind: Option<String>,
 }
 
@@ -382,36 +382,36 @@ pub struct ArtifactArm {
     /// The artifact's address.
     pub url: String,
     /// By what means.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub rail: Option<String>,
     /// How it is.
     pub state: String,
     /// Whether it will be made again.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reconnect: Option<bool>,
     /// How often it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub failures: Option<u64>,
     /// How often it may fail.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub max_failures: Option<u64>,
     /// When it is tried again, in seconds from now.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next_in_s: Option<f64>,
     /// How it failed last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub last_failure: Option<String>,
     /// Why it is so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// More about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
     /// What the server said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub server_message: Option<String>,
     /// When that was, as a time since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub at: Option<f64>,
 }
 
@@ -428,10 +428,10 @@ pub struct ArtifactUrl {
 #[non_exhaustive]
 pub struct ArtifactAssetUpload {
     /// The artifact that was changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub written: Option<ArtifactUrl>,
     /// Whether it is the user's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// The file.
     pub asset_upload: ArtifactUploaded,
@@ -450,7 +450,7 @@ pub struct ArtifactUploaded {
     /// Its media type.
     pub content_type: String,
     /// Its hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sha256: Option<String>,
     /// Its name.
     pub file_name: String,
@@ -461,10 +461,10 @@ pub struct ArtifactUploaded {
 #[non_exhaustive]
 pub struct ArtifactAssetUploads {
     /// The artifact that was changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub written: Option<ArtifactUrl>,
     /// Whether it is the user's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// The files.
     pub asset_uploads: ArtifactUploads,
@@ -489,31 +489,31 @@ pub struct ArtifactUploadResult {
     /// `uploaded`, `failed` or `not_attempted`.
     pub status: String,
     /// Its id.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub id: Option<String>,
     /// Its address.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub url: Option<String>,
     /// Its size.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub size_bytes: Option<u64>,
     /// Its media type.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content_type: Option<String>,
     /// Its hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sha256: Option<String>,
     /// Its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file_name: Option<String>,
     /// Why it was not uploaded, as a word.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// Why it was not uploaded.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub message: Option<String>,
     /// Always true when present: it may be there all the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub may_be_stored: Option<bool>,
 }
 
@@ -536,13 +536,13 @@ pub struct ArtifactAssets {
     /// How much room they take.
     pub usage: ArtifactUsage,
     /// Where to go on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next: Option<String>,
     /// Always true when present: others write to it too.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cowritten: Option<bool>,
     /// Always true when present: somebody outside the organization writes to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_writer: Option<bool>,
 }
 
@@ -559,7 +559,7 @@ pub struct ArtifactAsset {
     /// Its size.
     pub size_bytes: u64,
     /// Its hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sha256: Option<String>,
     /// When it was uploaded, in RFC 3339.
     pub created_at: String,
@@ -602,16 +602,16 @@ pub struct ArtifactSaved {
     /// Its hash.
     pub sha256: String,
     /// Always true when present: others write to the artifact too.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cowritten: Option<bool>,
     /// Always true when present: somebody outside the organization writes to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outside_writer: Option<bool>,
     /// Always true when present: everybody can read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub public_read: Option<bool>,
     /// Always true when present: it is somebody else's.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub foreign: Option<bool>,
 }
 
@@ -620,10 +620,10 @@ pub struct ArtifactSaved {
 #[non_exhaustive]
 pub struct ArtifactAssetDelete {
     /// The artifact that was changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub written: Option<ArtifactUrl>,
     /// Whether it is the user's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
     /// Which one.
     pub asset_delete: ArtifactDeleted,
@@ -658,6 +658,6 @@ pub struct ArtifactPinned {
     /// Whether it is pinned now.
     pub pinned: bool,
     /// Its title.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
 }

@@ -12,16 +12,16 @@ pub struct BashInput {
     /// The command line.
     pub command: String,
     /// How long it may run, in milliseconds; at most 600000 in the foreground.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timeout: Option<u64>,
     /// What it does, in a few words.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
     /// Whether the model goes on without waiting for it.
-    #[serde(rename = "run_in_background", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "run_in_background", skip_serializing_if = "crate::whole::unset")]
     pub run_in_background: Option<bool>,
     /// Whether to run it outside the sandbox, where settings let it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub dangerously_disable_sandbox: Option<bool>,
 }
 
@@ -50,55 +50,55 @@ pub struct BashOutput {
     /// Whether it was stopped before its end.
     pub interrupted: bool,
     /// Whether `stdout` is an image.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_image: Option<bool>,
     /// Where the raw output is kept, if it was kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub raw_output_path: Option<String>,
     /// The id of its task, if it runs in the background.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_task_id: Option<String>,
     /// Whether the user sent it to the background.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub backgrounded_by_user: Option<bool>,
     /// The timeout at which it was sent to the background, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timed_out_after_ms: Option<u64>,
     /// A note to the model that a `cd` in it did not change the session's directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_cwd_hint: Option<String>,
     /// Whether it is stopped when its caller is done, so that no notification will follow.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_ends_with_final_response: Option<bool>,
     /// Whether its end wakes the subagent that started it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub background_wakes_owner: Option<bool>,
     /// Whether it ran outside the sandbox.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub dangerously_disable_sandbox: Option<bool>,
     /// What an exit code that is no failure means, such as that nothing was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub return_code_interpretation: Option<String>,
     /// Whether it is of those that write nothing when they succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub no_output_expected: Option<bool>,
     /// Content blocks to be shown instead of the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub structured_content: Option<Vec<RawJson>>,
     /// Where the whole output is, when it was too long.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub persisted_output_path: Option<String>,
     /// How long the whole output is, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub persisted_output_size: Option<u64>,
     /// A note to the model about files that it had read and the command changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stale_read_file_state_hint: Option<String>,
     /// A note to the model that GitHub refused for too many requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub gh_rate_limit_hint: Option<String>,
     /// What the command did to a git repository or on GitHub, as far as the CLI could tell.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub git_operation: Option<GitOperation>,
 }
 
@@ -107,16 +107,16 @@ pub struct BashOutput {
 #[non_exhaustive]
 pub struct GitOperation {
     /// A commit it made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub commit: Option<GitCommit>,
     /// A branch it pushed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub push: Option<GitPush>,
     /// A branch it merged or rebased.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub branch: Option<GitBranchChange>,
     /// A pull request it worked on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pr: Option<GitPullRequest>,
 }
 
@@ -129,7 +129,7 @@ pub struct GitCommit {
     /// How it came about.
     pub kind: GitCommitKind,
     /// The branch it is on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub branch: Option<String>,
 }
 
@@ -181,7 +181,7 @@ pub struct GitPullRequest {
     /// Its number.
     pub number: u64,
     /// Its address.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub url: Option<String>,
     /// What was done.
     pub action: PullRequestAction,

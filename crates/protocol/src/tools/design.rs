@@ -34,6 +34,6 @@ pub struct ClaudeDesignOutput {
     /// Content blocks.
     pub content: Vec<RawJson>,
     /// Whether it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub is_error: Option<bool>,
 }

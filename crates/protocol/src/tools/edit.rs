@@ -13,7 +13,7 @@ pub struct FileEditInput {
     /// The text that takes its place.
     pub new_string: String,
     /// Whether to replace each occurrence, not only a single one. The default is false.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub replace_all: Option<bool>,
 }
 
@@ -73,10 +73,10 @@ pub struct FileEditOutput {
     /// Whether each occurrence was replaced.
     pub replace_all: bool,
     /// The change against git, if it was worked out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub git_diff: Option<GitDiff>,
     /// Whether the edit was only put aside for review; the file is then as before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub staged: Option<bool>,
 }
 
@@ -97,13 +97,13 @@ pub struct FileWriteOutput {
     /// The whole file as it was; null for a new file and when it was too long to keep.
     pub original_file: Option<String>,
     /// The change against git, if it was worked out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub git_diff: Option<GitDiff>,
     /// Whether the user altered the content before allowing it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub user_modified: Option<bool>,
     /// Whether the write was only put aside for review; the file is then as before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub staged: Option<bool>,
 }
 
@@ -151,7 +151,7 @@ pub struct GitDiff {
     /// The change as a unified diff.
     pub patch: String,
     /// Owner and name on GitHub.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub repository: Option<String>,
 }
 

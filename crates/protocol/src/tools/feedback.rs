@@ -14,13 +14,13 @@ pub struct SendFeedbackInput {
     /// All of it.
     pub details: String,
     /// The part of the CLI it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub area: Option<String>,
     /// How the model went wrong, if it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub failure_mode: Option<FailureMode>,
     /// What the session was doing.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_category: Option<FeedbackTask>,
 }
 

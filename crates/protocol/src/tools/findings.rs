@@ -11,7 +11,7 @@ pub struct ReportFindingsInput {
     /// What was found, the worst first.
     pub findings: Vec<Finding>,
     /// How thorough the review was.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub level: Option<EffortLevel>,
 }
 
@@ -32,7 +32,7 @@ pub struct ReportFindingsOutput {
     /// How many findings were reported.
     pub count: u64,
     /// How thorough the review was.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub level: Option<EffortLevel>,
     /// The findings.
     pub findings: Vec<Finding>,
@@ -45,26 +45,26 @@ pub struct Finding {
     /// The file, relative to the repository.
     pub file: String,
     /// The line, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub line: Option<u64>,
     /// What is wrong.
     pub summary: String,
     /// The same in at most 60 characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub short_summary: Option<String>,
     /// What has to happen for it to go wrong, and how it then does.
     pub failure_scenario: String,
     /// The kind of defect.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub category: Option<String>,
     /// How bad it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub severity: Option<FindingSeverity>,
     /// What a second look said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub verdict: Option<FindingVerdict>,
     /// What was done about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub outcome: Option<FindingOutcome>,
 }
 

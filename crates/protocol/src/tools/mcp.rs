@@ -9,7 +9,7 @@ use crate::json::RawJson;
 #[non_exhaustive]
 pub struct ListMcpResourcesInput {
     /// Only this server's resources.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub server: Option<String>,
 }
 
@@ -23,10 +23,10 @@ pub struct McpResource {
     /// Its name.
     pub name: String,
     /// Its media type.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mime_type: Option<String>,
     /// What it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
     /// The server that offers it.
     pub server: String,
@@ -59,7 +59,7 @@ pub struct ReadMcpResourceOutput {
     /// The parts of the resource.
     pub contents: Vec<McpResourceContent>,
     /// Why the server could not give it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
 
@@ -71,13 +71,13 @@ pub struct McpResourceContent {
     /// Its address.
     pub uri: String,
     /// Its media type.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mime_type: Option<String>,
     /// Its text, if it is text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub text: Option<String>,
     /// The file it was saved to, if it is not.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub blob_saved_to: Option<String>,
 }
 
@@ -108,7 +108,7 @@ pub struct ReadMcpResourceDirOutput {
     /// What is directly in the directory.
     pub resources: Vec<McpDirEntry>,
     /// Why the server could not list it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
 
@@ -122,7 +122,7 @@ pub struct McpDirEntry {
     /// Its name.
     pub name: String,
     /// Its media type; `inode/directory` for a directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mime_type: Option<String>,
 }
 
@@ -131,7 +131,7 @@ pub struct McpDirEntry {
 #[non_exhaustive]
 pub struct RefreshMcpToolsInput {
     /// The server; all connected ones if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub server: Option<String>,
 }
 
@@ -145,16 +145,16 @@ pub struct McpRefresh {
     /// How it went.
     pub status: McpRefreshStatus,
     /// How many tools it has now.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tool_count: Option<u64>,
     /// Tools that are new.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub added: Option<Vec<String>>,
     /// Tools that are gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub removed: Option<Vec<String>>,
     /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
 

@@ -11,13 +11,13 @@ pub struct NotebookEditInput {
     /// The cell's new source.
     pub new_source: String,
     /// The cell; to insert, the one after which the new one goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cell_id: Option<String>,
     /// The kind of cell; needed to insert.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cell_type: Option<CellType>,
     /// What to do; replace if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub edit_mode: Option<CellEdit>,
 }
 
@@ -41,10 +41,10 @@ pub struct NotebookEditOutput {
     /// The source that was written.
     pub new_source: String,
     /// The source that was there.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub old_source: Option<String>,
     /// The cell.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cell_id: Option<String>,
     /// The kind of cell.
     pub cell_type: CellType,
@@ -53,7 +53,7 @@ pub struct NotebookEditOutput {
     /// What was done.
     pub edit_mode: String,
     /// Why it failed, if it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
     /// The notebook.
     pub notebook_path: String,

@@ -9,13 +9,13 @@ pub struct MonitorInput {
     /// What is watched.
     pub description: String,
     /// How long to watch, in milliseconds; the CLI takes 300000 if absent and 1800000 at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub timeout_ms: Option<u64>,
     /// A command each of whose lines is an event.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub command: Option<String>,
     /// A WebSocket each of whose messages is an event.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ws: Option<MonitorSocket>,
 }
 
@@ -38,7 +38,7 @@ pub struct MonitorSocket {
     /// Its address.
     pub url: String,
     /// Subprotocols to ask for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub protocols: Option<Vec<String>>,
 }
 
@@ -62,10 +62,10 @@ pub struct MonitorOutput {
     /// How long it watches, in milliseconds; 0 for until it is stopped.
     pub timeout_ms: u64,
     /// Whether it watches until it is stopped.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub persistent: Option<bool>,
     /// Whether the command ran in the sandbox only because its permission relied on that.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub kept_in_sandbox_by_check: Option<bool>,
 }
 
@@ -76,7 +76,7 @@ pub struct PushNotificationInput {
     /// The notice.
     pub message: String,
     /// Always `proactive` when present.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status: Option<String>,
 }
 
@@ -98,16 +98,16 @@ pub struct PushNotificationOutput {
     /// The notice.
     pub message: String,
     /// Whether it was sent to the user's phone.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub push_sent: Option<bool>,
     /// Whether it was shown on this machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_sent: Option<bool>,
     /// Why it was not sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub disabled_reason: Option<PushDisabled>,
     /// When, in RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sent_at: Option<String>,
 }
 
@@ -137,7 +137,7 @@ pub struct ReadNotificationsOutput {
     /// How many are still waiting.
     pub remaining: u64,
     /// When they were read, in RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub read_at: Option<String>,
 }
 
@@ -154,6 +154,6 @@ pub struct QueuedNotification {
     /// What it says.
     pub content: String,
     /// When it arrived here, in RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub arrived_at: Option<String>,
 }

@@ -12,10 +12,10 @@ pub struct ShowOnboardingRolePickerInput {}
 #[non_exhaustive]
 pub struct ShowOnboardingRolePickerOutput {
     /// The role that was picked.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub role: Option<String>,
     /// Whether the user closed the picker.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub dismissed: Option<bool>,
 }
 
@@ -24,7 +24,7 @@ pub struct ShowOnboardingRolePickerOutput {
 #[non_exhaustive]
 pub struct OfferChromeSetupInput {
     /// What the browser is needed for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
 }
 

@@ -25,19 +25,19 @@ pub struct ExitPlanModeOutput {
     /// Whether a subagent made it.
     pub is_agent: bool,
     /// Where the plan is saved.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file_path: Option<String>,
     /// Whether the model can use `Agent` from here.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub has_task_tool: Option<bool>,
     /// Whether the user changed the plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub plan_was_edited: Option<bool>,
     /// Whether the plan waits for a team leader's approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub awaiting_leader_approval: Option<bool>,
     /// The id of the request for that approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub request_id: Option<String>,
 }
 

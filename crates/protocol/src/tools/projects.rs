@@ -11,22 +11,22 @@ pub struct ProjectsInput {
     /// What to do.
     pub method: ProjectsMethod,
     /// The document or file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
     /// What to write.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
     /// The file to upload instead of `content`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_path: Option<String>,
     /// Whether the document is what the user is waiting for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub present_to_user: Option<bool>,
     /// What to search for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub query: Option<String>,
     /// How many hits to give; 5 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub n: Option<u64>,
 }
 
@@ -90,10 +90,10 @@ crate::wire_enum! {
 #[non_exhaustive]
 pub struct ProjectInfo {
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// The file with all of it, if it was too long.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
     /// Its name.
     pub name: String,
@@ -104,10 +104,10 @@ pub struct ProjectInfo {
     /// Its documents.
     pub docs: Vec<ProjectDoc>,
     /// Its files.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub files: Option<Vec<ProjectFile>>,
     /// Where more of its content comes from.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sync_sources: Option<Vec<ProjectSource>>,
     /// How full it is.
     pub knowledge: ProjectKnowledge,
@@ -161,18 +161,18 @@ pub struct ProjectKnowledge {
 #[non_exhaustive]
 pub struct ProjectRead {
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// Its path.
     pub path: String,
     /// Its kind, if it is a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file_kind: Option<String>,
     /// Its text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
     /// The file with its text, if that was too long.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
     /// When it was made, in RFC 3339; null if unknown.
     pub created_at: Option<String>,
@@ -183,15 +183,15 @@ pub struct ProjectRead {
 #[non_exhaustive]
 pub struct ProjectSearch {
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// Whether it was a search by meaning.
     pub rag: bool,
     /// What was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub hits: Option<Vec<ProjectHit>>,
     /// The documents there are, when there was no search by meaning.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub docs: Option<Vec<String>>,
 }
 
@@ -200,19 +200,19 @@ pub struct ProjectSearch {
 #[non_exhaustive]
 pub struct ProjectHit {
     /// The document's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub name: Option<String>,
     /// The document's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub doc_uuid: Option<String>,
     /// The text that was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub text: Option<String>,
     /// Whether there is a picture with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub image_attached: Option<bool>,
     /// The page it is on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub page: Option<u64>,
 }
 
@@ -221,7 +221,7 @@ pub struct ProjectHit {
 #[non_exhaustive]
 pub struct ProjectWrite {
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// Its path.
     pub path: String,
@@ -230,10 +230,10 @@ pub struct ProjectWrite {
     /// Whether there was one before.
     pub replaced: bool,
     /// Whether the document is what the user is waiting for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub present_to_user: Option<bool>,
     /// The file it was uploaded from.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_path: Option<String>,
 }
 
@@ -242,7 +242,7 @@ pub struct ProjectWrite {
 #[non_exhaustive]
 pub struct ProjectDelete {
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// Its path.
     pub path: String,
@@ -255,7 +255,7 @@ pub struct ProjectDelete {
 #[non_exhaustive]
 pub struct ProjectMemoryList {
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// The files.
     pub files: Vec<ProjectMemoryFile>,
@@ -282,15 +282,15 @@ pub struct ProjectMemoryFile {
 #[non_exhaustive]
 pub struct ProjectMemoryRead {
     /// Something to know.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// Its path.
     pub path: String,
     /// Its text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
     /// The file with its text, if that was too long.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
     /// Its size.
     pub size_bytes: u64,

@@ -9,7 +9,7 @@ pub struct ProposeGoalInput {
     /// When the goal is reached.
     pub condition: String,
     /// Whether the user is asked first; true if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ask_user: Option<bool>,
 }
 
@@ -68,18 +68,18 @@ pub struct SkillProposal {
     /// Whether it is new.
     pub kind: SkillProposalKind,
     /// The skill it improves.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub target: Option<String>,
     /// When to use it.
     pub description: String,
     /// Files in which the procedure was seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub evidence: Option<Vec<String>>,
     /// Changes to the skill's file, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub edits: Option<Vec<SkillEdit>>,
     /// The skill's whole file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub skill_md: Option<String>,
 }
 

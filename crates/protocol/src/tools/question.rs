@@ -11,13 +11,13 @@ pub struct AskUserQuestionInput {
     /// One to four questions.
     pub questions: Vec<Question>,
     /// Answers by question; several choices are separated by commas.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub answers: Option<BTreeMap<String, String>>,
     /// Notes to the answers, by question.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub annotations: Option<BTreeMap<String, AnswerNote>>,
     /// Where the questions come from.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub metadata: Option<QuestionMetadata>,
 }
 
@@ -43,13 +43,13 @@ pub struct AskUserQuestionOutput {
     /// Answers by question.
     pub answers: BTreeMap<String, String>,
     /// What the user wrote instead of choosing.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub response: Option<String>,
     /// Notes to the answers, by question.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub annotations: Option<BTreeMap<String, AnswerNote>>,
     /// After how many milliseconds without the user it went on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub afk_timeout_ms: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ pub struct QuestionOption {
     /// What it means.
     pub description: String,
     /// What it would look like.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub preview: Option<String>,
 }
 
@@ -110,13 +110,13 @@ impl QuestionOption {
 #[non_exhaustive]
 pub struct AnswerNote {
     /// The preview of what was chosen.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub preview: Option<String>,
     /// What the user added.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notes: Option<String>,
     /// Why there is no answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub unanswered: Option<Unanswered>,
 }
 
@@ -137,6 +137,6 @@ crate::open_enum! {
 #[non_exhaustive]
 pub struct QuestionMetadata {
     /// The feature that asks.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub source: Option<String>,
 }

@@ -11,16 +11,16 @@ pub struct FileReadInput {
     /// The file, as an absolute path.
     pub file_path: String,
     /// The line to begin with.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub offset: Option<u64>,
     /// How many lines to read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub limit: Option<u64>,
     /// Which pages of a PDF, such as `3` or `10-20`; at most 20.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pages: Option<String>,
     /// Whether the usual limits of size are lifted for a text file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub allow_large: Option<bool>,
 }
 
@@ -61,7 +61,7 @@ pub struct ReadText {
     /// What was read.
     pub file: ReadTextFile,
     /// Which version of an artifact now counts as seen, when the file is the source of one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub artifact_read: Option<ArtifactVersion>,
 }
 
@@ -81,7 +81,7 @@ pub struct ReadTextFile {
     /// How many lines the file has.
     pub total_lines: u64,
     /// Whether only a first part was read, because the whole would be too many tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub truncated_by_token_cap: Option<bool>,
 }
 
@@ -106,7 +106,7 @@ pub struct ReadImageFile {
     /// Size of the file, in bytes.
     pub original_size: u64,
     /// Sizes before and after it was made smaller.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub dimensions: Option<ImageDimensions>,
 }
 
@@ -130,16 +130,16 @@ crate::open_enum! {
 #[serde(rename_all = "camelCase")]
 pub struct ImageDimensions {
     /// Width in the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub original_width: Option<u64>,
     /// Height in the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub original_height: Option<u64>,
     /// Width as shown to the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub display_width: Option<u64>,
     /// Height as shown to the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub display_height: Option<u64>,
 }
 
@@ -191,10 +191,10 @@ pub struct ReadParts {
     /// Where they are.
     pub file: ReadPartsFile,
     /// Number of the first page among them.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub first_page: Option<u64>,
     /// The pages. The model gets them as images, so they are rarely here.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub pages: Option<Vec<ReadPage>>,
 }
 
@@ -223,7 +223,7 @@ pub struct ReadPage {
     /// Its media type.
     pub media_type: ImageMediaType,
     /// Why it could not be made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
 
@@ -234,9 +234,9 @@ pub struct ArtifactVersion {
     /// The artifact.
     pub slug: String,
     /// The version.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ver: Option<String>,
     /// False where the CLI did not note the read; never true.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seeded: Option<bool>,
 }

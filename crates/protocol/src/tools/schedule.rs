@@ -13,10 +13,10 @@ pub struct CronCreateInput {
     /// What to do then.
     pub prompt: String,
     /// Whether to do it each time, or only once; true if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub recurring: Option<bool>,
     /// Whether it outlives the session; false if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable: Option<bool>,
 }
 
@@ -44,16 +44,16 @@ pub struct CronCreateOutput {
     /// Whether it runs each time.
     pub recurring: bool,
     /// Whether it outlives the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable: Option<bool>,
     /// When it runs next, in milliseconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next_fire_at: Option<u64>,
     /// At what age a recurring job ends, in milliseconds; 0 for never.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub max_age_ms: Option<u64>,
     /// The session's other jobs that have yet to run once.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub other_one_shots: Option<Vec<OneShot>>,
 }
 
@@ -93,7 +93,7 @@ pub struct CronDeleteOutput {
     /// The job's id.
     pub id: String,
     /// Whether this ended a loop's wake-up.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub ended_loop_wakeup: Option<bool>,
 }
 
@@ -124,13 +124,13 @@ pub struct CronJob {
     /// What it does.
     pub prompt: String,
     /// Whether it runs each time.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub recurring: Option<bool>,
     /// Whether it outlives the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub durable: Option<bool>,
     /// When it runs next, in milliseconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub next_fire_at: Option<u64>,
 }
 
@@ -140,19 +140,19 @@ pub struct CronJob {
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleWakeupInput {
     /// How long to wait, in seconds; the CLI keeps it within 60 and 3600.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub delay_seconds: Option<f64>,
     /// Why so long.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// What to do then.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub prompt: Option<String>,
     /// Whether to end the loop instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stop: Option<bool>,
     /// Whether there was nothing to report this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub noop: Option<bool>,
 }
 
@@ -168,10 +168,10 @@ pub struct ScheduleWakeupOutput {
     /// Whether that is not what was asked for.
     pub was_clamped: bool,
     /// Whether the loop was ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub stopped: Option<bool>,
     /// How many wake-ups were called off.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cancelled_wakeups: Option<u64>,
 }
 
@@ -182,16 +182,16 @@ pub struct RemoteTriggerInput {
     /// What to do.
     pub action: RemoteTriggerAction,
     /// The trigger.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub trigger_id: Option<String>,
     /// The session of a run whose log is wanted.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub session_id: Option<String>,
     /// Where to go on in a list, from the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub cursor: Option<String>,
     /// What the trigger is to be.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub body: Option<RawJson>,
 }
 
@@ -217,7 +217,7 @@ pub struct RemoteTriggerOutput {
     /// The answer, as JSON text.
     pub json: String,
     /// The answer in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub summary: Option<String>,
 }
 

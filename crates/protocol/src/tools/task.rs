@@ -15,10 +15,10 @@ pub struct TaskCreateInput {
     /// What is to be done.
     pub description: String,
     /// The title in words for while it is being done.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub active_form: Option<String>,
     /// An object of the model's choice, kept with the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub metadata: Option<RawJson>,
 }
 
@@ -51,7 +51,7 @@ pub struct CreatedTask {
     /// Its title.
     pub subject: String,
     /// Its description as it was saved.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
 }
 
@@ -108,28 +108,28 @@ pub struct TaskUpdateInput {
     /// The task.
     pub task_id: String,
     /// Its new title.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub subject: Option<String>,
     /// Its new description.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
     /// Its new title for while it is being done.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub active_form: Option<String>,
     /// How far it is now.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status: Option<TodoStatus>,
     /// Ids of more tasks that wait for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub add_blocks: Option<Vec<String>>,
     /// Ids of more tasks it waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub add_blocked_by: Option<Vec<String>>,
     /// Who does it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owner: Option<String>,
     /// Keys to merge into what is kept with the task; null takes one out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub metadata: Option<RawJson>,
 }
 
@@ -162,10 +162,10 @@ pub struct TaskUpdateOutput {
     /// What was changed.
     pub updated_fields: Vec<String>,
     /// Why it was not.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
     /// How far it was and is, if that changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status_change: Option<TaskStatusChange>,
 }
 
@@ -204,7 +204,7 @@ pub struct TaskListEntry {
     /// How far it is.
     pub status: TodoStatus,
     /// Who does it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owner: Option<String>,
     /// Ids of the tasks it waits for.
     pub blocked_by: Vec<String>,
@@ -215,10 +215,10 @@ pub struct TaskListEntry {
 #[non_exhaustive]
 pub struct TaskStopInput {
     /// The background task, or a background agent by id or name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_id: Option<String>,
     /// Older name of `task_id`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub shell_id: Option<String>,
 }
 
@@ -233,6 +233,6 @@ pub struct TaskStopOutput {
     /// Its kind.
     pub task_type: String,
     /// Its command, or what it was about.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub command: Option<String>,
 }

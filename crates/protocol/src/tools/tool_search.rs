@@ -9,7 +9,7 @@ pub struct ToolSearchInput {
     /// Which tools: `select:` and their names, or words to search for.
     pub query: String,
     /// How many to load at most; 5 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub max_results: Option<u64>,
 }
 

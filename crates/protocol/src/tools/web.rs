@@ -14,7 +14,7 @@ pub struct WebFetchInput {
     /// What to find out from it.
     pub prompt: String,
     /// Where in the page's text to begin, in characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub offset: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub struct WebFetchOutput {
     /// The page that was fetched.
     pub url: String,
     /// Which version of an artifact now counts as seen, when the page is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub artifact_read: Option<ArtifactVersion>,
 }
 
@@ -58,10 +58,10 @@ pub struct WebSearchInput {
     /// What to search for.
     pub query: String,
     /// Only results from these.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub allowed_domains: Option<Vec<String>>,
     /// No results from these.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub blocked_domains: Option<Vec<String>>,
 }
 
@@ -88,7 +88,7 @@ pub struct WebSearchOutput {
     /// How long it took, in seconds.
     pub duration_seconds: f64,
     /// How many searches were made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub search_count: Option<u64>,
 }
 
@@ -111,7 +111,7 @@ pub struct WebSearchHit {
     /// Its address.
     pub url: String,
     /// Some of its text. Hooks get it, `tool_use_result` does not have it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub snippet: Option<String>,
 }
 

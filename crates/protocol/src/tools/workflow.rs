@@ -10,25 +10,25 @@ use crate::json::RawJson;
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowInput {
     /// The script.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub script: Option<String>,
     /// The name of a saved workflow.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub name: Option<String>,
     /// Ignored by the CLI.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
     /// Ignored by the CLI.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
     /// What the script gets as its `args`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub args: Option<RawJson>,
     /// The file with the script.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub script_path: Option<String>,
     /// An earlier run to go on from.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub resume_from_run_id: Option<String>,
 }
 
@@ -42,31 +42,31 @@ pub struct WorkflowOutput {
     /// The id of its task.
     pub task_id: String,
     /// The kind of its task.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_type: Option<WorkflowTaskType>,
     /// Its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub workflow_name: Option<String>,
     /// The id of this run, to go on from later.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub run_id: Option<String>,
     /// What it does.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub summary: Option<String>,
     /// The directory with its agents' transcripts.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub transcript_dir: Option<String>,
     /// The file its script was saved to.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub script_path: Option<String>,
     /// Where its session can be watched, in the cloud.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub session_url: Option<String>,
     /// Something to know that did not stop it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub warning: Option<String>,
     /// What is wrong with the script.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub error: Option<String>,
 }
 

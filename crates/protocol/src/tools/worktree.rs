@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub struct EnterWorktreeInput {
     /// A name for a new worktree.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub name: Option<String>,
     /// A worktree that is there already.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
 }
 
@@ -22,7 +22,7 @@ pub struct EnterWorktreeOutput {
     /// Where it is.
     pub worktree_path: String,
     /// Its branch.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_branch: Option<String>,
     /// What happened.
     pub message: String,
@@ -35,7 +35,7 @@ pub struct ExitWorktreeInput {
     /// What becomes of it.
     pub action: WorktreeExit,
     /// Whether changes in it may be thrown away.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub discard_changes: Option<bool>,
 }
 
@@ -61,16 +61,16 @@ pub struct ExitWorktreeOutput {
     /// Where it is or was.
     pub worktree_path: String,
     /// Its branch.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_branch: Option<String>,
     /// The tmux session that belongs to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub tmux_session_name: Option<String>,
     /// How many changed files were thrown away.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub discarded_files: Option<u64>,
     /// How many commits were thrown away.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "crate::whole::unset")]
     pub discarded_commits: Option<u64>,
     /// What happened.
     pub message: String,

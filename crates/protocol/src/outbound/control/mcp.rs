@@ -141,7 +141,7 @@ pub struct McpCallOutputFile {
     /// Where it goes.
     pub lane_path: String,
     /// The version that it may replace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub if_match: Option<String>,
 }
 
