@@ -208,3 +208,52 @@ fn the_tested_version_is_the_pinned_one() {
         "`TESTED_CLI_VERSIONS` and crates/sim/claude-cli.json have to move together"
     );
 }
+
+/// Upstream's documentation is not ours to copy, and would hide in strings.
+#[test]
+fn what_is_told_of_upstream_is_facts_and_no_text() {
+    fn strings<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
+        match value {
+            Value::String(text) => into.push(text),
+            Value::Array(items) => items.iter().for_each(|item| strings(item, into)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    into.push(name);
+                    strings(value, into);
+                }
+            }
+            _ => {}
+        }
+    }
+    let text = std::fs::read_to_string(root().join("upstream/inventory.json")).unwrap();
+    let inventory: Value = serde_json::from_str(&text).unwrap();
+    let mut found = Vec::new();
+    strings(&inventory, &mut found);
+    assert!(found.len() > 1000, "{}", found.len());
+    // What a field may be is names with bars between them; a set may have a member of three words.
+    let is_text = |text: &&&str| {
+        let words = text.split(" | ").flat_map(|atom| atom.split(' ').skip(1)).count();
+        words > 2 || text.len() > 200
+    };
+    let texts: Vec<&&str> = found.iter().filter(is_text).collect();
+    assert!(
+        texts.is_empty(),
+        "sentences in upstream/inventory.json: {texts:#?}"
+    );
+}
+
+#[test]
+fn the_inventory_is_not_behind_the_pinned_version() {
+    let stamp = std::fs::read_to_string(root().join("upstream/VERSION")).unwrap();
+    let cli = stamp
+        .lines()
+        .find_map(|line| line.strip_prefix("cli "))
+        .expect("it is stated");
+    // The inventory may be ahead while the types follow, but not behind.
+    let numbers =
+        |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap()).collect() };
+    assert!(
+        numbers(cli) >= numbers(&outrigger_sim::claude::pin().version),
+        "upstream/inventory.json is of {cli}, older than the pinned CLI: run `cargo xtask inventory`"
+    );
+}

@@ -11,7 +11,7 @@ use super::{
 use crate::env::{self, Surroundings};
 
 /// The flags that the session depends on.
-const RESERVED: &[&str] = &[
+pub(super) const RESERVED: &[&str] = &[
     "output-format",
     "input-format",
     "verbose",
@@ -27,7 +27,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The flags that have an option, in either of the spellings that the CLI takes.
-const OPTIONS: &[&str] = &[
+pub(super) const OPTIONS: &[&str] = &[
     "add-dir",
     "agent",
     "agents",

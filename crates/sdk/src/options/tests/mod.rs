@@ -3,6 +3,7 @@
 mod check;
 mod hostile;
 mod launch;
+mod upstream;
 mod wire;
 
 use std::path::{Path, PathBuf};

@@ -45,10 +45,10 @@ fn wire(stage: &Stage, options: &Options) -> Wire {
     }
 }
 
-struct Row {
-    name: &'static str,
+pub(super) struct Row {
+    pub(super) name: &'static str,
     options: Options,
-    args: Vec<String>,
+    pub(super) args: Vec<String>,
     initialize: Value,
     env: Vec<(&'static str, String)>,
 }
@@ -426,20 +426,25 @@ fn stream_rows() -> Vec<Row> {
     ]
 }
 
-#[test]
-fn every_option_reaches_the_cli_as_listed() {
-    let stage = Stage::new();
+/// All rows.
+pub(super) fn rows(stage: &Stage) -> impl Iterator<Item = Row> {
     let rows = [
-        place_rows(&stage),
-        model_rows(&stage),
+        place_rows(stage),
+        model_rows(stage),
         tool_rows(),
-        server_rows(&stage),
-        settings_rows(&stage),
+        server_rows(stage),
+        settings_rows(stage),
         session_rows(),
         stream_rows(),
     ];
+    rows.into_iter().flatten()
+}
+
+#[test]
+fn every_option_reaches_the_cli_as_listed() {
+    let stage = Stage::new();
     let mut seen = BTreeSet::new();
-    for row in rows.into_iter().flatten() {
+    for row in rows(&stage) {
         seen.insert(row.name);
         let expected = Wire {
             args: row.args,
