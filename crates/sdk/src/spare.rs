@@ -9,8 +9,10 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::outbound::control::{
-    ApplyFlagSettings, ClaimSessionReply, ControlRequest, SetMaxThinkingTokens, SetModel,
+    ApplyFlagSettings, ControlRequest, SetMaxThinkingTokens, SetModel,
 };
+use outrigger_protocol::shared::PermissionMode;
+use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::claim::{Claim, ClaimProblem, Cold, Prepared};
@@ -32,7 +34,8 @@ impl Options {
     /// a directory there that no session works in.) What belongs to a directory is read when it is claimed: its settings files,
     /// `CLAUDE.md`, its agents and MCP servers; and `SessionStart` hooks run then.
     ///
-    /// A parked process uses no CPU worth mentioning, and 160 to 260 MB of memory. It ends with its handle.
+    /// A parked process uses no CPU worth mentioning, and 160 to 260 MB of memory. It ends with its handle. [`Pool`](crate::Pool)
+    /// keeps some, and replaces those that were used.
     ///
     /// # Errors
     /// As [`start`](Self::start); besides, for `resume`, `continue_conversation` and `fork_session`, and when the CLI does not
@@ -49,7 +52,7 @@ impl Options {
     }
 
     /// Makes relative paths absolute, so that they mean the same wherever the process works.
-    fn anchored(mut self) -> Result<Self> {
+    pub(crate) fn anchored(mut self) -> Result<Self> {
         if self.host().remote {
             return Ok(self);
         }
@@ -177,7 +180,7 @@ impl Spare {
                 Some(refusal) => problem(ClaimProblem::refused(&refusal.message, refusal.code.as_deref())),
                 None => error,
             })?;
-        let initialized = self.check(&claim.request.permission_mode, reply)?;
+        let initialized = self.check(claim.request.permission_mode, &reply)?;
         if let Some(late) = claim.late {
             self.ask(&ApplyFlagSettings::new(late)).await.map_err(settings)?;
         }
@@ -209,30 +212,27 @@ impl Spare {
     }
 
     /// Holds the answer to the claim against what was asked for.
-    fn check(
-        &self,
-        mode: &Option<outrigger_protocol::shared::PermissionMode>,
-        reply: ClaimSessionReply,
-    ) -> Result<InitializeReply> {
-        let said = reply.initialize.as_ref().map(RawJson::encode);
-        let said = said.and_then(Result::ok).ok_or_else(|| {
-            Error::misfit(
-                "the answer to `claim_session`",
-                "it lacks the session's `initialize`",
-            )
-        })?;
-        let initialized = self.opened.read(&self.with_what_was_applied(said));
+    fn check(&self, mode: Option<PermissionMode>, payload: &RawJson) -> Result<InitializeReply> {
+        /// What of it is needed. The rest is read as leniently as the answer to `initialize` always is.
+        #[derive(Deserialize)]
+        struct Reply {
+            session_id: String,
+            initialize: RawJson,
+        }
+        let reply: Reply = payload
+            .decode()
+            .map_err(|error| Error::misfit("the answer to `claim_session`", error))?;
+        let initialized = self.opened.read(&self.with_what_was_applied(reply.initialize));
         self.opened.check_account(&initialized)?;
-        let got = initialized
-            .current_permission_mode
-            .as_ref()
-            .map(|mode| mode.as_str());
-        let asked = mode.as_ref().map(|mode| mode.as_str());
-        if asked.is_some() && asked != got {
+        let got = initialized.current_permission_mode.as_ref();
+        let got = got.map_or("unsaid", |mode| mode.as_str());
+        if let Some(asked) = mode.map(PermissionMode::as_str)
+            && asked != got
+        {
             return Err(problem(ClaimProblem::Differs {
                 option: "permission_mode",
-                asked: asked.unwrap_or_default().to_owned(),
-                got: got.unwrap_or("unsaid").to_owned(),
+                asked: asked.to_owned(),
+                got: got.to_owned(),
             }));
         }
         self.opened.conn.router().note_session_id(&reply.session_id);
@@ -251,12 +251,10 @@ impl Spare {
         RawJson::encode(&all).unwrap_or(claimed)
     }
 
-    async fn ask<R: ControlRequest>(&self, request: &R) -> Result<R::Reply> {
+    async fn ask<R: ControlRequest>(&self, request: &R) -> Result<RawJson> {
         let deadline = self.opened.conn.limits.control_deadline;
         let body = encode_request(R::SUBTYPE, request)?;
-        let payload = self.opened.conn.request(R::SUBTYPE, body, Some(deadline)).await?;
-        R::read_reply(Some(&payload))
-            .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
+        self.opened.conn.request(R::SUBTYPE, body, Some(deadline)).await
     }
 
     /// The CLI's answer to `initialize`, for the parked process: a session's agents, commands and mode may be others.
@@ -277,6 +275,11 @@ impl Spare {
     /// Whether the process runs, as far as is known.
     pub fn is_alive(&self) -> bool {
         self.opened.conn.ended.borrow().is_none()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn end_error(&self) -> Error {
+        self.opened.conn.end_error()
     }
 
     /// Waits for the process to end, and tells how it did. Cancel safe; has no deadline, a spare may wait for days.

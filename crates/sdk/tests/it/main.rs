@@ -12,6 +12,7 @@ mod cancel;
 mod faults;
 #[cfg(target_os = "linux")]
 mod orphans;
+mod pool;
 mod real;
 mod simulated;
 mod support;

@@ -10,7 +10,7 @@ use outrigger::{Agent, Options, Session};
 use outrigger_sim::peer;
 
 /// A simulated CLI as the session's process.
-struct Peer(Arc<peer::Running>);
+pub(crate) struct Peer(pub(crate) Arc<peer::Running>);
 
 impl Process for Peer {
     fn id(&self) -> Option<u32> {

@@ -28,6 +28,7 @@ const FLAGS: &[&str] = &[
     "--append-system-prompt-file <file>",
     "--append-subagent-system-prompt <prompt>",
     "--autocompact <auto|tokens>",
+    "--await-claim",
     "--await-initialize",
     "--bare",
     "--betas <betas...>",
@@ -299,6 +300,7 @@ impl CommandLine {
             .partial_messages(self.has("--include-partial-messages"))
             .replay_user_messages(self.has("--replay-user-messages"))
             .await_initialize(self.has("--await-initialize"))
+            .await_claim(self.has("--await-claim"))
             .bypass_launched(
                 self.has("--dangerously-skip-permissions")
                     || self.has("--allow-dangerously-skip-permissions"),

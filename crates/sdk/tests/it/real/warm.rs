@@ -7,7 +7,7 @@ use outrigger::options::{Auth, Secret};
 use outrigger::protocol::outbound::WorkspaceTrust;
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::{AgentDefinition, PermissionMode};
-use outrigger::{Claim, ClaimProblem, Error, Policy, Session, Spare, Verdict};
+use outrigger::{Claim, ClaimProblem, Error, Origin, Policy, Pool, PoolLimits, Session, Spare, Verdict};
 use serde_json::json;
 
 use super::rig::{Rig, turn};
@@ -298,4 +298,50 @@ async fn a_directory_can_be_trusted_in_the_claim() {
         .unwrap();
     assert_eq!(turn(&session, "%say hello").await.0, ["text hello"]);
     session.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_of_the_real_cli() {
+    let rig = Rig::start().await;
+    let pool = Pool::new(PoolLimits::default());
+    let key = pool
+        .keep(rig.options().isolation(outrigger::options::Isolation::Project), 2)
+        .unwrap();
+    let filled = async {
+        while pool.stats().spares < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(super::rig::PATIENCE, filled).await.unwrap();
+    let other = rig.sandbox.path().join("other");
+    std::fs::create_dir_all(other.join(".claude")).unwrap();
+    for place in [rig.sandbox.project(), other.clone()] {
+        let pooled = pool.get(&key, Claim::new(&place)).await.unwrap();
+        assert!(
+            matches!(pooled.origin, Origin::Spare { .. }),
+            "{:?}",
+            pooled.origin
+        );
+        turn(&pooled.session, "%say hello").await;
+        let cwd = pooled.session.init().unwrap().cwd;
+        assert_eq!(PathBuf::from(cwd), place.canonicalize().unwrap());
+        pooled.session.close().await.unwrap();
+    }
+    tokio::time::timeout(super::rig::PATIENCE, async {
+        while pool.stats().spares == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    })
+    .await
+    .unwrap();
+    // A directory that decides for itself gets a session of its own.
+    std::fs::write(other.join(".claude/settings.json"), r#"{"env": {"A": "b"}}"#).unwrap();
+    let pooled = pool.get(&key, Claim::new(&other)).await.unwrap();
+    assert!(matches!(pooled.origin, Origin::Refused(_)), "{:?}", pooled.origin);
+    assert_eq!(turn(&pooled.session, "%say cold").await.0, ["text cold"]);
+    pooled.session.close().await.unwrap();
+    let stats = pool.stats();
+    assert_eq!((stats.warm, stats.cold, stats.refused), (2, 0, 1));
+    pool.close().await;
+    gone(&rig).await;
 }

@@ -1,7 +1,8 @@
 //! What all parts of a running agent share.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,6 +20,8 @@ use crate::peer::running::Log;
 /// Shared by the session's loop and its turn.
 pub(super) struct Context {
     pub(super) config: Config,
+    /// The directory of the session that claimed it.
+    pub(super) claimed: OnceLock<PathBuf>,
     pub(super) log: Arc<Log>,
     /// Lines to write; `None` is the end.
     pub(super) out: mpsc::Sender<Option<Vec<u8>>>,
@@ -175,8 +178,19 @@ impl Context {
             brain: tokio::sync::Mutex::new(brain),
             finished,
             servers_settled: watch::Sender::new(true),
+            claimed: OnceLock::new(),
             state: Mutex::new(state),
         }
+    }
+
+    /// The working directory.
+    pub(super) fn cwd(&self) -> &Path {
+        self.claimed.get().unwrap_or(&self.config.cwd)
+    }
+
+    /// Whether it waits to be claimed.
+    pub(super) fn is_parked(&self) -> bool {
+        self.config.await_claim && self.claimed.get().is_none()
     }
 
     /// The state. Never held over an await.
@@ -311,7 +325,7 @@ impl Context {
 
     /// Where the CLI would keep the output of a task.
     pub(super) fn output_file(&self, task_id: &str) -> String {
-        let project = payload::project_name(&self.config.cwd.to_string_lossy());
+        let project = payload::project_name(&self.cwd().to_string_lossy());
         format!(
             "/tmp/claude-0/{project}/{}/tasks/{task_id}.output",
             self.state().session_id

@@ -42,6 +42,11 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
             return true;
         }
         "cancel_async_message" => cancel(ctx, string("message_uuid").unwrap_or_default()).await,
+        "claim_session" => claim(ctx, request),
+        "set_model" if ctx.is_parked() => Some(Reply::Error(
+            "not_claimed: this process is a spare waiting for claim_session; send this request after the claim"
+                .to_owned(),
+        )),
         "set_model" => set_model(ctx, request).await,
         "set_permission_mode" => set_mode(ctx, request, id).await,
         "set_max_thinking_tokens" => {
@@ -160,6 +165,48 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         background::send_list(ctx).await;
     }
     false
+}
+
+/// Becomes a session. As with the CLI, one that was refused can be claimed again.
+fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
+    if !ctx.is_parked() {
+        let error = "not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been \
+                     claimed yet";
+        return Some(Reply::Error(error.to_owned()));
+    }
+    let cwd = request["cwd"].as_str().unwrap_or_default();
+    if !cwd.starts_with('/') {
+        let error = "cwd_not_found: the claim cwd does not exist or is not accessible";
+        return Some(Reply::Error(error.to_owned()));
+    }
+    let mode = match request["permission_mode"].as_str() {
+        Some(mode) if !MODES.contains(&mode) => {
+            let error = format!(
+                "permission_mode_not_claimable: Cannot set permission mode: must be one of {}",
+                MODES.join(", ")
+            );
+            return Some(Reply::Error(error));
+        }
+        mode => mode,
+    };
+    let mut state = ctx.state();
+    if let Some(mode) = mode {
+        state.mode = mode.to_owned();
+    }
+    let more = request["additional_directories"].as_array().into_iter().flatten();
+    state
+        .directories
+        .extend(more.filter_map(|directory| directory.as_str().map(str::to_owned)));
+    // It is parked, so nobody has set it.
+    let _ = ctx.claimed.set(cwd.into());
+    let mut reply = json!({
+        "status": "ok", "cwd": cwd, "session_id": state.session_id, "sdk_mcp_settled": true,
+        "parked_ms": ctx.log.elapsed().as_millis() as u64,
+    });
+    if request["include_initialize"] == true {
+        reply["initialize"] = payload::initialize(&ctx.config.home, &state.mode, state.session_state);
+    }
+    Some(Reply::Payload(reply))
 }
 
 /// What is wrong with an `initialize`.

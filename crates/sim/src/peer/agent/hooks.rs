@@ -104,7 +104,7 @@ impl Hook {
 
 /// Where the CLI would keep the session.
 fn transcript_path(ctx: &Context, session_id: &str) -> String {
-    let project = payload::project_name(&ctx.config.cwd.to_string_lossy());
+    let project = payload::project_name(&ctx.cwd().to_string_lossy());
     format!(
         "{}/.claude/projects/{project}/{session_id}.jsonl",
         ctx.config.home
@@ -139,7 +139,7 @@ impl Turn {
         let mut input = json!({
             "session_id": session_id,
             "transcript_path": transcript_path(&self.ctx, &session_id),
-            "cwd": self.ctx.config.cwd.to_string_lossy(),
+            "cwd": self.ctx.cwd().to_string_lossy(),
             "prompt_id": self.prompt_id,
             "permission_mode": mode,
             "hook_event_name": event,

@@ -84,6 +84,7 @@ pub(super) struct Config {
     pub(super) disallowed: Vec<String>,
     pub(super) asked: Vec<String>,
     pub(super) await_initialize: bool,
+    pub(super) await_claim: bool,
     pub(super) sdk_servers: Vec<String>,
     pub(super) tools: Option<Vec<String>>,
     pub(super) directories: Vec<String>,
@@ -114,6 +115,7 @@ impl Agent {
             disallowed: Vec::new(),
             asked: Vec::new(),
             await_initialize: false,
+            await_claim: false,
             sdk_servers: Vec::new(),
             tools: None,
             directories: Vec::new(),
@@ -273,6 +275,12 @@ impl Builder {
     /// Whether the first line must be an `initialize` request, as with `--await-initialize`.
     pub fn await_initialize(mut self, awaited: bool) -> Self {
         self.agent.config.await_initialize = awaited;
+        self
+    }
+
+    /// Whether it is a spare that waits to be claimed, as with `--await-claim`.
+    pub fn await_claim(mut self, awaited: bool) -> Self {
+        self.agent.config.await_claim = awaited;
         self
     }
 

@@ -141,8 +141,8 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
         });
     }
     let inside = |path: &str| {
-        let path = ctx.config.cwd.join(path);
-        path.starts_with(&ctx.config.cwd)
+        let path = ctx.cwd().join(path);
+        path.starts_with(ctx.cwd())
             || state
                 .directories
                 .iter()
@@ -191,7 +191,7 @@ fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>)
     };
     let relative = |path: &str| {
         let path = std::path::Path::new(path);
-        path.strip_prefix(&ctx.config.cwd)
+        path.strip_prefix(ctx.cwd())
             .unwrap_or(path)
             .to_string_lossy()
             .into_owned()
@@ -204,7 +204,7 @@ fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>)
             };
             let mut suggestions = vec![rule(Some(subject))];
             if all_commands(subject, FILE_COMMANDS) {
-                let directory = ctx.config.cwd.to_string_lossy();
+                let directory = ctx.cwd().to_string_lossy();
                 suggestions.push(
                     json!({"type": "addDirectories", "directories": [directory], "destination": "session"}),
                 );
@@ -212,7 +212,7 @@ fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>)
                 let file = tools::commands(subject)
                     .pop()
                     .and_then(|words| words.last().cloned());
-                let file = ctx.config.cwd.join(file.unwrap_or_default());
+                let file = ctx.cwd().join(file.unwrap_or_default());
                 request["blocked_path"] = json!(file.to_string_lossy());
             } else {
                 request["decision_reason"] = json!("This command requires approval");

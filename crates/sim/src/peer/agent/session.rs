@@ -308,6 +308,19 @@ impl<I: AsyncRead + Unpin> Session<I> {
             // Sent before: dropped without a word.
             return None;
         }
+        if self.ctx.is_parked() {
+            let why = "not_claimed: this process was started with --await-claim and has not been claimed; send claim_session \
+                       before the first message";
+            self.ctx
+                .send_stamped(json!({
+                    "type": "result", "subtype": "error_during_execution", "is_error": true, "errors": [why],
+                    "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0, "total_cost_usd": 0, "usage": {},
+                    "modelUsage": {}, "permission_denials": [],
+                }))
+                .await;
+            self.ctx.send_lifecycle(&prompt, "completed").await;
+            return None;
+        }
         self.ctx.send_lifecycle(&prompt, "queued").await;
         if prompt.priority == Priority::Now && self.turn.is_some() {
             self.ctx.state().queue.push_front(prompt);

@@ -291,7 +291,7 @@ async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
     let child = tokio::process::Command::new("bash")
         .arg("-c")
         .arg(format!("exec 2>&1\n{command}"))
-        .current_dir(&ctx.config.cwd)
+        .current_dir(ctx.cwd())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
@@ -379,7 +379,7 @@ async fn pretended_command(ctx: &Context, command: &str, output: &Output) -> i32
 }
 
 fn absolute(ctx: &Context, path: &str) -> String {
-    ctx.config.cwd.join(path).to_string_lossy().into_owned()
+    ctx.cwd().join(path).to_string_lossy().into_owned()
 }
 
 async fn load(ctx: &Context, path: &str) -> Option<String> {

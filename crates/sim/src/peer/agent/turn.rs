@@ -222,7 +222,7 @@ impl Turn {
             let state = self.ctx.state();
             let config = &self.ctx.config;
             let mut line = payload::init(&payload::Init {
-                cwd: &config.cwd,
+                cwd: self.ctx.cwd(),
                 home: &config.home,
                 session_id: &state.session_id,
                 model: &state.model,

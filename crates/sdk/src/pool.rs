@@ -1,0 +1,435 @@
+//! Spares that are kept ready, and replaced when they were used.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::claim::{Claim, ClaimProblem, Cold};
+use crate::env::Surroundings;
+use crate::error::{Error, Kind, Result};
+use crate::options::{Options, OptionsError};
+use crate::session::Session;
+use crate::spare::Spare;
+
+mod keeper;
+mod memory;
+
+/// What is assumed of a spare that was not measured yet.
+const GUESS: u64 = 260 * 1024 * 1024;
+
+/// How a [`Pool`] is to be kept.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PoolLimits {
+    /// How many spares there may be at once, of all keys together; 4 unless set. Those that are being started count.
+    pub spares: usize,
+    /// How much memory all spares may take together, in bytes; 1 GiB unless set. The resident memory of their processes is
+    /// measured on Linux, without what they started; elsewhere, and until it was measured, each counts as 260 MiB.
+    pub memory: u64,
+    /// How old a spare may become; 30 minutes unless set. An older one is replaced: its credentials, its MCP servers and what it
+    /// read of the user's configuration are as old as it is.
+    pub max_age: Duration,
+    /// How long to wait after a spare failed to start, before the next is tried; doubled for each failure in a row up to
+    /// `max_backoff`. 1 s unless set.
+    pub backoff: Duration,
+    /// See `backoff`; one minute unless set.
+    pub max_backoff: Duration,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        Self {
+            spares: 4,
+            memory: 1024 * 1024 * 1024,
+            max_age: Duration::from_secs(30 * 60),
+            backoff: Duration::from_secs(1),
+            max_backoff: Duration::from_secs(60),
+        }
+    }
+}
+
+impl PoolLimits {
+    /// Sets `spares`.
+    pub fn spares(mut self, spares: usize) -> Self {
+        self.spares = spares;
+        self
+    }
+
+    /// Sets `memory`, in bytes.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Sets `max_age`.
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.max_age = age;
+        self
+    }
+
+    /// Sets `backoff` and `max_backoff`.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        (self.backoff, self.max_backoff) = (first, longest);
+        self
+    }
+}
+
+/// Keeps [spares](Spare) ready, hands them out as sessions, and replaces them.
+///
+/// A spare serves any directory and whatever else a [`Claim`] sets, but all else is decided when it is started. So the pool
+/// has [keys](PoolKey): options, each with a number of spares to be kept. When there is no spare of a key, the session is started
+/// as usual, and says so.
+///
+/// A cheap handle; clones share the pool. When the last is dropped all spares are ended; sessions that were handed out are not
+/// touched.
+///
+/// ```no_run
+/// use outrigger::{Agent, Claim, Pool, PoolLimits, Policy};
+///
+/// # async fn example() -> outrigger::Result<()> {
+/// let pool = Pool::new(PoolLimits::default());
+/// let readers = pool.keep(Agent::builder().permissions(Policy::read_only()), 2)?;
+///
+/// let pooled = pool.get(&readers, Claim::new("/home/me/project").model("haiku")).await?;
+/// let (text, _) = pooled.session.prompt("What is this?").await?.text().await?;
+/// println!("{text} ({:?})", pooled.origin);
+/// pool.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Pool(Arc<Shared>);
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pool").field(&self.stats()).finish()
+    }
+}
+
+/// What a pool keeps spares of, from [`Pool::keep`].
+#[derive(Debug, Clone)]
+pub struct PoolKey {
+    pool: Weak<Shared>,
+    index: usize,
+}
+
+/// A session from [`Pool::get`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Pooled {
+    /// The session.
+    pub session: Session,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where a session from a pool comes from.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Origin {
+    /// It was a spare.
+    Spare {
+        /// How long it had been waiting.
+        age: Duration,
+    },
+    /// It was started, since there was no spare.
+    Cold,
+    /// It was started, since the directory's own settings decide what a spare has decided already.
+    Refused(ClaimProblem),
+}
+
+/// What a [`Pool`] has and has done.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Spares that are ready.
+    pub spares: usize,
+    /// Spares that are being started.
+    pub starting: usize,
+    /// Memory of those that are ready, in bytes, as last measured.
+    pub memory: u64,
+    /// Sessions that were spares.
+    pub warm: u64,
+    /// Sessions that were started for want of a spare.
+    pub cold: u64,
+    /// Sessions that were started because the CLI refused the claim.
+    pub refused: u64,
+    /// Spares that died while they waited.
+    pub died: u64,
+    /// Spares that became too old.
+    pub expired: u64,
+    /// Spares that were ended because there was no memory for them.
+    pub evicted: u64,
+    /// Spares that failed to start.
+    pub failed: u64,
+    /// The failures in a row, and the last one, of each key; in the order in which the keys were made.
+    pub failures: Vec<(u32, Option<Error>)>,
+}
+
+struct Shared {
+    limits: PoolLimits,
+    state: Mutex<State>,
+    wake: Arc<Notify>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// The keeper ends with the pool.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.wake.notify_one();
+    }
+}
+
+#[derive(Default)]
+struct State {
+    shelves: Vec<Shelf>,
+    closed: bool,
+    /// Ends with the keeper.
+    keeper: Option<watch::Receiver<()>>,
+    /// The most that a spare was seen to take.
+    largest: Option<u64>,
+    stats: PoolStats,
+}
+
+/// What there is of one key.
+struct Shelf {
+    base: Arc<Options>,
+    wanted: usize,
+    /// The oldest first.
+    spares: VecDeque<Spare>,
+    starting: bool,
+    failures: u32,
+    not_before: Option<Instant>,
+    last_error: Option<Error>,
+}
+
+impl Shelf {
+    fn failed(&mut self, error: Error, limits: &PoolLimits) {
+        let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
+        let wait = limits.backoff.saturating_mul(factor).min(limits.max_backoff);
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = Some(Instant::now() + wait);
+        tracing::warn!(%error, ?wait, "a spare failed");
+        self.last_error = Some(error);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is valid after every line, and nothing of ours panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    /// A pool that keeps nothing yet.
+    pub fn new(limits: PoolLimits) -> Self {
+        Self(Arc::new(Shared {
+            limits,
+            state: Mutex::default(),
+            wake: Arc::default(),
+        }))
+    }
+
+    /// Keeps `spares` spares with these options from now on, as far as the limits allow. Must be called inside a tokio runtime,
+    /// which is the one that keeps them.
+    ///
+    /// Make one key for all sessions that differ in nothing but what a [`Claim`] sets. Of one pool all keys share the limits;
+    /// those with the fewest spares for what they want are served first.
+    ///
+    /// # Errors
+    /// When the options contradict each other or can't be had by spares, as in [`Options::prewarm`]; for a `session_id`, which
+    /// only one session can have; for a transport that is good for one session; when the pool is closed. Whether the CLI can be
+    /// started is seen later, in [`stats`](Self::stats) and by [`get`](Self::get).
+    pub fn keep(&self, options: Options, spares: usize) -> Result<PoolKey> {
+        let host = options.host().awaiting_claim();
+        options
+            .check_in(&Surroundings::of_this_process(), host)
+            .map_err(|error| Error::new(Kind::Options(error)))?;
+        if options.session_id.is_some() {
+            let problem = "is one session's, and a pool makes many";
+            return Err(Error::new(Kind::Options(OptionsError::invalid(
+                "session_id",
+                "",
+                problem,
+            ))));
+        }
+        if !options.hosting.can_reopen() {
+            return Err(Error::invalid(
+                "transport: it is good for one session, and a pool makes many",
+            ));
+        }
+        let base = Arc::new(options.anchored()?);
+        let runtime = tokio::runtime::Handle::try_current()
+            .map_err(|error| Error::invalid_because("place to keep a pool in", error))?;
+        let mut state = self.0.state();
+        if state.closed {
+            return Err(Error::new(Kind::Closed));
+        }
+        state.shelves.push(Shelf {
+            base,
+            wanted: spares,
+            spares: VecDeque::new(),
+            starting: false,
+            failures: 0,
+            not_before: None,
+            last_error: None,
+        });
+        let index = state.shelves.len() - 1;
+        if state.keeper.is_none() {
+            let (ended, keeper) = watch::channel(());
+            state.keeper = Some(keeper);
+            runtime.spawn(keeper::keep(
+                Arc::downgrade(&self.0),
+                Arc::clone(&self.0.wake),
+                ended,
+            ));
+        }
+        drop(state);
+        self.0.wake.notify_one();
+        Ok(PoolKey {
+            pool: Arc::downgrade(&self.0),
+            index,
+        })
+    }
+
+    /// A session: a spare of this key that becomes what the claim says, or one that is started with the key's options and the
+    /// claim together, which takes as long as it does without a pool. [`Pooled::origin`] tells which.
+    ///
+    /// A spare that has died is never handed out; the next is taken, and in the end the session is started. The place of the
+    /// spare is filled again in the background.
+    ///
+    /// Dropping the future ends what it had taken or started, and nothing else.
+    ///
+    /// # Errors
+    /// When the claim is wrong for these options; when the CLI takes a part of it for neither a spare nor a start; as
+    /// [`Options::start`]; when the pool is closed.
+    pub async fn get(&self, key: &PoolKey, claim: Claim) -> Result<Pooled> {
+        if !Weak::ptr_eq(&key.pool, &Arc::downgrade(&self.0)) {
+            return Err(Error::invalid("key: it is another pool's"));
+        }
+        let base = {
+            let state = self.0.state();
+            match state.shelves.get(key.index) {
+                _ if state.closed => return Err(Error::new(Kind::Closed)),
+                Some(shelf) => Arc::clone(&shelf.base),
+                None => return Err(Error::invalid("key: it is another pool's")),
+            }
+        };
+        let prepared = tokio::task::spawn_blocking(move || claim.prepare(&base)).await;
+        let prepared = prepared.map_err(|error| Error::invalid_because("claim", error))??;
+        let mut origin = Origin::Cold;
+        while let Some(spare) = self.take(key) {
+            let age = spare.age();
+            match spare.claim_prepared(prepared.clone()).await {
+                Ok(session) => {
+                    let mut state = self.0.state();
+                    state.stats.warm += 1;
+                    if let Some(shelf) = state.shelves.get_mut(key.index) {
+                        shelf.failures = 0;
+                    }
+                    let origin = Origin::Spare { age };
+                    return Ok(Pooled { session, origin });
+                }
+                Err(error) => match error.as_claim_problem() {
+                    Some(problem @ ClaimProblem::Refused { code, .. }) if is_for_a_start(code) => {
+                        origin = Origin::Refused(problem.clone());
+                        break;
+                    }
+                    _ if error.is_closed() || error.is_timeout() => self.spare_failed(key, error),
+                    _ => return Err(error),
+                },
+            }
+        }
+        let session = prepared.cold.start().await?;
+        let mut state = self.0.state();
+        match origin {
+            Origin::Refused(_) => state.stats.refused += 1,
+            _ => state.stats.cold += 1,
+        }
+        Ok(Pooled { session, origin })
+    }
+
+    /// The spare that has waited longest, if any lives.
+    fn take(&self, key: &PoolKey) -> Option<Spare> {
+        let mut state = self.0.state();
+        let shelf = state.shelves.get_mut(key.index)?;
+        let at = shelf.spares.iter().position(Spare::is_alive)?;
+        let spare = shelf.spares.remove(at);
+        drop(state);
+        self.0.wake.notify_one();
+        spare
+    }
+
+    fn spare_failed(&self, key: &PoolKey, error: Error) {
+        let mut state = self.0.state();
+        state.stats.died += 1;
+        if let Some(shelf) = state.shelves.get_mut(key.index) {
+            shelf.failed(error, &self.0.limits);
+        }
+    }
+
+    /// What there is, and what was done.
+    pub fn stats(&self) -> PoolStats {
+        let state = self.0.state();
+        PoolStats {
+            spares: state.shelves.iter().map(|shelf| shelf.spares.len()).sum(),
+            starting: state.shelves.iter().filter(|shelf| shelf.starting).count(),
+            failures: state
+                .shelves
+                .iter()
+                .map(|shelf| (shelf.failures, shelf.last_error.clone()))
+                .collect(),
+            ..state.stats.clone()
+        }
+    }
+
+    /// Ends all spares and waits for that; what is being started is ended in the background. Nothing more is handed out. Sessions
+    /// that were handed out go on. Dropping the future does not stop the closing.
+    pub async fn close(&self) {
+        let (spares, keeper) = {
+            let mut state = self.0.state();
+            state.closed = true;
+            state.shelves.iter_mut().for_each(|shelf| shelf.starting = false);
+            let shelves = state.shelves.iter_mut();
+            let spares: Vec<Spare> = shelves.flat_map(|shelf| shelf.spares.drain(..)).collect();
+            (spares, state.keeper.clone())
+        };
+        self.0.wake.notify_one();
+        let ends: Vec<_> = spares.iter().map(Spare::wait_ended).collect();
+        // Which ends them, all at the same time, whether or not anybody waits.
+        drop(spares);
+        for end in ends {
+            end.await;
+        }
+        if let Some(mut keeper) = keeper {
+            // Nothing is ever sent: the keeper's end is what is waited for.
+            while keeper.changed().await.is_ok() {}
+        }
+    }
+}
+
+/// Whether what the CLI refused a spare is what a session can have that is started.
+fn is_for_a_start(code: &str) -> bool {
+    matches!(code, "project_settings_not_claimable" | "claim_failed")
+}
+
+impl Cold {
+    /// Starts the session that a spare would have become.
+    async fn start(self) -> Result<Session> {
+        let session = self.options.start().await?;
+        if let Some(settings) = self.overlay {
+            session.apply_flag_settings(settings).await?;
+        }
+        Ok(session)
+    }
+}
