@@ -7,6 +7,8 @@ mod background;
 #[cfg(target_os = "linux")]
 mod causes;
 mod control;
+#[cfg(target_os = "linux")]
+mod faults;
 mod first;
 mod flow;
 #[cfg(unix)]

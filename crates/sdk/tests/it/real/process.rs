@@ -34,7 +34,7 @@ async fn until(rig: &Rig, what: &str, wanted: impl Fn(&BTreeMap<i32, String>) ->
     .await;
 }
 
-async fn none_left(rig: &Rig) {
+pub(crate) async fn none_left(rig: &Rig) {
     witness::none_left(&rig.sandbox.home()).await;
 }
 
