@@ -290,3 +290,50 @@ on_both_runtimes!(
     an_id_that_comes_again_is_answered_once_for_each_question,
     a_question_without_its_parts_is_refused,
 );
+
+/// A handler that blocks its thread can't be dropped. When it comes back after the question was withdrawn, nobody wants to know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_handler_that_can_not_be_dropped_answers_nothing_that_was_withdrawn() {
+    let stand = Stand::new(
+        &begun()
+            .ask("q", "Bash")
+            .request("asked")
+            .line(frames::withdraw("q"))
+            .reply(json!({}))
+            .request("over")
+            .reply(json!({}))
+            .result("fine"),
+    );
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (returns, mut returned) = mpsc::unbounded_channel();
+    let released = Mutex::new(released);
+    let session = stand
+        .options()
+        .permissions(ask(move |_| {
+            heard.send(()).unwrap();
+            released.lock().unwrap().recv().unwrap();
+            returns.send(()).unwrap();
+            std::future::ready(PermissionResult::allow())
+        }))
+        .start()
+        .await
+        .unwrap();
+    super::stand::within_reason(async {
+        let mut running = session.prompt("go").await.unwrap();
+        hear.recv().await.unwrap();
+        session.raw_request("asked", json!({})).await.unwrap();
+        release.send(()).unwrap();
+        returned.recv().await.unwrap();
+        // An answer would be written before this.
+        while session.stats().unanswered_by_us > 0 {
+            tokio::task::yield_now().await;
+        }
+        session.raw_request("over", json!({})).await.unwrap();
+        assert_eq!(running.outcome().await.unwrap().text(), "fine");
+        session.close().await.unwrap();
+        assert_eq!(stand.answers(), []);
+        stand.gone().await;
+    })
+    .await;
+}

@@ -19,7 +19,7 @@
 //! | 150 control requests in a row | `of_150_requests_in_a_row_each_gets_its_answer`, `of_150_questions_at_once_each_is_answered_once`, real: `requests_in_a_row_are_answered_and_the_turn_goes_on` |
 //! | error answer to a control request | `an_error_answer_is_an_error` |
 //! | question answered, right input | `the_handler_sees_the_input_and_is_answered_once`, real: `answers_to_a_permission_question` |
-//! | question withdrawn | `a_question_that_is_withdrawn_is_never_answered`, real: `during_a_permission_question` |
+//! | question withdrawn | `a_question_that_is_withdrawn_is_never_answered`, `a_handler_that_can_not_be_dropped_answers_nothing_that_was_withdrawn`, real: `during_a_permission_question` |
 //! | messages while a handler thinks | `messages_pass_while_a_handler_thinks` |
 //! | question while 3000 messages wait unread | `a_question_is_answered_while_3000_messages_wait_unread`, real: `a_question_is_answered_while_thousands_of_messages_wait_unread` |
 //! | late reader: memory and loss | `what_a_late_reader_does_not_take_does_not_fill_the_memory` |
