@@ -14,7 +14,7 @@ use tracing::Span;
 use super::lane::LaneIn;
 use super::watchdog::Stall;
 use crate::error::Error;
-use crate::outcome::{Outcome, Verdict, is_result};
+use crate::outcome::{Fields, Outcome, Verdict, is_result};
 use crate::prompt::Prompt;
 use crate::revive::{LostPrompt, Progress};
 use crate::usage::TurnUsage;
@@ -233,6 +233,8 @@ impl Turns {
                 (route, Some(outcome))
             }
             ("system", Some("init")) => {
+                // The answer to `initialize` does not have it, and this may be the first turn, and nobody's.
+                self.has_lifecycle = self.has_lifecycle || announces_lifecycle(frame);
                 self.begin();
                 self.join_all(frame);
                 self.adopt_without_lifecycle();
@@ -575,6 +577,11 @@ impl Turns {
             slot.lane.close();
         }
     }
+}
+
+fn announces_lifecycle(init: &Frame) -> bool {
+    let announced: Option<Vec<String>> = Fields::of(init).get("capabilities");
+    announced.is_some_and(|list| list.iter().any(|name| name == "msg_lifecycle_v1"))
 }
 
 #[cfg(test)]

@@ -176,6 +176,17 @@ fn a_result_of_foreign_origin_resolves_nobody() {
 }
 
 #[test]
+fn a_turn_of_nobodys_before_the_first_prompts_does_not_adopt_it() {
+    let mut turns = Turns::new(Span::none());
+    let mine = prompt(&mut turns, "a", Dispatch::Alone);
+    let init = format!(r#"{INIT},"capabilities":["x","msg_lifecycle_v1"]"#);
+    assert_eq!(feed(&mut turns, &init), Route::Ambient);
+    assert_eq!(feed(&mut turns, ASSISTANT), Route::Ambient);
+    assert_eq!(feed(&mut turns, &result("")), Route::Ambient);
+    assert_eq!(mine.verdict(), None);
+}
+
+#[test]
 fn a_result_of_another_turn_does_not_end_the_running_one() {
     let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
     let mut turns = Turns::new(Span::none());
