@@ -109,9 +109,11 @@ async fn a_cli_that_tells_nothing_of_its_state_is_followed_by_its_results() {
     let mut initialized = frames::initialized();
     initialized["response"]["response"]["capabilities"] = json!([]);
     let silent = |text: &str| {
+        let mut init = frames::init();
+        init["capabilities"] = json!([]);
         Faulty::new()
             .take_prompt()
-            .line(frames::init())
+            .line(init)
             .say(text)
             .line(frames::nobodys_result(text))
     };
