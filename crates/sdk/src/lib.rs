@@ -42,9 +42,12 @@
 //! * **Nothing fails open.** A permission handler that panics, or a request that nobody handles, is answered by a refusal,
 //!   exactly once, and never after the CLI withdrew it.
 //! * **Nothing hangs unnoticed.** When the process dies, everybody who waits gets the same error at once, with exit status,
-//!   stderr and last result. Start, control requests and interrupts have deadlines; turns have none, since they may take hours.
-//! * **A slow reader hurts nobody else.** The CLI's pipe is always read; see [`Options::buffer_bytes`] for what happens when a
-//!   reader falls far behind.
+//!   stderr, last frames and a [`Cause`] that has advice. Start, control requests and interrupts have deadlines; a turn has none,
+//!   since it may take hours, but a model that does not answer ends it ([`Options::first_token_deadline`]).
+//! * **Nothing is orphaned.** The CLI ends with its session, and does not outlive this program, even if that is killed
+//!   ([`Local`]). A session whose process died can be brought back ([`Session::revive`]).
+//! * **A slow reader hurts nobody else.** The CLI's pipe is always read; what a slow reader has not taken waits in memory up to
+//!   [`Options::buffer_bytes`], and then on disk ([`SlowReader`]).
 //! * **Dropping is safe.** Every future may be dropped at any point, and says under *Cancel safety* what becomes of what it began;
 //!   dropping a request's future tells the CLI to forget it; dropping the
 //!   last handle ends the process and its whole process group.
@@ -121,3 +124,8 @@ pub use version::{CliAge, CliVersion};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the page on production, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/production.md")]
+struct Production;
