@@ -33,10 +33,12 @@ use windows as system;
 ///
 /// Nothing can be done then from here, so it is arranged before:
 ///
-/// * On Linux the kernel sends the CLI a signal when this program dies (`PR_SET_PDEATHSIG`): SIGTERM where a guardian watches,
-///   so that it may end the commands that it runs, else SIGKILL.
-/// * On all Unixes a [`guardian`](Self::guardian), a small shell of its own session, sees the end of this program by the end of
-///   a pipe. It sends SIGTERM to the group, and three seconds later SIGKILL to what is left of it.
+/// * On all Unixes a [`guardian`](Self::guardian), a small shell beside the CLI, sees the end of this program by the end of a
+///   pipe. It sends SIGTERM to the group, so that the CLI may end the commands that it runs, and three seconds later SIGKILL to
+///   what is left.
+/// * On Linux the kernel too sends the CLI a signal when this program dies (`PR_SET_PDEATHSIG`): SIGTERM beside a guardian, else
+///   SIGKILL. It takes a fork to arrange that, which holds up a large program, so it is left out beside a guardian once this
+///   program has 64 MiB in memory.
 /// * On Windows the CLI and all that it starts are in a job object that ends with this program.
 ///
 /// Only Linux is tested; the guardian on other Unixes, and the job object, are not.
@@ -57,9 +59,9 @@ impl Local {
 
     /// Whether each CLI has a guardian beside it; true unless set. See [`Local`] for what it does.
     ///
-    /// It is one `/bin/sh` that sleeps: about a millisecond at the start of a session and about a megabyte while it lasts, most
-    /// of it shared. Without one, or where there is no `/bin/sh`, MCP servers of the CLI may outlive this program when that is
-    /// killed, and so may the commands that the CLI was running; outside Linux the CLI itself may. No effect on Windows.
+    /// It is one `/bin/sh` that sleeps: a few milliseconds at the start of a session, and about 0.2 MB of memory while it lasts.
+    /// Without one, or where there is no `/bin/sh`, MCP servers of the CLI may outlive this program when that is killed, and so
+    /// may the commands that the CLI was running; outside Linux the CLI itself may. No effect on Windows.
     #[must_use]
     pub const fn guardian(mut self, on: bool) -> Self {
         self.guardian = on;

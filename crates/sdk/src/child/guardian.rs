@@ -47,16 +47,10 @@ impl Guardian {
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let prepare = || {
-            // So that what ends this program's terminal, or its process group, does not end it.
-            rustix::process::setsid()?;
-            Ok(())
-        };
-        // SAFETY: see `die_with_this_thread`: one system call, no allocation, no lock, no unwinding.
-        unsafe {
-            command.pre_exec(prepare);
-        }
+            .stderr(Stdio::null())
+            // What ends this program's group is not for it. A session of its own would have to be made after a fork, which
+            // costs a large program much, and gives no more: the signals of a terminal are ignored.
+            .process_group(0);
         command.spawn().map(Self)
     }
 

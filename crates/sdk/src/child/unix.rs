@@ -26,7 +26,7 @@ use super::guardian::Guardian;
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller};
 
 /// The thread calls nothing deep.
-const STACK: usize = 256 * 1024;
+const STACK: usize = 64 * 1024;
 
 /// How long the end is held back for the guardian to be gone too, so that whoever waited for the end finds nothing left.
 const GUARDIAN_GOES: Duration = Duration::from_millis(200);
@@ -122,14 +122,11 @@ fn spawn(mut command: Command, guarded: bool) -> io::Result<Started> {
         .stderr(Stdio::piped())
         .process_group(0);
     #[cfg(target_os = "linux")]
-    die_with_this_thread(
-        &mut command,
-        if guardian.is_some() {
-            Unix::TERM
-        } else {
-            Unix::KILL
-        },
-    );
+    match &guardian {
+        None => die_with_this_thread(&mut command, Unix::KILL),
+        Some(_) if fork_is_cheap() => die_with_this_thread(&mut command, Unix::TERM),
+        Some(_) => {}
+    }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -162,6 +159,18 @@ fn spawn(mut command: Command, guarded: bool) -> io::Result<Started> {
         },
         guardian,
     })
+}
+
+/// Whether this program is small enough for a fork: that copies its page tables and holds up all of its threads meanwhile.
+/// Without anything to do between fork and exec, a child is started without a copy.
+#[cfg(target_os = "linux")]
+fn fork_is_cheap() -> bool {
+    const SMALL_KIB: u64 = 64 * 1024;
+
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = resident.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+    kib.is_some_and(|kib: u64| kib < SMALL_KIB)
 }
 
 /// Has the kernel signal the child when the thread that starts it dies, which is when this process does.
