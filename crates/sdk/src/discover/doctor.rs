@@ -1,17 +1,20 @@
 //! The report that answers "why does it not start?": installations, machine, account, directories, surroundings.
 
-use std::fmt;
+mod problems;
+mod report;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::io::AsyncReadExt;
 
-use super::binary::{self, Libc, Unusable};
-use super::{Binary, Origin, candidates};
+use super::binary::{self, Unusable};
+use super::{Origin, candidates};
 use crate::env::{self, Surroundings, Variables};
 use crate::options::private_directory;
+
+pub use report::*;
 
 /// What to examine. The default looks for the CLI as [`find`](super::find) does, from this process.
 #[derive(Debug, Clone)]
@@ -110,149 +113,6 @@ pub async fn doctor() -> DoctorReport {
     Doctor::default().examine().await
 }
 
-/// What [`doctor`] found. Holds names of variables, never their values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct DoctorReport {
-    /// Every installation, in the order in which [`find`](super::find) would take them, and every path that was named.
-    pub candidates: Vec<Candidate>,
-    /// The one that would be used.
-    pub chosen: Option<PathBuf>,
-    /// This machine.
-    pub host: Host,
-    /// Where credentials are, by name.
-    pub auth: Vec<AuthSource>,
-    /// The home directory, if there is one.
-    pub home: Option<Directory>,
-    /// The CLI's configuration directory, if there is a home to look in.
-    pub config: Option<Directory>,
-    /// The working directory; `None` if it does not exist any more.
-    pub cwd: Option<Directory>,
-    /// Whether this is the superuser, for whom the CLI refuses `bypassPermissions`.
-    pub root: bool,
-    /// Whether `IS_SANDBOX` is set here. The SDK never passes it on by itself.
-    pub sandbox_declared: bool,
-    /// The variables here that a surrounding Claude Code session has set. The SDK keeps them back.
-    pub nested: Vec<String>,
-    /// What is wrong, worst first, each with what to do.
-    pub problems: Vec<Problem>,
-}
-
-impl DoctorReport {
-    /// Whether nothing stands in the way of a session.
-    pub fn is_healthy(&self) -> bool {
-        self.problems
-            .iter()
-            .all(|problem| problem.severity != Severity::Error)
-    }
-}
-
-/// One installation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Candidate {
-    /// Where it was found.
-    pub path: PathBuf,
-    /// How it came to be looked at.
-    pub origin: Origin,
-    /// Where the path leads, links resolved.
-    pub real_path: Option<PathBuf>,
-    /// What the file is; `None` if that is why it cannot be used.
-    pub binary: Option<Binary>,
-    /// Why it cannot be used.
-    pub unusable: Option<Unusable>,
-    /// What it answered to `--version`.
-    pub version: VersionCheck,
-}
-
-/// The outcome of `--version`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum VersionCheck {
-    /// The version, as `2.1.330`.
-    Version(String),
-    /// It ran but did not answer with a version; the text is what it said, shortened, with how it ended.
-    Odd(String),
-    /// It did not end in time and was killed.
-    TimedOut,
-    /// The system would not start it; the text is the system's.
-    Failed(String),
-    /// Not tried: the file cannot be run, or needs a JavaScript runtime.
-    NotRun,
-}
-
-/// The machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Host {
-    /// The operating system, in the names of [`std::env::consts::OS`].
-    pub os: String,
-    /// The processor, in the names of [`std::env::consts::ARCH`].
-    pub arch: String,
-    /// The C library of the system's own shell; `None` where that says nothing.
-    pub libc: Option<Libc>,
-}
-
-/// A place that holds a credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum AuthSource {
-    /// A variable of the environment is set.
-    Variable(String),
-    /// A login is stored in this file.
-    Login(PathBuf),
-    /// A settings file names an `apiKeyHelper`.
-    ApiKeyHelper(PathBuf),
-}
-
-/// A directory and what may be done there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Directory {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Whether it is there and is a directory.
-    pub exists: bool,
-    /// Whether its entries can be listed.
-    pub readable: bool,
-    /// Whether files can be made in it; for one that does not exist, whether it could be made.
-    pub writable: bool,
-}
-
-/// Something to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Problem {
-    /// How bad it is.
-    pub severity: Severity,
-    /// What was found.
-    pub found: String,
-    /// What to do about it.
-    pub advice: String,
-}
-
-/// How bad a [`Problem`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// A session cannot be started.
-    Error,
-    /// A session can be started but may not do what is expected.
-    Warning,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        write!(f, "{severity}: {}; {}", self.found, self.advice)
-    }
-}
-
 /// The variables that pick an account or a provider.
 const AUTH_VARIABLES: &[&str] = &[
     "ANTHROPIC_API_KEY",
@@ -291,7 +151,7 @@ fn report(candidates: Vec<Candidate>, surroundings: &Surroundings) -> DoctorRepo
         nested: nested(&surroundings.env),
         problems: Vec::new(),
     };
-    report.problems = problems(&report);
+    report.problems = problems::problems(&report);
     report
 }
 
@@ -301,151 +161,6 @@ fn chosen(candidates: &[Candidate]) -> Option<PathBuf> {
         .iter()
         .find(|c| c.unusable.is_none() || matches!(c.origin, Origin::Given | Origin::Variable(_)))?;
     first.unusable.is_none().then(|| first.path.clone())
-}
-
-fn problems(report: &DoctorReport) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut say = |severity, found: String, advice: &str| {
-        problems.push(Problem {
-            severity,
-            found,
-            advice: advice.to_owned(),
-        });
-    };
-    if report.candidates.is_empty() {
-        let advice =
-            "install Claude Code (https://code.claude.com/docs/en/setup), or name it in OUTRIGGER_CLAUDE";
-        say(
-            Severity::Error,
-            "no installation of Claude Code was found".to_owned(),
-            advice,
-        );
-    }
-    for candidate in &report.candidates {
-        let used = report
-            .chosen
-            .as_ref()
-            .is_none_or(|chosen| *chosen == candidate.path);
-        let severity = if used { Severity::Error } else { Severity::Warning };
-        let place = format!("{} ({})", candidate.path.display(), candidate.origin);
-        if let Some(why) = &candidate.unusable {
-            say(severity, format!("{place}: {why}"), why.advice());
-        }
-        match &candidate.version {
-            VersionCheck::TimedOut => {
-                say(
-                    severity,
-                    format!("{place} did not answer to --version in time"),
-                    "run it by hand; reinstall it if it hangs",
-                );
-            }
-            VersionCheck::Failed(error) => {
-                say(
-                    severity,
-                    format!("{place} cannot be started: {error}"),
-                    "reinstall Claude Code for this system",
-                );
-            }
-            VersionCheck::Odd(said) => {
-                say(
-                    severity,
-                    format!("{place} answered to --version with {said:?}"),
-                    "check that this is Claude Code",
-                );
-            }
-            VersionCheck::Version(_) | VersionCheck::NotRun => {}
-        }
-    }
-    match &report.home {
-        None => say(
-            Severity::Error,
-            "there is no home directory: HOME is unset or not absolute".to_owned(),
-            "set HOME, or use Isolation::Hermetic",
-        ),
-        Some(home) if !home.exists => {
-            say(
-                Severity::Error,
-                format!("the home directory {} does not exist", home.path.display()),
-                "create it or set HOME",
-            );
-        }
-        Some(_) => {}
-    }
-    if let Some(config) = &report.config {
-        if config.exists && !config.readable {
-            say(
-                Severity::Error,
-                format!("{} cannot be read", config.path.display()),
-                "check its owner and permissions",
-            );
-        } else if !config.writable {
-            say(
-                Severity::Warning,
-                format!(
-                    "{} cannot be written: no session will be kept, no login refreshed",
-                    config.path.display()
-                ),
-                "check its owner and permissions, or set CLAUDE_CONFIG_DIR",
-            );
-        }
-    }
-    match &report.cwd {
-        None => say(
-            Severity::Error,
-            "the working directory does not exist any more".to_owned(),
-            "change to one that exists, or set Options::cwd",
-        ),
-        Some(cwd) if !cwd.exists => {
-            say(
-                Severity::Error,
-                format!("the working directory {} does not exist", cwd.path.display()),
-                "create it",
-            );
-        }
-        Some(_) => {}
-    }
-    if report.auth.is_empty() {
-        let advice = if cfg!(target_os = "macos") {
-            "set ANTHROPIC_API_KEY or run `claude` and log in; a login in the keychain is not looked for here"
-        } else {
-            "set ANTHROPIC_API_KEY, or run `claude` and log in"
-        };
-        say(Severity::Warning, "no credentials were found".to_owned(), advice);
-    }
-    let keys: Vec<&str> = KEYS
-        .iter()
-        .copied()
-        .filter(|key| {
-            report
-                .auth
-                .iter()
-                .any(|source| *source == AuthSource::Variable((*key).to_owned()))
-        })
-        .collect();
-    let login = report
-        .auth
-        .iter()
-        .any(|source| matches!(source, AuthSource::Login(_)));
-    if keys.len() > 1 || (login && !keys.is_empty()) {
-        let others = if login { "a stored login" } else { "each other" };
-        say(
-            Severity::Warning,
-            format!(
-                "{} outranks {others} where Auth::Inherit is used",
-                keys.join(", ")
-            ),
-            "choose one account with Options::auth",
-        );
-    }
-    if report.root {
-        say(
-            Severity::Warning,
-            "running as root: the CLI refuses bypassPermissions".to_owned(),
-            "use another user, or Options::assume_sandbox in a throw-away container",
-        );
-    }
-    problems.sort_by_key(|problem| problem.severity);
-    problems
 }
 
 impl Directory {

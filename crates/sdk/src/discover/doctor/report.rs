@@ -1,0 +1,152 @@
+//! What the doctor tells.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::super::binary::{Libc, Unusable};
+use super::super::{Binary, Origin};
+
+/// What [`doctor`] found. Holds names of variables, never their values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DoctorReport {
+    /// Every installation, in the order in which [`find`](super::find) would take them, and every path that was named.
+    pub candidates: Vec<Candidate>,
+    /// The one that would be used.
+    pub chosen: Option<PathBuf>,
+    /// This machine.
+    pub host: Host,
+    /// Where credentials are, by name.
+    pub auth: Vec<AuthSource>,
+    /// The home directory, if there is one.
+    pub home: Option<Directory>,
+    /// The CLI's configuration directory, if there is a home to look in.
+    pub config: Option<Directory>,
+    /// The working directory; `None` if it does not exist any more.
+    pub cwd: Option<Directory>,
+    /// Whether this is the superuser, for whom the CLI refuses `bypassPermissions`.
+    pub root: bool,
+    /// Whether `IS_SANDBOX` is set here. The SDK never passes it on by itself.
+    pub sandbox_declared: bool,
+    /// The variables here that a surrounding Claude Code session has set. The SDK keeps them back.
+    pub nested: Vec<String>,
+    /// What is wrong, worst first, each with what to do.
+    pub problems: Vec<Problem>,
+}
+
+impl DoctorReport {
+    /// Whether nothing stands in the way of a session.
+    pub fn is_healthy(&self) -> bool {
+        self.problems
+            .iter()
+            .all(|problem| problem.severity != Severity::Error)
+    }
+}
+
+/// One installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// Where it was found.
+    pub path: PathBuf,
+    /// How it came to be looked at.
+    pub origin: Origin,
+    /// Where the path leads, links resolved.
+    pub real_path: Option<PathBuf>,
+    /// What the file is; `None` if that is why it cannot be used.
+    pub binary: Option<Binary>,
+    /// Why it cannot be used.
+    pub unusable: Option<Unusable>,
+    /// What it answered to `--version`.
+    pub version: VersionCheck,
+}
+
+/// The outcome of `--version`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum VersionCheck {
+    /// The version, as `2.1.330`.
+    Version(String),
+    /// It ran but did not answer with a version; the text is what it said, shortened, with how it ended.
+    Odd(String),
+    /// It did not end in time and was killed.
+    TimedOut,
+    /// The system would not start it; the text is the system's.
+    Failed(String),
+    /// Not tried: the file cannot be run, or needs a JavaScript runtime.
+    NotRun,
+}
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Host {
+    /// The operating system, in the names of [`std::env::consts::OS`].
+    pub os: String,
+    /// The processor, in the names of [`std::env::consts::ARCH`].
+    pub arch: String,
+    /// The C library of the system's own shell; `None` where that says nothing.
+    pub libc: Option<Libc>,
+}
+
+/// A place that holds a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AuthSource {
+    /// A variable of the environment is set.
+    Variable(String),
+    /// A login is stored in this file.
+    Login(PathBuf),
+    /// A settings file names an `apiKeyHelper`.
+    ApiKeyHelper(PathBuf),
+}
+
+/// A directory and what may be done there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Directory {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it is there and is a directory.
+    pub exists: bool,
+    /// Whether its entries can be listed.
+    pub readable: bool,
+    /// Whether files can be made in it; for one that does not exist, whether it could be made.
+    pub writable: bool,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was found.
+    pub found: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// How bad a [`Problem`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// A session cannot be started.
+    Error,
+    /// A session can be started but may not do what is expected.
+    Warning,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{severity}: {}; {}", self.found, self.advice)
+    }
+}
