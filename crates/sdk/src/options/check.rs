@@ -4,108 +4,9 @@ use std::path::Path;
 
 use outrigger_protocol::shared::{McpServerConfig, OutputFormat, PermissionMode, ThinkingConfig};
 
-use super::{
-    Auth, Delivery, Host, Isolation, Options, OptionsError, PermissionPrompts, SettingsInput, Skills, Tools,
-    rules,
-};
+use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
+use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, rules};
 use crate::env::{self, Surroundings};
-
-/// The flags that the session depends on.
-pub(super) const RESERVED: &[&str] = &[
-    "output-format",
-    "input-format",
-    "verbose",
-    "print",
-    "help",
-    "version",
-    "await-initialize",
-    "await-claim",
-    "initialize-fields",
-    "managed-settings-in-initialize",
-    "session-mirror",
-    "sdk-url",
-];
-
-/// The flags that have an option, in either of the spellings that the CLI takes.
-pub(super) const OPTIONS: &[&str] = &[
-    "add-dir",
-    "agent",
-    "agents",
-    "allow-dangerously-skip-permissions",
-    "allowedTools",
-    "allowed-tools",
-    "append-system-prompt",
-    "betas",
-    "channels",
-    "continue",
-    "dangerously-skip-permissions",
-    "debug",
-    "debug-file",
-    "disallowedTools",
-    "disallowed-tools",
-    "effort",
-    "exclude-dynamic-system-prompt-sections",
-    "fallback-model",
-    "fork-session",
-    "forward-subagent-text",
-    "include-hook-events",
-    "include-partial-messages",
-    "json-schema",
-    "managed-settings",
-    "max-budget-usd",
-    "max-thinking-tokens",
-    "max-turns",
-    "mcp-config",
-    "model",
-    "no-session-persistence",
-    "permission-mode",
-    "permission-prompt-tool",
-    "permission-prompts",
-    "plugin-dir",
-    "plugin-dir-no-mcp",
-    "project-config-root",
-    "prompt-suggestions",
-    "resume",
-    "resume-drops-turn",
-    "resume-session-at",
-    "session-id",
-    "setting-sources",
-    "settings",
-    "strict-mcp-config",
-    "system-prompt",
-    "system-prompt-file",
-    "system-prompt-snapshot",
-    "task-budget",
-    "thinking",
-    "thinking-display",
-    "tools",
-    "workload",
-];
-
-/// Whether this flag only ever comes from an option or from the session itself.
-pub(super) fn is_ours(flag: &str) -> bool {
-    RESERVED.contains(&flag) || OPTIONS.contains(&flag)
-}
-
-/// The fields of `initialize` that the session fills in.
-const SESSION_FIELDS: &[&str] = &[
-    "subtype",
-    "hooks",
-    "sdkMcpServers",
-    "sdkMcpServerConfigs",
-    "sdkMcpServerManifests",
-    "sdkMcpServerManifestsOrigin",
-];
-
-/// Tool calls that nobody is asked about; see [`Options::never_asked`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NeverAsked {
-    /// The tool; `*` for all.
-    pub calls: String,
-    /// The option that decides on them.
-    pub option: &'static str,
-}
 
 impl Options {
     /// Finds what contradicts, misses something or cannot be passed on, for a launch from this process. Starts nothing and
@@ -127,41 +28,6 @@ impl Options {
         self.rules(surroundings, host)?;
         self.plan(host, surroundings.cwd.as_deref().unwrap_or_else(|| "".as_ref()))
             .map(drop)
-    }
-
-    /// The tool calls that will never be asked about, although a session may be there to answer. This is what to look at when
-    /// a permission callback is never called. Settings files may allow more.
-    pub fn never_asked(&self) -> Vec<NeverAsked> {
-        let mut unasked = Vec::new();
-        let mut add = |calls: &str, option| {
-            unasked.push(NeverAsked {
-                calls: calls.to_owned(),
-                option,
-            })
-        };
-        if matches!(
-            self.permission_mode,
-            Some(PermissionMode::BypassPermissions | PermissionMode::DontAsk)
-        ) {
-            add("*", "permission_mode");
-        }
-        if self.permission_prompts == Some(PermissionPrompts::None) {
-            add("*", "permission_prompts");
-        }
-        for rule in &self.allowed_tools {
-            let whole = match rule.split_once('(') {
-                None => Some(rule.as_str()),
-                Some((tool, "*)" | ")")) => Some(tool),
-                Some(_) => None,
-            };
-            if let Some(tool) = whole {
-                add(tool, "allowed_tools");
-            }
-        }
-        if self.skills == Some(Skills::All) {
-            add("Skill", "skills");
-        }
-        unasked
     }
 
     pub(super) fn rules(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {

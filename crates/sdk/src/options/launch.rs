@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use outrigger_protocol::outbound::{Initialize, InitializeReply};
 use outrigger_protocol::shared::McpServerConfig;
 
-use super::check::is_ours;
+use super::flags::is_ours;
 use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
 use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};

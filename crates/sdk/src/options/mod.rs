@@ -29,8 +29,10 @@ mod args;
 mod auth;
 mod check;
 mod error;
+mod flags;
 mod initialize;
 mod launch;
+mod never_asked;
 mod plan;
 mod rules;
 mod secret;
@@ -53,10 +55,10 @@ use outrigger_protocol::shared::{
 };
 
 pub use auth::{Auth, AuthMismatch};
-pub use check::NeverAsked;
 pub use error::OptionsError;
 pub(crate) use launch::private_directory;
 pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
+pub use never_asked::NeverAsked;
 pub use secret::Secret;
 pub use values::{
     Delivery, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput, Skills,

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::super::check::{OPTIONS, RESERVED, is_ours};
+use super::super::flags::{OPTIONS, RESERVED, is_ours};
 use super::super::*;
 use super::{Stage, wire};
 
