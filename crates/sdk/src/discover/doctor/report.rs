@@ -8,11 +8,11 @@ use serde::Serialize;
 use super::super::binary::{Libc, Unusable};
 use super::super::{Binary, Origin};
 
-/// What [`doctor`] found. Holds names of variables, never their values.
+/// What [`doctor`](super::doctor()) found. Holds names of variables, never their values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DoctorReport {
-    /// Every installation, in the order in which [`find`](super::find) would take them, and every path that was named.
+    /// Every installation, in the order in which [`find`](crate::discover::find) would take them, and every path that was named.
     pub candidates: Vec<Candidate>,
     /// The one that would be used.
     pub chosen: Option<PathBuf>,
