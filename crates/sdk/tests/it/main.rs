@@ -16,6 +16,7 @@ mod pool;
 mod real;
 mod simulated;
 mod support;
+mod unreaped;
 mod watchdog;
 #[cfg(target_os = "linux")]
 mod witness;
