@@ -183,7 +183,10 @@ impl Claim {
             Some(settings) => split(settings)?,
             None => (None, None),
         };
+        let secrets = [&self.oauth_token, &self.session_access_token];
+        let secrets = secrets.into_iter().flatten();
         Ok(Prepared {
+            secrets: secrets.map(|secret| secret.reveal().to_owned()).collect(),
             early,
             request,
             late,
@@ -275,8 +278,10 @@ impl Claim {
 }
 
 /// A claim that was checked.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Prepared {
+    /// What must not be shown of it.
+    pub(crate) secrets: Vec<String>,
     /// Settings that go before the claim, so that they decide what it starts.
     pub(crate) early: Option<JsonObject>,
     pub(crate) request: ClaimSession,
@@ -285,6 +290,14 @@ pub(crate) struct Prepared {
     pub(crate) model: Option<String>,
     pub(crate) max_thinking_tokens: Option<u64>,
     pub(crate) cold: Cold,
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared")
+            .field("cold", &self.cold)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The same session without a spare.

@@ -33,6 +33,9 @@ pub struct PoolLimits {
     /// How old a spare may become; 30 minutes unless set. An older one is replaced: its credentials, its MCP servers and what it
     /// read of the user's configuration are as old as it is.
     pub max_age: Duration,
+    /// How long to wait after a spare was handed out before its place is filled; 1 s unless set. A process that starts takes a
+    /// core for about half a second, which is better left to the session that has just begun.
+    pub refill_delay: Duration,
     /// How long to wait after a spare failed to start, before the next is tried; doubled for each failure in a row up to
     /// `max_backoff`. 1 s unless set.
     pub backoff: Duration,
@@ -46,6 +49,7 @@ impl Default for PoolLimits {
             spares: 4,
             memory: 1024 * 1024 * 1024,
             max_age: Duration::from_secs(30 * 60),
+            refill_delay: Duration::from_secs(1),
             backoff: Duration::from_secs(1),
             max_backoff: Duration::from_secs(60),
         }
@@ -68,6 +72,12 @@ impl PoolLimits {
     /// Sets `max_age`.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = age;
+        self
+    }
+
+    /// Sets `refill_delay`.
+    pub fn refill_delay(mut self, delay: Duration) -> Self {
+        self.refill_delay = delay;
         self
     }
 
@@ -365,6 +375,8 @@ impl Pool {
         let shelf = state.shelves.get_mut(key.index)?;
         let at = shelf.spares.iter().position(Spare::is_alive)?;
         let spare = shelf.spares.remove(at);
+        let refill = Instant::now() + self.0.limits.refill_delay;
+        shelf.not_before = shelf.not_before.max(Some(refill));
         drop(state);
         self.0.wake.notify_one();
         spare

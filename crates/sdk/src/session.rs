@@ -410,8 +410,8 @@ impl Session {
         self.conn().router().session_ids().map(str::to_owned).collect()
     }
 
-    /// What the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in it. Relative
-    /// to no directory: `cwd` is where it was started.
+    /// What the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in it. Their
+    /// `cwd` is where it was started, as an absolute path.
     ///
     /// Started with [`Options::start`], they make a new session; what was changed at run time is not in them.
     pub fn options(&self) -> &Options {

@@ -170,6 +170,7 @@ impl Spare {
             }),
             None => error,
         };
+        self.opened.conn.router().secrets.extend(claim.secrets);
         if let Some(early) = claim.early {
             self.ask(&ApplyFlagSettings::new(early)).await.map_err(settings)?;
         }

@@ -76,6 +76,8 @@ pub(crate) struct Router {
     watchdog: Watchdog,
     pub(crate) startup: Startup,
     pub(crate) changes: Changes,
+    /// Secrets that the process got after it was started.
+    pub(crate) secrets: Vec<String>,
     /// What was open at the end.
     pub(crate) lost: Lost,
     /// Whether another session goes on with this one's conversation.
@@ -107,6 +109,7 @@ impl Router {
             watchdog: Watchdog::new(patience, Instant::now()),
             startup: Startup::default(),
             changes: Changes::default(),
+            secrets: Vec::new(),
             lost: Lost::default(),
             revived: false,
             turns: Turns::new(span),

@@ -432,7 +432,9 @@ impl Supervisor {
         let oom_killed = self.process.killed_for_memory();
         let mut router = self.conn.router();
         let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
-        let stderr_tail = self.tail.text(&self.redact);
+        let mut secrets = self.redact;
+        secrets.append(&mut router.secrets);
+        let stderr_tail = self.tail.text(&secrets);
         let mid_turn = router.turns.any_open() || router.turns.is_running();
         let cause = Cause::of_end(&Evidence {
             exit,

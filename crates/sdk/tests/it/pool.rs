@@ -356,6 +356,22 @@ async fn a_part_that_is_not_taken_is_no_session() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tokens_of_a_claim_are_not_in_the_evidence() {
+    let script = Script::new()
+        .initialize()
+        .expect(Match::request("claim_session"))
+        .complain("cannot use claimed-token-1")
+        .sleep(Duration::from_secs(1))
+        .exit(1);
+    let (error, _) = refused(script, Claim::new("/a").session_access_token("claimed-token-1")).await;
+    let stderr = error.stderr_tail().unwrap();
+    assert!(
+        stderr.contains("cannot use") && !stderr.contains("claimed-token"),
+        "{stderr}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_over_pipes_is_not_revived() {
     let (options, running) = reaching(peer::Agent::builder().spawn_in_memory());
     let session = options.start().await.unwrap();
