@@ -66,7 +66,8 @@ pub enum Progress {
     /// It was written, or was about to be, and the CLI had not said that its turn began: it waited in the CLI's queue, which
     /// ended with the process.
     Sent,
-    /// Its turn had begun: it is part of the conversation, and tools may have run.
+    /// Its turn had begun, and tools may have run. It is part of the conversation, unless the process was killed before it
+    /// was written down, which the CLI does a moment later.
     Begun,
 }
 

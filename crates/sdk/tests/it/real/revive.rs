@@ -22,6 +22,19 @@ async fn kill(session: &Session) {
     session.wait_ended().await;
 }
 
+/// Whether the transcript has this text.
+fn is_written(rig: &Rig, text: &str) -> bool {
+    let projects = rig.sandbox.config().join("projects");
+    let files = |directory: &std::path::Path| -> Vec<_> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let transcripts = files(&projects).into_iter().flat_map(|project| files(&project));
+    transcripts
+        .filter_map(|transcript| std::fs::read_to_string(transcript).ok())
+        .any(|transcript| transcript.contains(text))
+}
+
 async fn revived(session: &Session) -> (Session, Lost) {
     let revived = tokio::time::timeout(PATIENCE, session.revive()).await.unwrap();
     let Revived { session, lost, .. } = revived.unwrap();
@@ -91,6 +104,7 @@ async fn a_session_that_was_killed_in_a_turn_goes_on_as_it_was() {
 
     let begun = session.prompt("%hang\n%say two").await.unwrap();
     until("the request", || rig.api.message_requests().len() == 2).await;
+    until("its being written down", || is_written(&rig, "%say two")).await;
     let queued = session.queue("%say three").await.unwrap();
     let held = session.prompt("%say four").await.unwrap();
     kill(&session).await;
