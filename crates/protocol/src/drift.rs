@@ -54,6 +54,17 @@ pub fn watch<R>(decode: impl FnOnce() -> R) -> (R, Vec<Drift>) {
     (result, seen)
 }
 
+/// Notes what was seen in a part that was watched on its own.
+pub(crate) fn pass_on(mut seen: Vec<Drift>) {
+    if !seen.is_empty() {
+        SINK.with_borrow_mut(|sink| {
+            if let Some(list) = sink {
+                list.append(&mut seen);
+            }
+        });
+    }
+}
+
 /// Notes one thing, if somebody is watching. For the decoding macros.
 #[doc(hidden)]
 pub fn note(place: &'static str, tag: impl Into<String>, kind: impl FnOnce() -> DriftKind) {

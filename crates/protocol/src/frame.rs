@@ -1,12 +1,14 @@
 //! One line, routed but not decoded.
 
 mod head;
+mod parse;
+mod skim;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use self::head::{Head, Span, mend, read_head};
+use self::head::{Head, Read, Span, mend, read_head};
 use crate::framer::Framed;
 use crate::inbound::Message;
 
@@ -23,7 +25,7 @@ struct Body {
     start: usize,
     end: usize,
     head: Head,
-    flaw: Option<Misfit>,
+    flaw: Option<Box<Misfit>>,
 }
 
 /// Why a frame could not be decoded.
@@ -67,6 +69,24 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
+impl Misfit {
+    fn boxed(kind: MisfitKind, reason: String) -> Option<Box<Self>> {
+        Some(Box::new(Self { kind, reason }))
+    }
+}
+
+/// Text that JSON readers refuse but people would call JSON: mends a copy and reads that. `reason` is why it was refused.
+fn read_mended(text: &[u8], reason: String) -> (Head, Option<Box<Misfit>>) {
+    if let Some(mended) = mend(text) {
+        let mut head = Head::default();
+        if let Ok(read) = read_head(mended.as_bytes(), &mut head) {
+            head.own(mended.as_bytes());
+            return (head, read.flaw);
+        }
+    }
+    (Head::default(), Misfit::boxed(MisfitKind::NotJson, reason))
+}
+
 impl Frame {
     fn of(body: Body) -> Self {
         Self(Arc::new(body))
@@ -74,26 +94,30 @@ impl Frame {
 
     /// Reads what the framer found; one frame for each object on the line, at least one.
     pub fn read(framed: Framed) -> Vec<Self> {
+        let mut frames = Vec::with_capacity(1);
+        Self::read_into(framed, &mut frames);
+        frames
+    }
+
+    /// Like [`read`](Self::read), adding the frames to those in `into`: a reader of many lines needs no list for each.
+    pub fn read_into(framed: Framed, into: &mut Vec<Self>) {
         match framed {
-            Framed::Line(line) => Self::from_line(line),
+            Framed::Line(line) => Self::read_line(line, into),
             Framed::Oversized { head, length } => {
                 let mut spans = Head::default();
                 // The beginning of an object: it ends in an error, and keeps what was read until then.
                 let _ = read_head(&head, &mut spans);
-                let flaw = Misfit {
-                    kind: MisfitKind::Oversized(length),
-                    reason: format!(
-                        "the first {} bytes are kept; raise the cap to receive such lines",
-                        head.len()
-                    ),
-                };
-                vec![Self::of(Body {
+                let reason = format!(
+                    "the first {} bytes are kept; raise the cap to receive such lines",
+                    head.len()
+                );
+                into.push(Self::of(Body {
                     start: 0,
                     end: head.len(),
                     line: head,
                     head: spans,
-                    flaw: Some(flaw),
-                })]
+                    flaw: Misfit::boxed(MisfitKind::Oversized(length), reason),
+                }));
             }
         }
     }
@@ -104,74 +128,58 @@ impl Frame {
 
     /// Reads one line (without its line ending); one frame for each object on it, at least one.
     pub fn from_line(line: impl Into<Arc<[u8]>>) -> Vec<Self> {
-        let line = line.into();
         let mut frames = Vec::with_capacity(1);
+        Self::read_line(line.into(), &mut frames);
+        frames
+    }
+
+    fn read_line(line: Arc<[u8]>, into: &mut Vec<Self>) {
+        let before = into.len();
         let mut start = 0;
         loop {
             let mut head = Head::default();
-            let rest = &line[start..];
-            if frames.len() == Self::MOST_ON_A_LINE {
-                let flaw = Some(Misfit {
-                    kind: MisfitKind::NotJson,
-                    reason: format!("more than {} objects on one line", Self::MOST_ON_A_LINE),
-                });
-                frames.push(Self::of(Body {
+            if into.len() - before == Self::MOST_ON_A_LINE {
+                let reason = format!("more than {} objects on one line", Self::MOST_ON_A_LINE);
+                into.push(Self::of(Body {
                     start,
                     end: line.len(),
                     line,
                     head,
-                    flaw,
+                    flaw: Misfit::boxed(MisfitKind::NotJson, reason),
                 }));
-                return frames;
+                return;
             }
-            match read_head(rest, &mut head) {
-                Ok(length) => {
-                    let end = start + length;
-                    let flaw = head.flaw.take();
-                    head.rebase(start);
-                    frames.push(Self::of(Body {
-                        line: Arc::clone(&line),
-                        start,
-                        end,
-                        head,
-                        flaw,
-                    }));
-                    let gap = line[end..]
-                        .iter()
-                        .take_while(|byte| byte.is_ascii_whitespace())
-                        .count();
-                    start = end + gap;
-                    if start >= line.len() {
-                        return frames;
-                    }
+            let (end, flaw) = match read_head(&line[start..], &mut head) {
+                Ok(Read { length, flaw }) => {
+                    head.rebase(&line, start);
+                    (start + length, flaw)
                 }
                 Err(reason) => {
-                    // Text that JSON readers refuse but people would call JSON: mend a copy and read that.
-                    let mended = mend(rest);
-                    let mut head = Head::default();
-                    let flaw = match mended
-                        .as_deref()
-                        .map(|text| read_head(text.as_bytes(), &mut head))
-                    {
-                        Some(Ok(_)) => {
-                            head.own(mended.as_deref().unwrap_or_default().as_bytes());
-                            head.flaw.take()
-                        }
-                        _ => Some(Misfit {
-                            kind: MisfitKind::NotJson,
-                            reason,
-                        }),
-                    };
-                    frames.push(Self::of(Body {
-                        start,
-                        end: line.len(),
-                        line,
-                        head,
-                        flaw,
-                    }));
-                    return frames;
+                    let (mended, flaw) = read_mended(&line[start..], reason);
+                    head = mended;
+                    (line.len(), flaw)
                 }
+            };
+            let gap = line[end..].iter().take_while(|byte| byte.is_ascii_whitespace());
+            let next = end + gap.count();
+            if next >= line.len() {
+                into.push(Self::of(Body {
+                    line,
+                    start,
+                    end,
+                    head,
+                    flaw,
+                }));
+                return;
             }
+            into.push(Self::of(Body {
+                line: Arc::clone(&line),
+                start,
+                end,
+                head,
+                flaw,
+            }));
+            start = next;
         }
     }
 
@@ -230,6 +238,11 @@ impl Frame {
         self.span(&self.0.head.state)
     }
 
+    /// The `type` of the API's event inside a `stream_event`.
+    pub fn event_type(&self) -> Option<&str> {
+        self.span(&self.0.head.event_type)
+    }
+
     /// The `kind` of the `origin`.
     pub fn origin_kind(&self) -> Option<&str> {
         self.span(&self.0.head.origin_kind)
@@ -258,7 +271,7 @@ impl Frame {
 
     /// Why this frame is no well-formed frame at all; `None` for one that is, whatever its payload.
     pub fn flaw(&self) -> Option<&Misfit> {
-        self.0.flaw.as_ref()
+        self.0.flaw.as_deref()
     }
 
     /// Decodes the payload.
@@ -270,7 +283,7 @@ impl Frame {
     /// When the line is no frame, or a known type does not have the shape that this build expects.
     pub fn decode(&self) -> Result<Message, Misfit> {
         if let Some(flaw) = &self.0.flaw {
-            return Err(flaw.clone());
+            return Err(Misfit::clone(flaw));
         }
         let text = self.text();
         let first = match Message::from_text(self.kind(), &text) {
@@ -287,13 +300,7 @@ impl Frame {
     }
 
     fn span<'a>(&'a self, span: &'a Span) -> Option<&'a str> {
-        match span {
-            Span::None => None,
-            Span::Line { start, length } => {
-                std::str::from_utf8(self.0.line.get(*start as usize..(*start + *length) as usize)?).ok()
-            }
-            Span::Own(text) => Some(text),
-        }
+        span.get(&self.0.line)
     }
 }
 

@@ -28,10 +28,10 @@ impl RawJson {
     /// # Errors
     /// When the text is not of `T`'s shape.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        match serde_json::from_str(self.get()) {
+        match crate::direct::decode(self.get()) {
             Ok(value) => Ok(value),
             Err(error) => match crate::repair::lone_surrogates(self.get()) {
-                Some(repaired) => serde_json::from_str(&repaired),
+                Some(repaired) => crate::direct::decode(&repaired),
                 None => Err(error),
             },
         }

@@ -26,6 +26,8 @@
 //! goes both ways.
 
 pub mod check;
+#[doc(hidden)]
+pub mod direct;
 pub mod drift;
 mod frame;
 pub mod framer;

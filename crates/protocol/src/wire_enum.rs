@@ -73,6 +73,9 @@ macro_rules! wire_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                if $crate::direct::is_on() {
+                    return $crate::direct::read(deserializer);
+                }
                 let raw = $crate::json::RawJson::deserialize(deserializer)?;
                 let Some(tag) = $crate::wire_enum::peek_tag(raw.get(), $tag) else {
                     return Err(serde::de::Error::custom(concat!(
@@ -93,6 +96,20 @@ macro_rules! wire_enum {
                     });
                     Self::Misfit(Box::new($crate::wire_enum::MisfitValue::__new(tag, reason, raw)))
                 }))
+            }
+        }
+
+        impl<'de> $crate::direct::Union<'de> for $name {
+            const TAG: &'static str = $tag;
+
+            fn read<A: serde::de::MapAccess<'de>>(
+                tag: &str,
+                body: $crate::direct::Body<'de, A>,
+            ) -> Result<Self, A::Error> {
+                match tag {
+                    $( $wire => <$ty as serde::Deserialize<'de>>::deserialize(body).map(Self::$var), )+
+                    _ => Err(serde::de::Error::custom("an unknown tag")),
+                }
             }
         }
 

@@ -48,7 +48,7 @@ macro_rules! messages {
 
             pub(crate) fn from_text(kind: &str, text: &str) -> Result<Self, serde_json::Error> {
                 match kind {
-                    $( $wire => serde_json::from_str(text).map(|body| Self::$var(Box::new(body))), )+
+                    $( $wire => crate::direct::decode(text).map(|body| Self::$var(Box::new(body))), )+
                     _ => {
                         crate::drift::note("Message", kind, || crate::drift::DriftKind::UnknownTag);
                         RawJson::from_text(text).map(Self::Unknown)
