@@ -23,14 +23,27 @@ impl RawJson {
         self.0.get()
     }
 
+    /// The JSON text, as serde_json has it.
+    pub fn as_raw(&self) -> &RawValue {
+        &self.0
+    }
+
     /// Decodes the value into `T`.
     ///
     /// # Errors
     /// When the text is not of `T`'s shape.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        match crate::direct::decode(self.get()) {
+        Self::decode_raw(&self.0)
+    }
+
+    /// Like [`decode`](Self::decode), without a copy of the text: for those who borrow it from a whole line.
+    ///
+    /// # Errors
+    /// When the text is not of `T`'s shape.
+    pub fn decode_raw<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
+        match crate::direct::decode(raw.get()) {
             Ok(value) => Ok(value),
-            Err(error) => match crate::repair::lone_surrogates(self.get()) {
+            Err(error) => match crate::repair::lone_surrogates(raw.get()) {
                 Some(repaired) => crate::direct::decode(&repaired),
                 None => Err(error),
             },

@@ -1,6 +1,6 @@
 //! What happens during a turn, as a program wants to see it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use outrigger_protocol::inbound::{
     ApiStreamEvent, AssistantMessage, BlockDelta, Message, StreamEvent, UserMessage,
@@ -100,11 +100,10 @@ pub struct SubagentEvent {
 #[derive(Debug, Default)]
 pub(crate) struct Reducer {
     ready: VecDeque<Event>,
-    /// The message that is being streamed.
-    streaming: Option<String>,
-    /// For each streamed message, how much of each block went out, by index.
-    streamed: HashMap<String, Streamed>,
-    order: VecDeque<String>,
+    /// What went out of each streamed message whose final lines are awaited; the newest last.
+    streamed: VecDeque<Streamed>,
+    /// Whether the last of them is being streamed.
+    streaming: bool,
 }
 
 /// How many streamed messages are remembered while their final lines are awaited.
@@ -112,9 +111,33 @@ const MESSAGES_KEPT: usize = 64;
 
 #[derive(Debug, Default)]
 struct Streamed {
-    sent: HashMap<u64, String>,
+    message: String,
+    /// How much of each block went out, by index.
+    sent: Vec<(u64, String)>,
     /// The index of the block that the next final line of this message repeats.
     next: u64,
+}
+
+impl Streamed {
+    fn sent(&mut self, index: u64) -> &mut String {
+        // The block that is being written is the last.
+        let at = match self.sent.iter().rposition(|(known, _)| *known == index) {
+            Some(at) => at,
+            None => {
+                self.sent.push((index, String::new()));
+                self.sent.len() - 1
+            }
+        };
+        &mut self.sent[at].1
+    }
+
+    /// What went out of the block that the next final line repeats.
+    fn take_next(&mut self) -> Option<String> {
+        let index = self.next;
+        self.next += 1;
+        let at = self.sent.iter().position(|(known, _)| *known == index)?;
+        Some(self.sent.remove(at).1)
+    }
 }
 
 impl Reducer {
@@ -125,8 +148,7 @@ impl Reducer {
     pub(crate) fn lagged(&mut self, lag: Lag) {
         // What was left out may be text; the final lines then say it all.
         self.streamed.clear();
-        self.order.clear();
-        self.streaming = None;
+        self.streaming = false;
         self.ready.push_back(Event::Lagged(lag));
     }
 
@@ -195,12 +217,8 @@ impl Reducer {
         }
         for block in assistant.message.content {
             // One line carries one finished block; the blocks of a message come in order.
-            let said = self.streamed.get_mut(&id).and_then(|streamed| {
-                let index = streamed.next;
-                streamed.next += 1;
-                streamed.sent.remove(&index)
-            });
-            let said = said.unwrap_or_default();
+            let streamed = self.streamed.iter_mut().rfind(|streamed| streamed.message == id);
+            let said = streamed.and_then(Streamed::take_next).unwrap_or_default();
             let event = match block {
                 ContentBlock::Text(block) => match unsaid(block.text, &said) {
                     Some(text) => Event::Text(text),
@@ -225,40 +243,38 @@ impl Reducer {
     fn stream(&mut self, event: StreamEvent) {
         match event.event {
             ApiStreamEvent::MessageStart(start) => {
-                let id = start.message.id.unwrap_or_default();
-                if self.order.len() == MESSAGES_KEPT
-                    && let Some(oldest) = self.order.pop_front()
-                {
-                    self.streamed.remove(&oldest);
+                let message = start.message.id.unwrap_or_default();
+                self.streamed.retain(|streamed| streamed.message != message);
+                if self.streamed.len() == MESSAGES_KEPT {
+                    self.streamed.pop_front();
                 }
-                self.order.push_back(id.clone());
-                self.streamed.insert(id.clone(), Streamed::default());
-                self.streaming = Some(id);
+                self.streamed.push_back(Streamed {
+                    message,
+                    ..Streamed::default()
+                });
+                self.streaming = true;
             }
             ApiStreamEvent::ContentBlockDelta(delta) => {
-                let (event, text) = match delta.delta {
-                    BlockDelta::Text(text) => (Event::Text(text.text.clone()), text.text),
-                    BlockDelta::Thinking(thinking) => {
-                        (Event::Thinking(thinking.thinking.clone()), thinking.thinking)
+                // Without its beginning the message will be repeated in full, so its parts are held back.
+                let mut streamed = self.streamed.back_mut().filter(|_| self.streaming);
+                let mut said = |text: &str| {
+                    let sent = streamed
+                        .as_mut()
+                        .map(|streamed| streamed.sent(delta.index).push_str(text));
+                    sent.is_some() && !text.is_empty()
+                };
+                let event = match delta.delta {
+                    BlockDelta::Text(text) if said(&text.text) => Event::Text(text.text),
+                    BlockDelta::Thinking(thinking) if said(&thinking.thinking) => {
+                        Event::Thinking(thinking.thinking)
                     }
-                    BlockDelta::InputJson(input) => {
-                        let index = delta.index;
-                        self.ready.push_back(Event::ToolInput {
-                            index,
-                            partial_json: input.partial_json,
-                        });
-                        return;
-                    }
+                    BlockDelta::InputJson(input) => Event::ToolInput {
+                        index: delta.index,
+                        partial_json: input.partial_json,
+                    },
                     _ => return,
                 };
-                let streamed = self.streaming.as_ref().and_then(|id| self.streamed.get_mut(id));
-                // Without its beginning the message will be repeated in full, so its parts are held back.
-                if let Some(streamed) = streamed {
-                    streamed.sent.entry(delta.index).or_default().push_str(&text);
-                    if !text.is_empty() {
-                        self.ready.push_back(event);
-                    }
-                }
+                self.ready.push_back(event);
             }
             _ => {}
         }
@@ -270,7 +286,7 @@ impl Reducer {
             .content
             .blocks()
             .iter()
-            .any(|block| matches!(block, ContentBlock::ToolResult(_)));
+            .any(|block| is_tool_result(&block));
         if !has_result {
             self.ready.push_back(Event::Message(
                 Box::new(Message::User(Box::new(user))),
@@ -278,31 +294,43 @@ impl Reducer {
             ));
             return;
         }
-        for block in user.message.content.blocks() {
-            if let ContentBlock::ToolResult(block) = block {
-                let text = match &block.content {
-                    None => String::new(),
-                    Some(content) => match content.as_text() {
-                        Some(text) => text.to_owned(),
-                        None => content
-                            .blocks()
-                            .iter()
-                            .filter_map(text_of)
-                            .collect::<Vec<_>>()
-                            .join("\n"),
-                    },
-                };
-                self.ready.push_back(Event::ToolResult(ToolResult {
-                    tool_use_id: block.tool_use_id.clone(),
-                    is_error: block.is_error.unwrap_or(false),
-                    text,
-                    content: block.content.clone(),
-                    output: user.tool_use_result.clone(),
-                    frame: frame.clone(),
-                }));
-            }
+        let MessageContent::Blocks(blocks) = user.message.content else {
+            return;
+        };
+        let mut output = user.tool_use_result;
+        let mut left = blocks.iter().filter(is_tool_result).count();
+        for block in blocks {
+            let ContentBlock::ToolResult(block) = block else {
+                continue;
+            };
+            let text = match &block.content {
+                None => String::new(),
+                Some(content) => match content.as_text() {
+                    Some(text) => text.to_owned(),
+                    None => content
+                        .blocks()
+                        .iter()
+                        .filter_map(text_of)
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                },
+            };
+            left -= 1;
+            self.ready.push_back(Event::ToolResult(ToolResult {
+                tool_use_id: block.tool_use_id,
+                is_error: block.is_error.unwrap_or(false),
+                text,
+                content: block.content,
+                // Can be large, and nearly always there is one result only.
+                output: if left == 0 { output.take() } else { output.clone() },
+                frame: frame.clone(),
+            }));
         }
     }
+}
+
+fn is_tool_result(block: &&ContentBlock) -> bool {
+    matches!(block, ContentBlock::ToolResult(_))
 }
 
 fn text_of(block: &ContentBlock) -> Option<&str> {
@@ -313,13 +341,13 @@ fn text_of(block: &ContentBlock) -> Option<&str> {
 }
 
 /// The part of a finished text that its deltas have not said.
-fn unsaid(text: String, said: &str) -> Option<String> {
-    let rest = match text.strip_prefix(said) {
-        Some(rest) => rest.to_owned(),
-        // The CLI changed the text after streaming it. What was said can't be taken back, so it stands.
-        None => return None,
-    };
-    (!rest.is_empty()).then_some(rest)
+fn unsaid(mut text: String, said: &str) -> Option<String> {
+    // The CLI may have changed the text after streaming it. What was said can't be taken back, so it stands.
+    let begins_alike = text.starts_with(said);
+    if begins_alike {
+        text.drain(..said.len());
+    }
+    (begins_alike && !text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]

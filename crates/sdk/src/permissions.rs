@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 pub use outrigger_protocol::shared::{PermissionResult, PermissionUpdate};
 use outrigger_protocol::{Frame, RawJson};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde_json::value::RawValue;
 
 use crate::outcome::Fields;
 use crate::transport::BoxFuture;
@@ -60,31 +62,96 @@ impl PermissionRequest {
         if let Some(flaw) = frame.flaw() {
             return Err(flaw.to_string());
         }
+        match serde_json::from_str::<Line<'_>>(&frame.text()) {
+            Ok(line) => line.request.read(frame),
+            // A key that stands twice, for one: the last one counts.
+            Err(_) => Self::read_loosely(frame),
+        }
+    }
+
+    fn read_loosely(frame: &Frame) -> Result<Self, String> {
         let request = Fields::of(frame)
             .get::<RawJson>("request")
             .ok_or("it has no `request`")?;
         let fields: BTreeMap<String, RawJson> = request.decode().map_err(|error| error.to_string())?;
-        let text = |key: &str| fields.get(key).and_then(|value| value.decode::<String>().ok());
-        let needed = |key: &str| text(key).ok_or(format!("it has no `{key}`"));
-        Ok(Self {
-            tool_name: needed("tool_name")?,
-            input: fields.get("input").cloned().ok_or("it has no `input`")?,
-            tool_use_id: needed("tool_use_id")?,
-            agent_id: text("agent_id"),
-            description: text("description"),
-            display_name: text("display_name"),
-            title: text("title"),
-            blocked_path: text("blocked_path"),
-            decision_reason: text("decision_reason"),
-            decision_reason_type: text("decision_reason_type"),
-            suggestions: fields
-                .get("permission_suggestions")
-                .and_then(|list| list.decode().ok())
-                .unwrap_or_default(),
-            requires_user_interaction: fields
-                .get("requires_user_interaction")
-                .and_then(|flag| flag.decode().ok())
-                .unwrap_or(false),
+        let raw = |key: &str| fields.get(key).map(RawJson::as_raw);
+        Asked {
+            tool_name: raw("tool_name"),
+            input: raw("input"),
+            tool_use_id: raw("tool_use_id"),
+            agent_id: raw("agent_id"),
+            description: raw("description"),
+            display_name: raw("display_name"),
+            title: raw("title"),
+            blocked_path: raw("blocked_path"),
+            decision_reason: raw("decision_reason"),
+            decision_reason_type: raw("decision_reason_type"),
+            permission_suggestions: raw("permission_suggestions"),
+            requires_user_interaction: raw("requires_user_interaction"),
+        }
+        .read(frame)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    request: Asked<'a>,
+}
+
+/// The fields of a question, none of them decoded.
+#[derive(serde::Deserialize)]
+struct Asked<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    tool_name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    input: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    tool_use_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    agent_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    description: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    display_name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    title: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    blocked_path: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    decision_reason: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    decision_reason_type: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    permission_suggestions: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    requires_user_interaction: Option<&'a RawValue>,
+}
+
+/// A null is a value like any other.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&'a RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Asked<'_> {
+    fn read(self, frame: &Frame) -> Result<PermissionRequest, String> {
+        fn get<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
+            RawJson::decode_raw(raw?).ok()
+        }
+        let needed = |raw, key: &str| get(raw).ok_or(format!("it has no `{key}`"));
+        Ok(PermissionRequest {
+            tool_name: needed(self.tool_name, "tool_name")?,
+            input: self.input.ok_or("it has no `input`")?.to_owned().into(),
+            tool_use_id: needed(self.tool_use_id, "tool_use_id")?,
+            agent_id: get(self.agent_id),
+            description: get(self.description),
+            display_name: get(self.display_name),
+            title: get(self.title),
+            blocked_path: get(self.blocked_path),
+            decision_reason: get(self.decision_reason),
+            decision_reason_type: get(self.decision_reason_type),
+            suggestions: get(self.permission_suggestions).unwrap_or_default(),
+            requires_user_interaction: get(self.requires_user_interaction).unwrap_or(false),
             frame: frame.clone(),
         })
     }

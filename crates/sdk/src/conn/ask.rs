@@ -9,7 +9,6 @@ use outrigger_protocol::outbound::{
 use outrigger_protocol::shared::{PermissionResult, RequestId};
 use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use super::Conn;
@@ -78,7 +77,6 @@ pub(super) fn refuse(conn: &Arc<Conn>, id: String, wire_id: RequestId, frame: &F
 pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: RequestId, frame: Frame) {
     let responder = Responder::new(conn, id.clone(), wire_id, &frame);
     let host = Arc::clone(host);
-    let (begin, begun) = oneshot::channel::<()>();
     let span = tracing::debug_span!(
         parent: &conn.span,
         "asked",
@@ -86,18 +84,14 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: Req
         id = %responder.id
     );
     let answering = async move {
-        // Until the way to withdraw it is known, nothing is done.
-        if begun.await.is_ok() {
-            let answer = host.answer(&responder.wire_id, &frame).await;
-            responder.give(&answer);
-            tracing::debug!("answered");
-        }
+        let answer = host.answer(&responder.wire_id, &frame).await;
+        responder.give(&answer);
+        tracing::debug!("answered");
     };
     let task = tokio::spawn(answering.instrument(span));
-    if conn.router().asked.answering(&id, task.abort_handle()) {
-        // The task can't have gone: it waits for this.
-        let _ = begin.send(());
-    } else {
+    // It is withdrawn by frames, which come to the task that runs this, or by the session's end meanwhile.
+    if !conn.router().asked.answering(&id, task.abort_handle()) {
+        // Or it has been answered already, which makes this do nothing.
         task.abort();
     }
 }

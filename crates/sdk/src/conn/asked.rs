@@ -103,7 +103,10 @@ impl Asked {
     pub(crate) fn answering(&mut self, id: &str, abort: AbortHandle) -> bool {
         match self.open.get_mut(id) {
             Some(open) => {
-                open.stage = Stage::Answering(abort);
+                // The handler may have been quicker.
+                if matches!(open.stage, Stage::Arrived) {
+                    open.stage = Stage::Answering(abort);
+                }
                 true
             }
             None => false,

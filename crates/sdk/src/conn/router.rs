@@ -298,9 +298,15 @@ impl Router {
     }
 
     fn on_request(&mut self, frame: &Frame) -> Option<Action> {
+        #[derive(serde::Deserialize)]
+        struct Line {
+            request_id: RequestId,
+        }
+        let read = serde_json::from_str(&frame.text()).map(|line: Line| line.request_id);
+        let last = |_| Fields::of(frame).get::<RequestId>("request_id").ok_or(());
         // An oversized line is no JSON, but its beginning may have shown the id.
         let shown = || frame.request_id().map(RequestId::from);
-        let Some(wire_id) = Fields::of(frame).get::<RequestId>("request_id").or_else(shown) else {
+        let Some(wire_id) = read.or_else(last).ok().or_else(shown) else {
             self.stats.misfits += 1;
             return None;
         };

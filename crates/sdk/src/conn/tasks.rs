@@ -31,8 +31,8 @@ const AFTER_STDOUT: Duration = Duration::from_secs(2);
 /// How long a killed process may take to be reaped.
 const REAP: Duration = Duration::from_secs(5);
 
-/// How much is read at once.
-const CHUNK: usize = 64 * 1024;
+/// How much is read at once: more than a pipe holds, so that a read tells that the pipe is empty now.
+const CHUNK: usize = 128 * 1024;
 
 /// What the supervisor is told.
 #[derive(Debug)]
@@ -133,43 +133,57 @@ async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, ho
         // An error of the pipe is its end; the supervisor tells why.
         let read = stdout.read(&mut chunk).await.unwrap_or(0);
         let now = Instant::now();
-        let mut emit = |framed| frames.extend(Frame::read(framed));
+        let mut emit = |framed| Frame::read_into(framed, &mut frames);
         match read {
             0 => framer.finish(&mut emit),
             read => framer.feed(&chunk[..read], &mut emit),
         }
-        for frame in frames.drain(..) {
-            route(&conn, &host, frame, now);
-        }
+        route(&conn, &host, &mut frames, now);
         if read == 0 {
             return;
         }
     }
 }
 
-fn route(conn: &Arc<Conn>, host: &Arc<Host>, frame: Frame, now: Instant) {
-    tracing::trace!(
-        parent: &conn.span,
-        kind = frame.kind(),
-        subtype = frame.subtype(),
-        bytes = frame.bytes().len(),
-        "frame"
-    );
-    let notable =
-        matches!(frame.kind(), "system" | "command_lifecycle" | "control_response") || is_result(&frame);
-    let action = conn.router().on_frame(&frame, now);
-    match action {
-        Some(Action::Ask { id, wire_id, frame }) => ask::spawn(conn, host, id, wire_id, frame),
-        Some(Action::Refuse { id, wire_id, frame }) => ask::refuse(conn, id, wire_id, &frame),
-        Some(Action::Flood) => {
-            conn.kill_now("it asks without end and does not read the answers");
+/// Routes what came at once, under one lock as far as nothing has to be done in between.
+fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Instant) {
+    if tracing::enabled!(tracing::Level::TRACE) {
+        for frame in frames.iter() {
+            tracing::trace!(
+                parent: &conn.span,
+                kind = frame.kind(),
+                subtype = frame.subtype(),
+                bytes = frame.bytes().len(),
+                "frame"
+            );
         }
-        Some(Action::Dispatch) => {
-            conn.dispatch();
-            conn.watched.notify_one();
+    }
+    let mut notable = false;
+    let mut frames = frames.drain(..);
+    loop {
+        let mut router = conn.router();
+        let action = frames.find_map(|frame| {
+            notable |= match frame.kind() {
+                "stream_event" | "assistant" | "user" => false,
+                "system" | "command_lifecycle" | "control_response" => true,
+                _ => is_result(&frame),
+            };
+            router.on_frame(&frame, now)
+        });
+        drop(router);
+        match action {
+            Some(Action::Ask { id, wire_id, frame }) => ask::spawn(conn, host, id, wire_id, frame),
+            Some(Action::Refuse { id, wire_id, frame }) => ask::refuse(conn, id, wire_id, &frame),
+            Some(Action::Flood) => {
+                conn.kill_now("it asks without end and does not read the answers");
+            }
+            Some(Action::Dispatch) => {
+                conn.dispatch();
+                conn.watched.notify_one();
+            }
+            Some(Action::Watch) => conn.watched.notify_one(),
+            None => break,
         }
-        Some(Action::Watch) => conn.watched.notify_one(),
-        None => {}
     }
     if notable {
         conn.changed.notify_waiters();

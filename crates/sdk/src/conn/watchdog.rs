@@ -6,7 +6,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use memchr::memmem;
 use outrigger_protocol::Frame;
 use tokio::time::Instant;
 
@@ -111,7 +110,7 @@ impl Watchdog {
         self.since = now;
         let before = self.step;
         self.step = match frame.kind() {
-            "stream_event" if ends_message(frame) => Step::Answer,
+            "stream_event" if frame.event_type() == Some("message_stop") => Step::Answer,
             "stream_event" => Step::Piece,
             // One comes for each block, in between the partial messages if there are any.
             "assistant" if before == Step::Piece => Step::Piece,
@@ -140,13 +139,6 @@ impl Watchdog {
         // A deadline beyond what the clock can say is none.
         Some((self.since.checked_add(after)?, Stall { phase, after }))
     }
-}
-
-/// Whether a partial message is the last of its message. Text of the model that has the same words is taken for it too,
-/// which only makes the deadline for the next event the longer one.
-fn ends_message(frame: &Frame) -> bool {
-    const LONGEST: usize = 512;
-    frame.bytes().len() < LONGEST && memmem::find(frame.bytes(), b"message_stop").is_some()
 }
 
 #[cfg(test)]
