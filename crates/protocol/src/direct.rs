@@ -59,14 +59,21 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::E
     }
 }
 
-/// A union that can be read straight through.
+/// A union, which can be read straight through if it is `in one pass`.
 #[doc(hidden)]
 pub trait Union<'de>: Sized {
     /// The key of the tag.
-    const TAG: &'static str;
+    const TAG: &'static str = "";
 
     /// Reads the body of a known tag. Any error makes the attempt be given up.
-    fn read<A: MapAccess<'de>>(tag: &str, body: Body<'de, A>) -> Result<Self, A::Error>;
+    fn read<A: MapAccess<'de>>(_: &str, _: Body<'de, A>) -> Result<Self, A::Error> {
+        Err(A::Error::custom("not in one pass"))
+    }
+
+    /// Reads it, or gives the reader back untouched when it is to be read in the general way.
+    fn straight<D: Deserializer<'de>>(deserializer: D) -> Result<Result<Self, D::Error>, D> {
+        Err(deserializer)
+    }
 }
 
 /// The entries of the object, its tag among them.

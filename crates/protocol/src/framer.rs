@@ -95,14 +95,16 @@ impl LineFramer {
     }
 
     fn end_line(&mut self, emit: &mut impl FnMut(Framed)) {
-        let line = std::mem::take(&mut self.partial);
         match self.skipped.take() {
             Some(length) => emit(Framed::Oversized {
-                head: line.into(),
+                head: self.partial.as_slice().into(),
                 length,
             }),
-            None => emit_line(&line, emit),
+            None => emit_line(&self.partial, emit),
         }
+        // The next line will most likely need the room again, unless this one was out of the common.
+        self.partial.clear();
+        self.partial.shrink_to(Self::KEPT);
     }
 }
 

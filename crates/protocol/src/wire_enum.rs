@@ -40,10 +40,48 @@ impl Unlisted {
 /// variants, `Unknown(RawJson)` for a tag that is not listed and `Misfit(Box<MisfitValue>)` for a listed tag whose body does
 /// not fit, `Name::KNOWN`, `tag()`, `Deserialize` and `Serialize`. Deserializing fails only if the value is no object or
 /// has no tag.
+///
+/// `by "type" in one pass` makes it quick to decode and slow to compile: for the unions that most frames have.
 #[macro_export]
 macro_rules! wire_enum {
+    ($(#[$m:meta])* $vis:vis enum $name:ident by $tag:literal in one pass
+     { $( $(#[$vm:meta])* $wire:literal => $var:ident($ty:ty) ),+ $(,)? }) => {
+        $crate::wire_enum! {
+            @ $(#[$m])* $vis enum $name by $tag { $( $(#[$vm])* $wire => $var($ty) ),+ }
+        }
+
+        impl<'de> $crate::direct::Union<'de> for $name {
+            const TAG: &'static str = $tag;
+
+            fn read<A: serde::de::MapAccess<'de>>(
+                tag: &str,
+                body: $crate::direct::Body<'de, A>,
+            ) -> Result<Self, A::Error> {
+                match tag {
+                    $( $wire => <$ty as serde::Deserialize<'de>>::deserialize(body).map(Self::$var), )+
+                    _ => Err(serde::de::Error::custom("an unknown tag")),
+                }
+            }
+
+            fn straight<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Result<Self, D::Error>, D> {
+                if $crate::direct::is_on() {
+                    Ok($crate::direct::read(deserializer))
+                } else {
+                    Err(deserializer)
+                }
+            }
+        }
+    };
     ($(#[$m:meta])* $vis:vis enum $name:ident by $tag:literal
      { $( $(#[$vm:meta])* $wire:literal => $var:ident($ty:ty) ),+ $(,)? }) => {
+        $crate::wire_enum! {
+            @ $(#[$m])* $vis enum $name by $tag { $( $(#[$vm])* $wire => $var($ty) ),+ }
+        }
+
+        impl $crate::direct::Union<'_> for $name {}
+    };
+    (@ $(#[$m:meta])* $vis:vis enum $name:ident by $tag:literal
+     { $( $(#[$vm:meta])* $wire:literal => $var:ident($ty:ty) ),+ }) => {
         $(#[$m])*
         #[derive(Debug, Clone)]
         #[non_exhaustive]
@@ -73,9 +111,10 @@ macro_rules! wire_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                if $crate::direct::is_on() {
-                    return $crate::direct::read(deserializer);
-                }
+                let deserializer = match <Self as $crate::direct::Union<'de>>::straight(deserializer) {
+                    Ok(read) => return read,
+                    Err(deserializer) => deserializer,
+                };
                 let raw = $crate::json::RawJson::deserialize(deserializer)?;
                 let Some(tag) = $crate::wire_enum::peek_tag(raw.get(), $tag) else {
                     return Err(serde::de::Error::custom(concat!(
@@ -96,20 +135,6 @@ macro_rules! wire_enum {
                     });
                     Self::Misfit(Box::new($crate::wire_enum::MisfitValue::__new(tag, reason, raw)))
                 }))
-            }
-        }
-
-        impl<'de> $crate::direct::Union<'de> for $name {
-            const TAG: &'static str = $tag;
-
-            fn read<A: serde::de::MapAccess<'de>>(
-                tag: &str,
-                body: $crate::direct::Body<'de, A>,
-            ) -> Result<Self, A::Error> {
-                match tag {
-                    $( $wire => <$ty as serde::Deserialize<'de>>::deserialize(body).map(Self::$var), )+
-                    _ => Err(serde::de::Error::custom("an unknown tag")),
-                }
             }
         }
 

@@ -56,7 +56,7 @@ pub struct AbandonedBlocks {
 
 wire_enum! {
     /// An event of the API's stream.
-    pub enum ApiStreamEvent by "type" {
+    pub enum ApiStreamEvent by "type" in one pass {
         /// A message begins.
         "message_start" => MessageStart(MessageStart),
         /// A block begins.
@@ -111,7 +111,7 @@ pub struct ContentBlockDelta {
 
 wire_enum! {
     /// What is added to a block.
-    pub enum BlockDelta by "type" {
+    pub enum BlockDelta by "type" in one pass {
         /// Text.
         "text_delta" => Text(TextDelta),
         /// A piece of a tool call's arguments.
