@@ -2,8 +2,8 @@
 //!
 //! It gives up, for [`parse`](super::parse) to read the line, on whatever it would have to think about: an escape or a
 //! character beyond ASCII in what it looks at, a number in its place, a control character, deep nesting, and on everything
-//! that is not JSON. So what it accepts is JSON to the last byte, except that it does not look at the UTF-8 within strings,
-//! as the other does not.
+//! that is not JSON. So what it accepts is JSON to the last byte, except that it does not look at the UTF-8 within strings
+//! that it passes over, as the other mostly does not.
 
 use super::head::{Head, Span};
 
