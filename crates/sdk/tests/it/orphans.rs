@@ -132,6 +132,18 @@ fn host() {
             let said = runtime.block_on(fifty(&job));
             job.say(&said);
         }
+        "no runtime" => {
+            let runtime = multi_thread();
+            let session = runtime.block_on(job.start());
+            drop(runtime);
+            drop(session);
+            let this = rustix::process::getpid().as_raw_pid();
+            let until = Instant::now() + PATIENCE / 2;
+            while !children_of(this).is_empty() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            job.say(&format!("left: {:?}", children_of(this)));
+        }
         "adopting" => {
             let this = rustix::process::getpid();
             rustix::process::set_child_subreaper(Some(this)).unwrap();
@@ -426,6 +438,16 @@ async fn sessions_leave_no_process_thread_or_descriptor() {
     let job = place.job("fifty");
     let mut host = Host::start(&job);
     assert_eq!(host.said(&job).await, "nothing");
+    none_left(&place.home()).await;
+}
+
+/// A process that is killed because its runtime went away is reaped, though no runtime is left to do it.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_runtime_it_is_reaped_all_the_same() {
+    let place = Place::new(STUBBORN, "exec sleep 1000");
+    let job = place.job("no runtime");
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "left: {}");
     none_left(&place.home()).await;
 }
 
