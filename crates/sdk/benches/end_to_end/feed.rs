@@ -107,7 +107,7 @@ fn mix(out: &mut String, text: &mut Text, cycle: usize) {
         text,
         &message,
         &format!(
-            r#"{{"type":"tool_use","id":"{call}","name":"Edit","input":{{"file_path":"/work/project/src/main.rs","old_string":{old},"new_string":{new},"replace_all":false}}}}"#
+            r#"{{"type":"tool_use","id":"{call}","name":"Edit","input":{{"file_path":"/home/me/project/src/main.rs","old_string":{old},"new_string":{new},"replace_all":false}}}}"#
         ),
     );
     event(out, &text.uuid(), &message, r#"{"type":"message_stop"}"#);
@@ -124,7 +124,7 @@ fn mix(out: &mut String, text: &mut Text, cycle: usize) {
         text.uuid(),
     );
     *out += &format!(
-        r#"{{"type":"user","message":{{"role":"user","content":[{{"tool_use_id":"{call}","type":"tool_result","content":{numbered}}}]}},"parent_tool_use_id":null,"session_id":"{SESSION}","uuid":"{uuid}","timestamp":"2026-11-21T21:25:23.083Z","tool_use_result":{{"type":"text","file":{{"filePath":"/work/project/src/main.rs","content":{file},"numLines":{lines},"startLine":1,"totalLines":{lines}}}}},"tool_result_meta":[{{"id":"{call}","permission_decision":{{"decision":"accept","source":"config","reason_type":"mode"}}}}]}}"#
+        r#"{{"type":"user","message":{{"role":"user","content":[{{"tool_use_id":"{call}","type":"tool_result","content":{numbered}}}]}},"parent_tool_use_id":null,"session_id":"{SESSION}","uuid":"{uuid}","timestamp":"2026-11-21T21:25:23.083Z","tool_use_result":{{"type":"text","file":{{"filePath":"/home/me/project/src/main.rs","content":{file},"numLines":{lines},"startLine":1,"totalLines":{lines}}}}},"tool_result_meta":[{{"id":"{call}","permission_decision":{{"decision":"accept","source":"config","reason_type":"mode"}}}}]}}"#
     );
     *out += "\n";
     let (said, uuid) = (quoted(&text.of(1700)), text.uuid());
