@@ -7,8 +7,10 @@
 )]
 
 mod fetch;
+mod fuzz;
 mod inventory;
 mod isolation;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -19,9 +21,15 @@ usage: cargo xtask COMMAND
   test [ARGS…]         runs the tests, ARGS as for `cargo test`: fetches the pinned Claude Code if need be, and then
                        keeps the tests off every network but the loopback where the machine allows it
   fetch                fetches the pinned Claude Code and prints where it is
+  fuzz [TARGET…] [--seconds N] [--minimize]
+                       searches for inputs that break a law of the codec or of a session, 60 s each; or makes the committed
+                       corpus of what was found, as small as it can be
   inventory [--version V] [--output FILE] [--no-cli]
                        writes down what the published TypeScript SDK (the newest, or V) and its Claude Code have: kinds, fields,
                        sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
+  soak [--turns N] [--bytes N]
+                       runs sessions of many turns (10,000) and of many bytes (1GiB), in memory and against a simulated CLI,
+                       and fails when memory does not stay flat
   isolated CMD [ARGS…] runs a command off every network but the loopback (Linux)
 ";
 
@@ -34,7 +42,9 @@ fn main() -> ExitCode {
             println!("{}", path.display());
             ExitCode::SUCCESS
         }),
+        Some("fuzz") => fuzz::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
+        Some("soak") => soak::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");

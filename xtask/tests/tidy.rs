@@ -89,6 +89,10 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             "outrigger-cli".to_owned(),
             set(&["outrigger", "outrigger-protocol", "outrigger-sim"]),
         ),
+        (
+            "outrigger-fuzz".to_owned(),
+            set(&["outrigger", "outrigger-protocol"]),
+        ),
         ("xtask".to_owned(), set(&["outrigger-sim"])),
     ]);
     assert_eq!(normal, expected, "an arrow that ARCHITECTURE.md does not have");

@@ -129,6 +129,7 @@ impl Session {
     /// The old handle keeps telling what it told. The new session's counts and usage begin at zero. What hermetic sessions had in
     /// a temporary home is gone.
     ///
+    /// # Cancel safety
     /// Dropping the future ends what was started; the session can then be revived again.
     ///
     /// # Errors

@@ -37,6 +37,9 @@ impl Options {
     /// A parked process uses no CPU worth mentioning, and 160 to 260 MB of memory. It ends with its handle. [`Pool`](crate::Pool)
     /// keeps some, and replaces those that were used.
     ///
+    /// # Cancel safety
+    /// Dropping the future ends what was started.
+    ///
     /// # Errors
     /// As [`start`](Self::start); besides, for `resume`, `continue_conversation` and `fork_session`, and when the CLI does not
     /// know `--await-claim`.
@@ -141,7 +144,10 @@ impl Spare {
     /// CLI; start such a session with [`Options::start`]. The session's id is known at once. Revived, it is started with the
     /// spare's options and the claim together.
     ///
-    /// Each answer has the control deadline. Dropping the future ends the process.
+    /// Each answer has the control deadline.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the process.
     ///
     /// # Errors
     /// See [`ClaimFailed`].
@@ -284,12 +290,18 @@ impl Spare {
     }
 
     /// Waits for the process to end, and tells how it did. Cancel safe; has no deadline, a spare may wait for days.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops nothing.
     pub fn wait_ended(&self) -> impl Future<Output = Error> + Send + 'static {
         let conn = std::sync::Arc::clone(&self.opened.conn);
         async move { conn.wait_ended().await }
     }
 
     /// Ends the process: closes its stdin, then SIGTERM and SIGKILL after their times.
+    ///
+    /// # Cancel safety
+    /// The process is ended all the same when the future is dropped.
     ///
     /// # Errors
     /// When the process could not be seen ending.

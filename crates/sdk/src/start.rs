@@ -229,6 +229,9 @@ impl Options {
     /// `startup` is how to have it started ahead. Here every session is, and can be kept, prompted or
     /// [closed](Session::close) like any other.
     ///
+    /// # Cancel safety
+    /// As [`start`](Self::start).
+    ///
     /// # Errors
     /// As [`start`](Self::start).
     pub async fn startup(self) -> Result<Session> {

@@ -467,10 +467,15 @@ impl Turns {
             .collect();
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
         if prompts.is_empty() && self.is_of_another_turn(frame, foreign) {
-            let outcome = Outcome::of_result(frame, settle(frame), prompts, false);
+            let usage = settle(frame);
             if let Some(running) = self.running.as_mut().filter(|_| foreign) {
-                running.doubtful = Some(outcome.clone());
+                // Should it be theirs after all, it is about them.
+                let theirs = running.prompts.clone();
+                let wants = |slot: &Slot| slot.wanted_output && theirs.contains(&slot.id);
+                let wanted_output = self.slots.iter().any(wants);
+                running.doubtful = Some(Outcome::of_result(frame, usage.clone(), theirs, wanted_output));
             }
+            let outcome = Outcome::of_result(frame, usage, prompts, false);
             return (Route::Ambient, outcome);
         }
         let running = self.running.take();
@@ -539,7 +544,9 @@ impl Turns {
             slot.completed = true;
         }
         let Some(running) = &mut self.running else { return };
-        let Some(outcome) = running.doubtful.clone() else {
+        // One that joined the turn after that result is not what it was about.
+        let is_about = |outcome: &Outcome| outcome.prompts().iter().any(|prompt| prompt == id);
+        let Some(outcome) = running.doubtful.clone().filter(is_about) else {
             return;
         };
         running.prompts.retain(|prompt| prompt != id);

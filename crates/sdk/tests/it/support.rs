@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger::options::{Auth, Secret};
-use outrigger::transport::{BoxFuture, Exit, Pipes, Process, Signal};
+use outrigger::options::{Auth, Launch, Secret};
+use outrigger::transport::{BoxFuture, Connection, Exit, Pipes, Process, Signal, Transport};
 use outrigger::{Agent, Options, Session};
 use outrigger_sim::peer;
 
@@ -32,6 +32,31 @@ impl Process for Peer {
             _ => peer::Signal::Kill,
         });
         Ok(())
+    }
+}
+
+/// Starts a simulated CLI as often as it is asked to, which revived sessions need.
+pub(crate) struct Again {
+    pub(crate) agent: fn() -> peer::agent::Builder,
+    /// All that were started.
+    pub(crate) started: Arc<std::sync::Mutex<Vec<Arc<peer::Running>>>>,
+}
+
+impl Transport for Again {
+    fn open<'a>(&'a self, _: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        let (io, running) = (self.agent)()
+            .directives()
+            .sdk_reads_session_state()
+            .spawn_in_memory();
+        let running = Arc::new(running);
+        self.started.lock().unwrap().push(Arc::clone(&running));
+        let connection = Connection {
+            stdin: Box::new(io.stdin),
+            stdout: Box::new(io.stdout),
+            stderr: Some(Box::new(io.stderr)),
+            process: Box::new(Peer(running)),
+        };
+        Box::pin(std::future::ready(Ok(connection)))
     }
 }
 

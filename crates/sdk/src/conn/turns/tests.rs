@@ -224,6 +224,8 @@ fn a_prompt_in_a_turn_of_foreign_origin_ends_with_it() {
             life(&mut turns, "a", "completed");
         }
         assert_eq!(folded.verdict(), Some(Verdict::Completed));
+        let outcome = folded.settled.borrow().clone().unwrap().unwrap();
+        assert_eq!(outcome.prompts(), ["a"], "the outcome is about the prompt");
         assert!(!turns.is_running() && !turns.any_open());
     }
 }

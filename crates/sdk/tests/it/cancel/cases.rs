@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use outrigger::options::{Auth, Secret};
 use outrigger::permissions::{PermissionResult, ask};
-use outrigger::{AmbientEvent, Event, Options, Session, Turn, Verdict};
+use outrigger::{AmbientEvent, Claim, Event, Options, Session, Turn, Verdict};
 use outrigger_sim::peer::Running;
 use tokio::time::{sleep, timeout};
 
 use super::{Cancel, Case, ENOUGH, When, agent, case, closes, in_order, no_tasks, still_works, survives};
-use crate::support::{PATIENCE, reaching};
+use crate::support::{Again, PATIENCE, reaching};
 
 /// A turn of several frames over some time.
 const SLOW: &str = "%slow 20 chunk=2\n%say abcdefgh";
@@ -323,6 +324,49 @@ pub(super) fn beginnings() -> Vec<Beginning> {
             run: |options, cancel| Box::pin(async move { cancel.of(options.start()).await.is_some() }),
         },
         Beginning {
+            name: "Options::startup",
+            run: |options, cancel| Box::pin(async move { cancel.of(options.startup()).await.is_some() }),
+        },
+        Beginning {
+            name: "Options::prewarm",
+            run: |options, cancel| {
+                Box::pin(async move {
+                    let spare = cancel.of(options.prewarm()).await;
+                    spare.map(|spare| assert!(spare.is_ok(), "{spare:?}")).is_some()
+                })
+            },
+        },
+        Beginning {
+            name: "Spare::claim",
+            run: |options, cancel| {
+                Box::pin(async move {
+                    let spare = options.prewarm().await.unwrap();
+                    // The simulated CLI refuses it, which comes last.
+                    cancel.of(spare.claim(Claim::new("/"))).await.is_some()
+                })
+            },
+        },
+        Beginning {
+            name: "Spare::wait_ended",
+            run: |options, cancel| {
+                Box::pin(async move {
+                    let spare = options.prewarm().await.unwrap();
+                    // Nothing but its end resolves it, and nobody ends it here.
+                    assert!(cancel.of(spare.wait_ended()).await.is_none());
+                    cancel.polls > 2
+                })
+            },
+        },
+        Beginning {
+            name: "Spare::close",
+            run: |options, cancel| {
+                Box::pin(async move {
+                    let spare = options.prewarm().await.unwrap();
+                    cancel.of(spare.close()).await.is_some()
+                })
+            },
+        },
+        Beginning {
             name: "Options::query",
             run: |options, cancel| Box::pin(async move { cancel.of(options.query(SLOW)).await.is_some() }),
         },
@@ -402,6 +446,49 @@ async fn beginnings_leave_nothing_behind() {
                 if done {
                     break;
                 }
+            }
+        }
+    }
+}
+
+/// A session that is being revived is not when the future is dropped, and can be revived again.
+#[tokio::test(start_paused = true)]
+async fn reviving_can_be_given_up() {
+    for when in [When::AtOnce, When::Woken, When::Later] {
+        for polls in 0.. {
+            assert!(polls < ENOUGH, "it does not end ({when:?})");
+            let started = Arc::default();
+            let transport = Again {
+                agent,
+                started: Arc::clone(&started),
+            };
+            let options = outrigger::Agent::builder()
+                .auth(Auth::ApiKey(Secret::new("simulated")))
+                .transport(transport);
+            let what = format!("revive dropped after {polls} polls ({when:?})");
+            let old = options.start().await.unwrap();
+            still_works(&old, &what).await;
+            old.clone().kill().await.unwrap();
+            let revived = Cancel { polls, when }.of(old.revive()).await;
+            let done = revived.is_some();
+            if !done {
+                // What was started ends, and only then is begun anew.
+                sleep(Duration::from_secs(30)).await;
+                for running in started.lock().unwrap().iter() {
+                    assert!(running.exited().is_some(), "its process lives on: {what}");
+                }
+            }
+            let revived = match revived {
+                Some(revived) => revived,
+                None => old.revive().await,
+            };
+            let session = revived.unwrap_or_else(|error| panic!("{error}: {what}")).session;
+            still_works(&session, &what).await;
+            let last = started.lock().unwrap().last().cloned().unwrap();
+            drop(old);
+            closes(session, &last, &what).await;
+            if done {
+                break;
             }
         }
     }

@@ -8,6 +8,7 @@ use super::{cases, control, leaks};
 /// What the other tests do not list, and why.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("doctor", "is `Doctor::examine` with its defaults"),
+    ("Session::revive", "`reviving_can_be_given_up`"),
     ("ask", "makes a handler; `a_handler_is_dropped_by_a_withdrawal`"),
 ];
 

@@ -55,7 +55,8 @@ mod linux {
         write_script(&slow, "#!/bin/sh\nsleep 0.1\nexec sleep 600\n");
         let file = directory.join("picture.png");
         std::fs::write(&file, b"no picture").unwrap();
-        // What the runtime opens on first use is there from here on.
+        // What is opened on first use is there from here on.
+        drop(options(&cli).start().await.unwrap());
         examine(
             &slow,
             Cancel {
@@ -64,7 +65,7 @@ mod linux {
             },
         )
         .await;
-        sleep(Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(500)).await;
         let before = Held::now(&directory);
 
         for when in [When::AtOnce, When::Woken, When::Later] {

@@ -1,0 +1,160 @@
+//! Inputs to begin with: what the CLI was recorded to write, and conversations that happen every day.
+
+/// One input for each kind of frame that the CLI was recorded to write, and some lines that are none.
+pub fn codec() -> Vec<Vec<u8>> {
+    let frames = include_bytes!("../../crates/protocol/tests/fixtures/frames.jsonl");
+    let control = include_bytes!("../../crates/protocol/tests/fixtures/control.jsonl");
+    let lines = frames
+        .split(|byte| *byte == b'\n')
+        .chain(control.split(|byte| *byte == b'\n'));
+    // Long ones teach nothing more and make every input that is made of them slow.
+    let lines = lines.filter(|line| (1..=1500).contains(&line.len()));
+    let mut inputs: Vec<Vec<u8>> = lines.map(|line| [b"\x03\x07", line].concat()).collect();
+    let odd: [&[u8]; 8] = [
+        b"\x03\x01{\"type\":\"keep_alive\"}{\"type\":\"keep_alive\"} \r\n\n[1]\n7\nnot json\n",
+        b"\x00\x03{\"type\":\"keep_alive\"}\n{}\n{\"a\":1}\n",
+        b"\x01\x04{\"type\":\"user\",\"bad\":\"\xff\"}\n{\"type\":\"user\",\"half\":\"\\ud83d\"}\n",
+        b"\x03\x05{\"type\":\"result\",\"total_cost_usd\":1e400,\"num_turns\":-1}\n",
+        b"\x03\x06{\"subtype\":\"init\",\"type\":\"system\",\"type\":\"user\"}\n",
+        b"\x03\x02{\"type\":\"control_request\",\"request_id\":7,\"request\":{\"subtype\":\"can_use_tool\",\"input\":[[[[]]]]}}\n",
+        b"\x03\x08{\"type\":\"\\u0073ystem\",\"subtype\":\"in\\u0069t\"}\n",
+        b"\x02\x09\xef\xbb\xbf{\"type\":\"keep_alive\"}\xe2\x80\xa8{\"type\"",
+    ];
+    inputs.extend(odd.map(<[u8]>::to_vec));
+    inputs
+}
+
+/// Conversations, as lists of steps.
+pub fn session() -> Vec<Vec<u8>> {
+    // What the program does is even, what the peer does is odd; 0 lets both get on with it.
+    const PROMPT: u8 = 32;
+    const QUEUE: u8 = 2;
+    const STEER: u8 = 4;
+    const NOW: u8 = 6;
+    const DROP_TURN: u8 = 8;
+    const TEXT: u8 = 10;
+    const NEXT: u8 = 12;
+    const CANCEL: u8 = 14;
+    const INTERRUPT: u8 = 16;
+    const INTERRUPT_ALL: u8 = 18;
+    const REQUEST: u8 = 20;
+    const GIVE_UP: u8 = 22;
+    const RUN_END: u8 = 24;
+    const READERS: u8 = 26;
+    const WAIT: u8 = 28;
+    const CLOSE: u8 = 30;
+    const LIFE: u8 = 1;
+    const INIT: u8 = 3;
+    const RESULT: u8 = 5;
+    const SAID: u8 = 7;
+    const PARTIAL: u8 = 9;
+    const ASK: u8 = 11;
+    const WITHDRAW: u8 = 13;
+    const ANSWER: u8 = 15;
+    const STATE: u8 = 17;
+    const TASK: u8 = 19;
+    const RAW: u8 = 21;
+    const NEWLINE: u8 = 23;
+    const END_OF_OUTPUT: u8 = 25;
+    const EXIT: u8 = 27;
+    const READS: u8 = 29;
+    const NOVEL: u8 = 31;
+    let turn = |prompt: u8| {
+        let number = 4 * prompt + 1;
+        vec![
+            LIFE, prompt, 0, LIFE, prompt, 1, INIT, number, PARTIAL, 5, SAID, 0, number, LIFE, prompt, 2,
+            RESULT, 0, number, 0,
+        ]
+    };
+    let of = |parts: &[&[u8]]| parts.concat();
+    let mut inputs = vec![
+        of(&[&[0, PROMPT, 0, NEXT, 0], &turn(0), &[STATE, 0, 0]]),
+        of(&[
+            &[0, PROMPT, TEXT, 0, PROMPT, TEXT, 0, RUN_END, 0],
+            &turn(0),
+            &turn(1),
+            &[STATE, 0, 0, 1],
+        ]),
+        of(&[&[
+            4, PROMPT, PROMPT, 0, INIT, 0, SAID, 0, 0, RESULT, 0, 0, 0, RESULT, 0, 0, 0, 2,
+        ]]),
+        of(&[&[
+            0, PROMPT, STEER, 0, LIFE, 0, 1, LIFE, 1, 1, INIT, 1, LIFE, 1, 2, LIFE, 0, 2, RESULT, 0, 2, 0,
+        ]]),
+        of(&[
+            &[
+                0, PROMPT, 0, LIFE, 0, 1, INIT, 1, QUEUE, 0, INTERRUPT, 0, ANSWER, 1, 1, RESULT, 3, 1, 0,
+            ],
+            &turn(1),
+        ]),
+        of(&[&[
+            0,
+            PROMPT,
+            QUEUE,
+            0,
+            INTERRUPT_ALL,
+            0,
+            LIFE,
+            1,
+            3,
+            ANSWER,
+            1,
+            1,
+            RESULT,
+            2,
+            1,
+            0,
+        ]]),
+        of(&[&[
+            0, PROMPT, 0, LIFE, 0, 1, NOW, 0, RESULT, 2, 1, LIFE, 1, 1, INIT, 5, RESULT, 0, 5, 0,
+        ]]),
+        of(&[&[0, PROMPT, 0, CANCEL, 0, 0, ANSWER, 1, 1, LIFE, 0, 3, 0]]),
+        of(&[&[
+            0, PROMPT, 0, CANCEL, 0, 0, ANSWER, 1, 2, LIFE, 0, 1, 0, ANSWER, 2, 1, RESULT, 3, 1, 0,
+        ]]),
+        of(&[&[
+            0, REQUEST, 12, REQUEST, 3, 0, GIVE_UP, 0, 0, ANSWER, 1, 1, ANSWER, 1, 1, ANSWER, 0, 3, WAIT, 17,
+            0,
+        ]]),
+        of(&[&[
+            0, PROMPT, 0, INIT, 1, ASK, 0, 0, ASK, 1, 80, ASK, 1, 80, 0, WITHDRAW, 1, 0, ASK, 2, 4, ASK, 3,
+            6, WAIT, 8, RESULT, 0, 1, 0,
+        ]]),
+        of(&[&[
+            0, READERS, 0, READERS, 1, TASK, 0, INIT, 0, SAID, 0, 0, TASK, 7, RESULT, 8, 0, READERS, 4,
+            READERS, 5, READERS, 2, READERS, 3, 0,
+        ]]),
+        of(&[&[
+            2, READERS, 0, PROMPT, 0, INIT, 1, NOVEL, 90, NOVEL, 90, PARTIAL, 200, NOVEL, 90, RESULT, 0, 1,
+            DROP_TURN, 0, 0,
+        ]]),
+        of(&[&[
+            0,
+            PROMPT,
+            0,
+            RAW,
+            3,
+            b'{',
+            b'x',
+            b'}',
+            b' ',
+            NEWLINE,
+            RAW,
+            0,
+            0xff,
+            END_OF_OUTPUT,
+            WAIT,
+            13,
+            0,
+        ]]),
+        of(&[&[1, PROMPT, REQUEST, 15, ASK, 0, 0, EXIT, 1, 0, PROMPT, 0]]),
+        of(&[&[
+            1, READS, 1, PROMPT, REQUEST, 15, ASK, 0, 80, CLOSE, 0, WAIT, 14, READS, 0, 2,
+        ]]),
+        of(&[&[0, PROMPT, QUEUE, CLOSE, 0, EXIT, 0, 0]]),
+    ];
+    inputs.push(of(&[&[
+        3, PROMPT, 0, LIFE, 0, 4, 0, PROMPT, 0, LIFE, 1, 5, 0, PROMPT, 0, LIFE, 2, 6, WAIT, 17, 0, 1,
+    ]]));
+    inputs
+}
