@@ -275,7 +275,7 @@ impl Session {
             let changed = self.conn().changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let due = {
+            let (due, settles_at) = {
                 let router = self.conn().router();
                 if let Some(ended) = &router.ended {
                     return Err(ended.clone());
@@ -285,19 +285,21 @@ impl Session {
                 }
                 // What ran before this session was resumed shows no result here.
                 let since = router.is_quiet().then(|| router.quiet_since.unwrap_or(begun));
-                since
+                let due = since
                     .zip(ceiling)
-                    .and_then(|(since, ceiling)| since.checked_add(ceiling))
+                    .and_then(|(since, ceiling)| since.checked_add(ceiling));
+                (due, router.settles_at())
             };
-            let at_ceiling = async {
-                match due {
-                    Some(due) => sleep_until(due).await,
+            let at = |time: Option<Instant>| async move {
+                match time {
+                    Some(time) => sleep_until(time).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = changed => {}
-                () = at_ceiling => {
+                () = at(settles_at) => {}
+                () = at(due) => {
                     let router = self.conn().router();
                     // A turn that began meanwhile wakes nobody.
                     if router.is_quiet() {

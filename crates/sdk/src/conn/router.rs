@@ -1,6 +1,7 @@
 //! Where each frame goes. No I/O and no waiting: the reader calls it for every frame, holding one lock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
 
 use outrigger_protocol::drift::{Drift, DriftKind};
 use outrigger_protocol::inbound::Message;
@@ -28,6 +29,9 @@ use crate::usage::Meter;
 
 /// How many control requests of ours may be unanswered at once.
 pub(crate) const MAX_REQUESTS: usize = 1024;
+
+/// How long after the end of its last background agent a CLI that never reports its state may take to begin a turn.
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// How many kinds of drift are counted apart; the rest is counted together.
 const MAX_DRIFT_KINDS: usize = 256;
@@ -97,6 +101,8 @@ pub(crate) struct Router {
     session_ids: VecDeque<String>,
     /// Since when the main conversation has said nothing and nobody decided anything; from the first result on.
     pub(crate) quiet_since: Option<Instant>,
+    /// When the last background agent ended, until the turn begins that this begins.
+    agents_ended: Option<Instant>,
     pub(crate) last_result: Option<Outcome>,
     pub(crate) recent: Recent,
     /// Set at the end: whoever comes later gets it.
@@ -126,6 +132,7 @@ impl Router {
             commands: watch::channel(None).0,
             session_ids: VecDeque::new(),
             quiet_since: None,
+            agents_ended: None,
             last_result: None,
             recent: Recent::default(),
             ended: None,
@@ -235,8 +242,15 @@ impl Router {
             // The CLI says so itself.
             Some(state) => state == SessionState::Idle && !self.ledger.has_background_agents(),
             // One that never reports its state: by the tasks that it reported.
-            None => !self.ledger.has_background_agents(),
+            None => !self.ledger.has_background_agents() && self.settles_at().is_none(),
         }
+    }
+
+    /// Until when a CLI that never reports its state may take to begin the turn in which an agent that has ended reports.
+    pub(crate) fn settles_at(&self) -> Option<Instant> {
+        let is_told = self.state.borrow().is_some();
+        let at = self.agents_ended.filter(|_| !is_told)? + SETTLE;
+        (at > Instant::now()).then_some(at)
     }
 
     /// Whether only background work keeps the run from ending: no turn runs, none waits, and nobody is asked.
@@ -360,6 +374,9 @@ impl Router {
         if ended {
             self.quiet_since = Some(now);
         }
+        if self.turns.is_running() {
+            self.agents_ended = None;
+        }
         let watch = self.watch(frame, now, ended);
         if ended || frame.kind() == "command_lifecycle" {
             Some(Action::Dispatch)
@@ -438,7 +455,13 @@ impl Router {
                     }
                 }
             }
-            _ => self.ledger.on_frame(frame, self.turns.current()),
+            _ => {
+                let had_agents = self.ledger.has_background_agents();
+                self.ledger.on_frame(frame, self.turns.current());
+                if had_agents && !self.ledger.has_background_agents() {
+                    self.agents_ended = Some(now);
+                }
+            }
         }
     }
 

@@ -566,3 +566,46 @@ async fn questions_have_a_bound_in_bytes_and_those_beyond_it_are_refused() {
         [(json!("second"), json!("deny")), (json!("first"), json!("allow"))]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_agents_report_is_waited_for_where_the_state_is_never_told() {
+    let result = |text: &str| json!({"type":"result","subtype":"success","is_error":false,"result":text,"session_id":"s"});
+    let script = Script::new()
+        .initialize()
+        .expect(Match::kind("user"))
+        .send(json!({"type":"system","subtype":"init","session_id":"s"}))
+        .send(
+            json!({"type":"system","subtype":"task_started","task_id":"t","task_type":"local_agent",
+            "is_backgrounded":true,"description":"look around"}),
+        )
+        .send(result("later"))
+        .send(json!({"type":"system","subtype":"task_notification","task_id":"t","status":"completed"}))
+        .sleep(Duration::from_millis(900))
+        .send(json!({"type":"system","subtype":"init","session_id":"s"}))
+        .sleep(Duration::from_secs(20))
+        .send(result("now"))
+        .expect_end()
+        .exit(0);
+    let (options, _running) = reaching(script.spawn_in_memory());
+    let answer = options.query("go").await.unwrap().finish().await.unwrap();
+    assert_eq!(answer.text(), "now");
+
+    // An agent whose end begins no turn holds nobody up for long.
+    let script = Script::new()
+        .initialize()
+        .expect(Match::kind("user"))
+        .send(json!({"type":"system","subtype":"init","session_id":"s"}))
+        .send(
+            json!({"type":"system","subtype":"task_started","task_id":"t","task_type":"local_agent",
+            "is_backgrounded":true,"description":"look around"}),
+        )
+        .send(result("all"))
+        .send(json!({"type":"system","subtype":"task_notification","task_id":"t","status":"completed"}))
+        .expect_end()
+        .exit(0);
+    let (options, _running) = reaching(script.spawn_in_memory());
+    let begun = tokio::time::Instant::now();
+    let answer = options.query("go").await.unwrap().finish().await.unwrap();
+    assert_eq!(answer.text(), "all");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
