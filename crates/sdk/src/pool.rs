@@ -318,6 +318,7 @@ impl Pool {
     /// A spare that has died is never handed out; the next is taken, and in the end the session is started. The place of the
     /// spare is filled again in the background.
     ///
+    /// # Cancel safety
     /// Dropping the future ends what it had taken or started, and nothing else.
     ///
     /// # Errors
@@ -406,7 +407,10 @@ impl Pool {
     }
 
     /// Ends all spares and waits for that; what is being started is ended in the background. Nothing more is handed out. Sessions
-    /// that were handed out go on. Dropping the future does not stop the closing.
+    /// that were handed out go on.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop the closing.
     pub async fn close(&self) {
         let (spares, keeper) = {
             let mut state = self.0.state();

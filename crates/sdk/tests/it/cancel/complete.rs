@@ -9,6 +9,14 @@ use super::{cases, control, leaks};
 const ELSEWHERE: &[(&str, &str)] = &[
     ("doctor", "is `Doctor::examine` with its defaults"),
     ("Session::revive", "`reviving_can_be_given_up`"),
+    (
+        "Pool::get",
+        "`a_get_can_be_dropped_at_any_point`, with the pool's tests",
+    ),
+    (
+        "Pool::close",
+        "waits for spares to end; `a_pool_that_is_dropped_leaves_nothing_behind` has the end without it",
+    ),
     ("ask", "makes a handler; `a_handler_is_dropped_by_a_withdrawal`"),
 ];
 
