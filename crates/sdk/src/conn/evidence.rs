@@ -56,13 +56,25 @@ impl Tail {
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     notes: VecDeque<FrameNote>,
+    /// Whether the last note is of partial messages, which are most of what comes.
+    in_partials: bool,
 }
 
 impl Recent {
     pub(crate) fn on_frame(&mut self, frame: &Frame) {
+        let bytes = frame.bytes().len() as u64;
+        let is_partial = frame.kind() == "stream_event" && frame.subtype().is_none();
+        if is_partial
+            && self.in_partials
+            && let Some(last) = self.notes.back_mut()
+        {
+            last.count += 1;
+            last.bytes += bytes;
+            return;
+        }
+        self.in_partials = is_partial;
         let kind = short(frame.kind());
         let subtype = short(frame.subtype().unwrap_or_default());
-        let bytes = frame.bytes().len() as u64;
         if let Some(last) = self.notes.back_mut()
             && last.kind == kind
             && last.subtype == subtype
