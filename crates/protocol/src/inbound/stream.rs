@@ -58,15 +58,15 @@ wire_enum! {
     /// An event of the API's stream.
     pub enum ApiStreamEvent by "type" in one pass {
         /// A message begins.
-        "message_start" => MessageStart(MessageStart),
+        "message_start" => MessageStart(Box<MessageStart>),
         /// A block begins.
-        "content_block_start" => ContentBlockStart(ContentBlockStart),
+        "content_block_start" => ContentBlockStart(Box<ContentBlockStart>),
         /// A block grows.
         "content_block_delta" => ContentBlockDelta(ContentBlockDelta),
         /// A block is complete.
         "content_block_stop" => ContentBlockStop(ContentBlockStop),
         /// The message's last facts.
-        "message_delta" => MessageDelta(MessageDelta),
+        "message_delta" => MessageDelta(Box<MessageDelta>),
         /// The message is complete.
         "message_stop" => MessageStop(NoFields),
         /// A sign of life in a silent stream.
