@@ -159,7 +159,13 @@ fn build(root: &Path, host: &str) -> Result<()> {
             "--features",
             "libfuzzer",
         ])
-        .args(["--bins", "--profile", "fuzz", "--target", host])
+        // One by one: other programs of the package have no use for coverage, and nothing to link it with.
+        .args(
+            TARGETS
+                .iter()
+                .flat_map(|target| ["--bin".to_owned(), format!("fuzz-{target}")]),
+        )
+        .args(["--profile", "fuzz", "--target", host])
         .env("RUSTFLAGS", COVERAGE)
         .status()
         .context("cannot run cargo")?;
