@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use outrigger::permissions::{PermissionHandler, PermissionRequest, PermissionResult, PermissionUpdate};
+use outrigger::permissions::{
+    PermissionDecision, PermissionHandler, PermissionRequest, PermissionResult, PermissionUpdate,
+};
 use outrigger::protocol::RawJson;
 use outrigger::protocol::shared::{JsonObject, PermissionAllow, PermissionDecisionClassification};
 use outrigger::protocol::tools::{AskUserQuestionInput, Question, ToolInput};
@@ -96,8 +98,8 @@ impl Drop for Open {
 }
 
 impl PermissionHandler for Ask {
-    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionResult> {
-        Box::pin(self.decision(request))
+    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+        Box::pin(async { self.decision(request).await.into() })
     }
 }
 

@@ -66,6 +66,9 @@ pub(crate) enum Kind {
         what: &'static str,
         limit: usize,
     },
+    NotOpen {
+        id: String,
+    },
     TurnFailed(Outcome),
     Output {
         text: String,
@@ -190,6 +193,11 @@ impl Error {
     /// Whether a bound was reached and nothing was sent; trying again later may succeed.
     pub fn is_busy(&self) -> bool {
         matches!(*self.0, Kind::Busy { .. })
+    }
+
+    /// Whether a request was to be answered that is not open: it was answered before, the CLI withdrew it, or it never came.
+    pub fn is_not_open(&self) -> bool {
+        matches!(*self.0, Kind::NotOpen { .. })
     }
 
     /// Whether the CLI lacks a feature.
@@ -349,6 +357,12 @@ impl fmt::Display for Error {
             Kind::Ended(end) => end.fmt(f),
             Kind::Closed => f.write_str("the session is closed"),
             Kind::Busy { what, limit } => write!(f, "too many {what}: the limit is {limit}"),
+            Kind::NotOpen { id } => {
+                write!(
+                    f,
+                    "no request `{id}` is open: it was answered or withdrawn, or never came"
+                )
+            }
             Kind::TurnFailed(outcome) => {
                 write!(f, "the turn failed: {}", outcome.verdict())?;
                 let errors = outcome.errors().join("; ");

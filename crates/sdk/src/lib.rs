@@ -71,6 +71,7 @@ pub mod permissions;
 pub mod transport;
 
 mod assemble;
+mod callbacks;
 mod cause;
 mod child;
 mod claim;
@@ -95,6 +96,7 @@ mod usage;
 mod version;
 
 pub use assemble::{Assembler, PartialBlock, PartialContent};
+pub use callbacks::Context;
 pub use cause::Cause;
 pub use child::Local;
 pub use claim::{Claim, ClaimProblem};

@@ -1,8 +1,8 @@
 //! The handle of a running agent.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_core::Stream;
@@ -11,11 +11,14 @@ use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::{Init, SystemMessage};
 use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
 use outrigger_protocol::outbound::{InitializeReply, Priority};
+use outrigger_protocol::shared::{PermissionResult, RequestId};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
+use crate::callbacks::Context;
 use crate::conn::Conn;
+use crate::conn::ask::Answer;
 use crate::conn::lane::{Item, LaneOut, lane};
 use crate::conn::turns::Dispatch;
 use crate::error::{Error, Kind, Result};
@@ -23,6 +26,7 @@ use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
 use crate::options::Options;
 use crate::outcome::Outcome;
+use crate::permissions::{Call, PermissionRequest};
 use crate::prompt::Prompt;
 use crate::stats::Stats;
 use crate::transport::Exit;
@@ -59,6 +63,16 @@ struct Handle {
     settings: Settings,
 }
 
+/// A session, without keeping it from ending.
+#[derive(Debug)]
+pub(crate) struct WeakSession(Weak<Handle>);
+
+impl WeakSession {
+    pub(crate) fn upgrade(&self) -> Option<Session> {
+        self.0.upgrade().map(Session)
+    }
+}
+
 /// How [`Session::drain_and_close`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -87,11 +101,15 @@ impl Drop for Handle {
 
 impl Session {
     pub(crate) fn new(conn: Arc<Conn>, initialized: InitializeReply, settings: Settings) -> Self {
-        Self(Arc::new(Handle {
+        let session = Self(Arc::new(Handle {
             conn,
             initialized: Arc::new(initialized),
             settings,
-        }))
+        }));
+        session
+            .conn()
+            .has_session(WeakSession(Arc::downgrade(&session.0)));
+        session
     }
 
     pub(crate) fn conn(&self) -> &Arc<Conn> {
@@ -177,7 +195,7 @@ impl Session {
             router.turns.remember(&id.to_string(), prompt);
             settled
         };
-        self.conn().dispatch();
+        self.conn().send_ready_now();
         Ok(Turn::new(self.clone(), id, rx, settled))
     }
 
@@ -493,6 +511,50 @@ impl Session {
         self.conn().router().note_decoded(drift, misfit);
     }
 
+    // ---- What the CLI asks ---------------------------------------------------------------------------------------
+
+    /// The tool calls that wait for a decision, those that a handler works on and those that it parked, in no order.
+    pub fn pending(&self) -> Vec<PermissionRequest> {
+        let weak = Arc::downgrade(self.conn());
+        let open: Vec<_> = {
+            let router = self.conn().router();
+            let open = router.asked.requests(&["can_use_tool"]);
+            open.map(|(id, frame, withdrawn)| (id.clone(), frame.clone(), withdrawn.clone()))
+                .collect()
+        };
+        open.into_iter()
+            .filter_map(|(id, frame, withdrawn)| {
+                PermissionRequest::read(&frame, Context::new(id, withdrawn, weak.clone())).ok()
+            })
+            .collect()
+    }
+
+    /// Decides about a tool call that is [pending](Self::pending), in the place of the handler: one that the handler left open
+    /// ([`PermissionDecision::Parked`]), or one that it still works on, which is then stopped.
+    ///
+    /// # Cancel safety
+    /// The future is done when it is first polled: dropped before, nothing was decided.
+    ///
+    /// # Errors
+    /// When no such request is open ([`Error::is_not_open`]): it was decided or withdrawn before; when the request is of another
+    /// kind; when the session has ended. Nothing is sent then.
+    ///
+    /// [`PermissionDecision::Parked`]: crate::permissions::PermissionDecision::Parked
+    pub async fn decide(&self, id: &RequestId, decision: impl Into<PermissionResult>) -> Result<()> {
+        let open = self.conn().router().asked.request(id.as_str());
+        let request =
+            open.and_then(|(id, frame)| PermissionRequest::read(&frame, Context::detached(id)).ok());
+        let answer = match request {
+            Some(request) => Call::of(&request).answer(decision.into()),
+            // There is no such request, or it is of another kind, which the connection tells apart.
+            None => Answer::success(&decision.into()),
+        };
+        match answer {
+            Answer::Success(payload) => self.conn().settle(id.as_str(), "can_use_tool", &payload),
+            _ => Err(Error::invalid("decision: it can't be written")),
+        }
+    }
+
     // ---- Control ------------------------------------------------------------------------------------------------
 
     /// Sends a control request and waits for its typed answer, at most for the control deadline (60 s unless set).
@@ -584,7 +646,10 @@ impl Frames {
         std::future::poll_fn(|cx| self.poll_frame(cx)).await
     }
 
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::result::Result<Frame, Lag>>> {
+    fn poll_frame(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame, Lag>>> {
         loop {
             return Poll::Ready(match std::task::ready!(self.lane.poll_next(cx)) {
                 None => None,
@@ -599,7 +664,7 @@ impl Frames {
 impl Stream for Frames {
     type Item = std::result::Result<Frame, Lag>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<Self::Item>> {
         self.get_mut().poll_frame(cx)
     }
 }
@@ -630,7 +695,7 @@ impl Ambient {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AmbientEvent>> {
+    fn poll_event(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Option<AmbientEvent>> {
         loop {
             if let Some(event) = self.reducer.pop() {
                 return Poll::Ready(Some(AmbientEvent::Event(event)));
@@ -650,7 +715,7 @@ impl Ambient {
 impl Stream for Ambient {
     type Item = AmbientEvent;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<Self::Item>> {
         self.get_mut().poll_event(cx)
     }
 }

@@ -10,7 +10,9 @@ use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
 use tokio::time::Instant;
 
+use crate::callbacks::Nobody;
 use crate::child::Local;
+use crate::conn::ask::Others;
 use crate::conn::budget::SlowReader;
 use crate::conn::watchdog::{Patience, Phase, Stall};
 use crate::conn::{Closing, Conn, Limits};
@@ -18,7 +20,7 @@ use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
 use crate::outcome::Fields;
-use crate::permissions::{PermissionHandler, Policy};
+use crate::permissions::{PermissionHandler, Permissions, Policy};
 use crate::session::{Session, Settings, encode_request};
 use crate::transport::Transport;
 use crate::version::CliVersion;
@@ -31,6 +33,7 @@ const HOOKS: Duration = Duration::from_secs(600);
 #[derive(Clone)]
 pub(crate) struct Hosting {
     permissions: Arc<dyn PermissionHandler>,
+    permission_deadline: Option<Duration>,
     transport: Arc<dyn Transport>,
     start_deadline: Duration,
     initialize_deadline: Option<Duration>,
@@ -48,6 +51,7 @@ impl Default for Hosting {
     fn default() -> Self {
         Self {
             permissions: Arc::new(Policy::deny_all()),
+            permission_deadline: None,
             transport: Arc::new(Local::new()),
             start_deadline: Duration::from_secs(30),
             initialize_deadline: None,
@@ -75,6 +79,23 @@ impl fmt::Debug for Hosting {
 impl Hosting {
     pub(crate) fn can_reopen(&self) -> bool {
         self.transport.can_reopen()
+    }
+
+    /// What answers the CLI in one session.
+    fn callbacks(&self) -> crate::conn::Host {
+        let nobody = || Arc::new(Nobody);
+        crate::conn::Host {
+            permissions: Arc::new(Permissions {
+                handler: Arc::clone(&self.permissions),
+                deadline: self.permission_deadline,
+            }),
+            hooks: nobody(),
+            mcp: nobody(),
+            elicitation: nobody(),
+            dialogs: nobody(),
+            tokens: nobody(),
+            others: Arc::new(Others),
+        }
     }
 }
 
@@ -117,6 +138,13 @@ impl Options {
     /// closure by [`permissions::ask`](crate::permissions::ask).
     pub fn permissions(mut self, handler: impl PermissionHandler) -> Self {
         self.hosting.permissions = Arc::new(handler);
+        self
+    }
+
+    /// How long the permission handler may take to decide; for ever unless set. Then the call is refused. A request that the
+    /// handler left open ([`PermissionDecision::Parked`](crate::permissions::PermissionDecision::Parked)) has no deadline.
+    pub fn permission_deadline(mut self, deadline: Duration) -> Self {
+        self.hosting.permission_deadline = Some(deadline);
         self
     }
 
@@ -294,9 +322,7 @@ impl Opened {
             })?;
         let conn = Conn::start(
             connection,
-            crate::conn::Host {
-                permissions: hosting.permissions,
-            },
+            hosting.callbacks(),
             Limits {
                 max_line: options.max_line_bytes.unwrap_or(LineFramer::DEFAULT_CAP),
                 buffer: hosting.buffer_bytes,

@@ -1,94 +1,162 @@
 //! Answering what the CLI asks: each request once, and never after it was withdrawn.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 
-use outrigger_protocol::Frame;
-use outrigger_protocol::outbound::{
-    ControlResponse, ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, UserDialogResult, encode_line,
-};
-use outrigger_protocol::shared::{PermissionResult, RequestId};
+use outrigger_protocol::outbound::{ControlResponse, encode_line};
+use outrigger_protocol::shared::RequestId;
+use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::Conn;
-use crate::permissions::{PermissionHandler, PermissionRequest};
+use crate::callbacks::Context;
+use crate::error::{Error, Kind};
+use crate::transport::BoxFuture;
 
-/// The program's side of the conversation: what answers the CLI's requests.
-pub(crate) struct Host {
-    pub(crate) permissions: Arc<dyn PermissionHandler>,
+/// What answers one kind of the CLI's requests.
+pub(crate) trait Answerer: Send + Sync + 'static {
+    /// Takes a request in.
+    ///
+    /// This is called on the reader's task, in the order in which requests came: it runs no user code and waits for nothing. The
+    /// future runs in a task of its own, which is dropped when the request is withdrawn.
+    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer>;
+
+    /// The answer when that future panicked, or when there is no room for the request: the refusal that the CLI understands as
+    /// one. Runs no user code.
+    fn refuse(&self, frame: &Frame, why: &str) -> Answer;
 }
 
-/// The answer that refuses, in the way that this kind of request understands as a refusal.
-fn refusal(id: &RequestId, subtype: &str, why: &str) -> ControlResponse {
-    match subtype {
-        "can_use_tool" => success(id, &PermissionResult::deny(why)),
-        "elicitation" => success(id, &ElicitationResult::Decline),
-        "request_user_dialog" => success(id, &UserDialogResult::Cancelled),
-        "oauth_token_refresh" => success(
-            id,
-            &OauthTokenAnswer {
-                access_token: None,
-                reason: None,
-            },
-        ),
-        "host_auth_token_refresh" => success(
-            id,
-            &HostAuthTokenAnswer {
-                auth_token: None,
-                material_unchanged: None,
-            },
-        ),
-        "hook_callback" | "mcp_message" => ControlResponse::error(id.clone(), why),
-        other => ControlResponse::unsupported(id.clone(), other),
+/// A request that is to be answered.
+pub(crate) struct Asking {
+    pub(crate) frame: Frame,
+    pub(crate) context: Context,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It was done, with this to say.
+    Success(RawJson),
+    /// It could not be done.
+    Error(String),
+    /// Nobody here knows what it is.
+    Unsupported,
+    /// It stays open until somebody answers by its id.
+    Parked,
+    /// It is not ours to answer: another program that is connected to the CLI does.
+    NotOurs,
+}
+
+impl Answer {
+    pub(crate) fn success<T: Serialize + ?Sized>(payload: &T) -> Self {
+        match RawJson::encode(payload) {
+            Ok(payload) => Self::Success(payload),
+            Err(error) => Self::Error(format!("the answer could not be written: {error}")),
+        }
     }
 }
 
-fn success<T: Serialize>(id: &RequestId, payload: &T) -> ControlResponse {
-    ControlResponse::success(id.clone(), payload).unwrap_or_else(|error| {
-        ControlResponse::error(id.clone(), format!("the answer could not be written: {error}"))
-    })
+/// The program's side of the conversation: what answers the CLI's requests.
+pub(crate) struct Host {
+    pub(crate) permissions: Arc<dyn Answerer>,
+    pub(crate) hooks: Arc<dyn Answerer>,
+    pub(crate) mcp: Arc<dyn Answerer>,
+    pub(crate) elicitation: Arc<dyn Answerer>,
+    pub(crate) dialogs: Arc<dyn Answerer>,
+    pub(crate) tokens: Arc<dyn Answerer>,
+    pub(crate) others: Arc<dyn Answerer>,
 }
 
 impl Host {
-    async fn answer(&self, id: &RequestId, frame: &Frame) -> ControlResponse {
-        let subtype = frame.subtype().unwrap_or_default();
-        let why = match subtype {
-            "can_use_tool" => match PermissionRequest::read(frame) {
-                Ok(request) => return success(id, &self.permissions.decide(request).await),
-                Err(reason) => {
-                    format!("the permission request could not be read, so it is refused: {reason}")
-                }
-            },
-            "hook_callback" => "no hook callback has this id".to_owned(),
-            "mcp_message" => "SDK MCP server not found".to_owned(),
-            _ => String::new(),
-        };
-        refusal(id, subtype, &why)
+    fn answerer(&self, subtype: &str) -> &Arc<dyn Answerer> {
+        match subtype {
+            "can_use_tool" => &self.permissions,
+            "hook_callback" => &self.hooks,
+            "mcp_message" => &self.mcp,
+            "elicitation" => &self.elicitation,
+            "request_user_dialog" => &self.dialogs,
+            "oauth_token_refresh" | "host_auth_token_refresh" => &self.tokens,
+            _ => &self.others,
+        }
+    }
+}
+
+/// Answers what no callback is for.
+pub(crate) struct Others;
+
+impl Others {
+    fn answer(frame: &Frame) -> Answer {
+        match frame.subtype() {
+            // They are for a host of remote tools that is connected besides, and an answer of ours would end its waiting.
+            Some(
+                "remote_tool_call"
+                | "remote_plumbing_call"
+                | "remote_tools_probe"
+                | "remote_tools_reannounce",
+            ) => Answer::NotOurs,
+            _ => Answer::Unsupported,
+        }
+    }
+}
+
+impl Answerer for Others {
+    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+        Box::pin(std::future::ready(Self::answer(&asking.frame)))
+    }
+
+    fn refuse(&self, frame: &Frame, _: &str) -> Answer {
+        Self::answer(frame)
     }
 }
 
 /// Refuses a request for which there is no room.
-pub(super) fn refuse(conn: &Arc<Conn>, id: String, wire_id: RequestId, frame: &Frame) {
-    Responder::new(conn, id, wire_id, frame).refuse("too many requests are open at once");
+pub(super) fn refuse(conn: &Arc<Conn>, host: &Host, id: &str, wire_id: &RequestId, frame: &Frame) {
+    let answerer = host.answerer(frame.subtype().unwrap_or_default());
+    let answer = answerer.refuse(frame, "too many requests are open at once");
+    conn.give(id, wire_id, frame.subtype(), answer);
 }
 
 /// Has a request answered in a task of its own.
-pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: RequestId, frame: Frame) {
-    let responder = Responder::new(conn, id.clone(), wire_id, &frame);
-    let host = Arc::clone(host);
+pub(super) fn spawn(
+    conn: &Arc<Conn>,
+    host: &Host,
+    id: String,
+    wire_id: RequestId,
+    frame: Frame,
+    withdrawn: CancellationToken,
+) {
+    let answerer = Arc::clone(host.answerer(frame.subtype().unwrap_or_default()));
     let span = tracing::debug_span!(
         parent: &conn.span,
         "asked",
-        subtype = %responder.subtype,
-        id = %responder.id
+        subtype = frame.subtype().unwrap_or_default(),
+        id = %wire_id
     );
-    let answering = async move {
-        let answer = host.answer(&responder.wire_id, &frame).await;
-        responder.give(&answer);
-        tracing::debug!("answered");
+    let context = Context::new(wire_id.clone(), withdrawn, Arc::downgrade(conn));
+    let answering = span.in_scope(|| {
+        answerer.accept(Asking {
+            frame: frame.clone(),
+            context,
+        })
+    });
+    let task = {
+        let (conn, id) = (Arc::clone(conn), id.clone());
+        async move {
+            let answer = match unwinding(answering).await {
+                Some(answer) => answer,
+                None => {
+                    tracing::error!("the callback panicked; the request is refused");
+                    answerer.refuse(&frame, "the callback for this request panicked")
+                }
+            };
+            conn.give(&id, &wire_id, frame.subtype(), answer);
+        }
     };
-    let task = tokio::spawn(answering.instrument(span));
+    let task = tokio::spawn(task.instrument(span));
     // It is withdrawn by frames, which come to the task that runs this, or by the session's end meanwhile.
     if !conn.router().asked.answering(&id, task.abort_handle()) {
         // Or it has been answered already, which makes this do nothing.
@@ -96,81 +164,107 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Arc<Host>, id: String, wire_id: Req
     }
 }
 
-/// The right to answer one request. Dropped without an answer (a handler panicked) it refuses.
-struct Responder {
-    conn: Arc<Conn>,
-    id: String,
-    wire_id: RequestId,
-    subtype: String,
+/// Runs a future; `None` if it panics.
+async fn unwinding<T>(mut future: BoxFuture<'static, T>) -> Option<T> {
+    std::future::poll_fn(move |cx| {
+        // The future is never polled again after it panicked, and nobody else sees what it left behind but by its own locks.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(polled) => polled.map(Some),
+            Err(_) => Poll::Ready(None),
+        }
+    })
+    .await
 }
 
-impl Responder {
-    fn new(conn: &Arc<Conn>, id: String, wire_id: RequestId, frame: &Frame) -> Self {
-        Self {
-            conn: Arc::clone(conn),
-            id,
-            wire_id,
-            subtype: frame.subtype().unwrap_or_default().to_owned(),
+impl Conn {
+    /// Carries out what was decided, unless the request was answered or withdrawn before.
+    fn give(self: &Arc<Self>, id: &str, wire_id: &RequestId, subtype: Option<&str>, answer: Answer) {
+        let response = match answer {
+            Answer::Success(payload) => ControlResponse::success(wire_id.clone(), &payload)
+                .unwrap_or_else(|error| ControlResponse::error(wire_id.clone(), error.to_string())),
+            Answer::Error(why) => ControlResponse::error(wire_id.clone(), why),
+            Answer::Unsupported => ControlResponse::unsupported(wire_id.clone(), subtype.unwrap_or_default()),
+            Answer::Parked => {
+                tracing::debug!("left open");
+                return self.router().asked.park(id);
+            }
+            Answer::NotOurs => {
+                tracing::debug!("left to others");
+                self.router().leave(id);
+                self.after_answer();
+                return;
+            }
+        };
+        let claimed = self.router().claim_answer(id);
+        if claimed {
+            self.write_answer(id, wire_id, &response);
         }
     }
 
-    /// Answers, unless the request was answered or withdrawn before.
-    fn give(&self, answer: &ControlResponse) {
-        let wakes_watchdog = {
-            let mut router = self.conn.router();
-            if !router.claim_answer(&self.id) {
-                return;
+    /// Answers a request in the place of the callback for it, which is stopped if it still works on that.
+    pub(crate) fn settle(self: &Arc<Self>, id: &str, subtype: &str, payload: &RawJson) -> Result<(), Error> {
+        let (wire_id, response) = {
+            let mut router = self.router();
+            if let Some(ended) = &router.ended {
+                return Err(ended.clone());
             }
-            router.watchdog_rests
+            let not_open = || Error::new(Kind::NotOpen { id: id.to_owned() });
+            let (wire_id, frame) = router.asked.request(id).ok_or_else(not_open)?;
+            let is = frame.subtype().unwrap_or_default();
+            if is != subtype {
+                return Err(Error::invalid(format!(
+                    "answer: the request `{id}` is of the kind `{is}`, not `{subtype}`"
+                )));
+            }
+            let response = ControlResponse::success(wire_id.clone(), payload)
+                .map_err(|error| Error::invalid_because("answer", error))?;
+            if !router.take_over(id) {
+                return Err(not_open());
+            }
+            (wire_id, response)
         };
+        self.write_answer(id, &wire_id, &response);
+        Ok(())
+    }
+
+    fn write_answer(self: &Arc<Self>, id: &str, wire_id: &RequestId, response: &ControlResponse) {
         let line = |answer: &ControlResponse| {
             encode_line(&Line {
                 kind: "control_response",
                 answer,
             })
         };
-        let bytes = line(answer).or_else(|error| {
+        let bytes = line(response).or_else(|error| {
             let why = format!("the answer could not be written: {error}");
-            line(&ControlResponse::error(self.wire_id.clone(), why))
+            line(&ControlResponse::error(wire_id.clone(), why))
         });
         match bytes {
-            Ok(bytes) => self.write(bytes),
+            Ok(bytes) => match self.control.try_send(bytes) {
+                Err(TrySendError::Full(line)) => {
+                    let (conn, id) = (Arc::clone(self), id.to_owned());
+                    // Bounded by the number of requests that may be open, which this one is until then.
+                    tokio::spawn(async move {
+                        // A writer that is gone needs no answer.
+                        let _ = conn.control.send(line).await;
+                        conn.router().asked.written(&id);
+                        conn.changed.notify_waiters();
+                    });
+                }
+                _ => self.router().asked.written(id),
+            },
             // An error made of text can always be written.
-            Err(_) => self.conn.router().asked.written(&self.id),
+            Err(_) => self.router().asked.written(id),
         }
-        self.conn.changed.notify_waiters();
-        if wakes_watchdog {
-            self.conn.watched.notify_one();
-        }
+        tracing::debug!("answered");
+        self.after_answer();
     }
 
-    fn write(&self, bytes: Vec<u8>) {
-        if let Err(TrySendError::Full(line)) = self.conn.control.try_send(bytes) {
-            let (conn, id) = (Arc::clone(&self.conn), self.id.clone());
-            // Bounded by the number of requests that may be open, which this one is until then.
-            tokio::spawn(async move {
-                // A writer that is gone needs no answer.
-                let _ = conn.control.send(line).await;
-                conn.router().asked.written(&id);
-                conn.changed.notify_waiters();
-            });
-        } else {
-            self.conn.router().asked.written(&self.id);
+    /// Wakes who waits for nothing to be asked any more.
+    fn after_answer(&self) {
+        self.changed.notify_waiters();
+        if self.router().watchdog_rests {
+            self.watched.notify_one();
         }
-    }
-
-    fn refuse(&self, why: &str) {
-        self.give(&refusal(&self.wire_id, &self.subtype, why));
-    }
-}
-
-impl Drop for Responder {
-    fn drop(&mut self) {
-        // Withdrawn and answered requests can't be claimed, so this is a handler that panicked.
-        if !std::thread::panicking() {
-            return;
-        }
-        self.refuse("the handler of this request failed, so it is refused");
     }
 }
 

@@ -1,9 +1,11 @@
 //! The requests of the CLI that are open: each is answered once, and never after it was withdrawn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use outrigger_protocol::Frame;
+use outrigger_protocol::shared::RequestId;
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 
 /// How many requests of the CLI may be open at once; more are refused.
 pub(crate) const MAX_ASKED: usize = 4096;
@@ -11,9 +13,14 @@ pub(crate) const MAX_ASKED: usize = 4096;
 /// How many may wait, refused or answered, for the CLI to read what is written to it; with more it is ended.
 const MAX_UNREAD: usize = 2 * MAX_ASKED;
 
+/// How many answered requests are remembered, in case the CLI lists one among those that it still waits for.
+const MAX_ANSWERED: usize = 1024;
+
 #[derive(Debug)]
 pub(crate) struct Asked {
     open: HashMap<String, Open>,
+    /// The ids that were answered last.
+    answered: VecDeque<String>,
     /// What the frames of all of them hold.
     bytes: usize,
     /// What they may hold.
@@ -26,17 +33,32 @@ pub(crate) struct Asked {
 struct Open {
     stage: Stage,
     bytes: usize,
+    wire_id: RequestId,
     /// The request, if it was taken in.
     frame: Option<Frame>,
+    /// Tells whoever works on the answer that nobody waits for it any more.
+    withdrawn: CancellationToken,
 }
 
 #[derive(Debug)]
 enum Stage {
     Arrived,
-    /// Somebody decides; how to stop that.
+    /// A callback decides; how to stop that.
     Answering(AbortHandle),
+    /// The callback has left it open, for somebody to answer later.
+    Parked,
     /// The answer waits to be written.
     Answered,
+}
+
+impl Open {
+    /// Nobody waits for the answer: stops whoever works on it.
+    fn give_up(self) {
+        self.withdrawn.cancel();
+        if let Stage::Answering(abort) = self.stage {
+            abort.abort();
+        }
+    }
 }
 
 /// What becomes of a request that arrives.
@@ -56,13 +78,14 @@ impl Asked {
     pub(crate) fn new(room: usize) -> Self {
         Self {
             open: HashMap::new(),
+            answered: VecDeque::new(),
             bytes: 0,
             room,
             undecided: 0,
         }
     }
 
-    pub(crate) fn arrive(&mut self, id: &str, bytes: usize) -> Arrival {
+    pub(crate) fn arrive(&mut self, id: &str, wire_id: &RequestId, bytes: usize) -> Arrival {
         if self.open.contains_key(id) {
             return Arrival::Duplicate;
         }
@@ -77,17 +100,60 @@ impl Asked {
         };
         self.bytes += bytes;
         self.undecided += 1;
-        let stage = Stage::Arrived;
-        let frame = None;
-        self.open.insert(id.to_owned(), Open { stage, bytes, frame });
+        let open = Open {
+            stage: Stage::Arrived,
+            bytes,
+            wire_id: wire_id.clone(),
+            frame: None,
+            withdrawn: CancellationToken::new(),
+        };
+        self.open.insert(id.to_owned(), open);
         arrival
     }
 
-    /// Keeps a request, to be told if it is never decided.
-    pub(crate) fn keep(&mut self, id: &str, frame: &Frame) {
-        if let Some(open) = self.open.get_mut(id) {
-            open.frame = Some(frame.clone());
+    pub(crate) fn is_open(&self, id: &str) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// Whether it was answered not long ago.
+    pub(crate) fn was_answered(&self, id: &str) -> bool {
+        self.answered.iter().any(|answered| answered == id)
+    }
+
+    /// Keeps a request, to be told while it is not decided. Gives what fires when it is withdrawn.
+    pub(crate) fn keep(&mut self, id: &str, frame: &Frame) -> CancellationToken {
+        match self.open.get_mut(id) {
+            Some(open) => {
+                open.frame = Some(frame.clone());
+                open.withdrawn.clone()
+            }
+            None => CancellationToken::new(),
         }
+    }
+
+    /// The undecided requests of these kinds, with their ids.
+    pub(crate) fn requests<'a>(
+        &'a self,
+        subtypes: &'a [&str],
+    ) -> impl Iterator<Item = (&'a RequestId, &'a Frame, &'a CancellationToken)> {
+        let undecided = self
+            .open
+            .values()
+            .filter(|open| !matches!(open.stage, Stage::Answered));
+        undecided.filter_map(move |open| {
+            let frame = open.frame.as_ref()?;
+            let is_wanted = subtypes.contains(&frame.subtype().unwrap_or_default());
+            is_wanted.then_some((&open.wire_id, frame, &open.withdrawn))
+        })
+    }
+
+    /// An undecided request: its id as it came, and the request.
+    pub(crate) fn request(&self, id: &str) -> Option<(RequestId, Frame)> {
+        let open = self.open.get(id)?;
+        if matches!(open.stage, Stage::Answered) {
+            return None;
+        }
+        Some((open.wire_id.clone(), open.frame.clone()?))
     }
 
     /// The requests that nobody has decided yet.
@@ -99,17 +165,37 @@ impl Asked {
         undecided.filter_map(|open| open.frame.clone()).collect()
     }
 
-    /// Says how to stop the answering, once it has begun; `false` when the request was withdrawn meanwhile.
+    /// Says how to stop the answering, once it has begun; `false` when the request was withdrawn or answered meanwhile.
     pub(crate) fn answering(&mut self, id: &str, abort: AbortHandle) -> bool {
         match self.open.get_mut(id) {
             Some(open) => {
-                // The handler may have been quicker.
+                // The callback may have been quicker.
                 if matches!(open.stage, Stage::Arrived) {
                     open.stage = Stage::Answering(abort);
                 }
                 true
             }
             None => false,
+        }
+    }
+
+    /// The callback leaves the request open; it goes on counting as undecided.
+    pub(crate) fn park(&mut self, id: &str) {
+        if let Some(open) = self.open.get_mut(id)
+            && matches!(open.stage, Stage::Arrived | Stage::Answering(_))
+        {
+            open.stage = Stage::Parked;
+        }
+    }
+
+    /// The request is somebody else's to answer.
+    pub(crate) fn leave(&mut self, id: &str) {
+        if let Some(open) = self.open.get(id)
+            && !matches!(open.stage, Stage::Answered)
+            && let Some(open) = self.open.remove(id)
+        {
+            self.bytes -= open.bytes;
+            self.undecided -= 1;
         }
     }
 
@@ -124,9 +210,31 @@ impl Asked {
             Some(open) => {
                 open.stage = Stage::Answered;
                 self.undecided -= 1;
+                if self.answered.len() == MAX_ANSWERED {
+                    self.answered.pop_front();
+                }
+                self.answered.push_back(id.to_owned());
                 true
             }
         }
+    }
+
+    /// Claims the right to answer in a callback's place, and stops that.
+    pub(crate) fn take_over(&mut self, id: &str) -> bool {
+        let callback = match self.open.get(id) {
+            Some(Open {
+                stage: Stage::Answering(abort),
+                withdrawn,
+                ..
+            }) => Some((abort.clone(), withdrawn.clone())),
+            _ => None,
+        };
+        let claimed = self.claim(id);
+        if let Some((abort, withdrawn)) = callback {
+            withdrawn.cancel();
+            abort.abort();
+        }
+        claimed
     }
 
     /// The answer was handed to the writer.
@@ -148,9 +256,7 @@ impl Asked {
         if let Some(open) = self.open.remove(id) {
             self.bytes -= open.bytes;
             self.undecided -= 1;
-            if let Stage::Answering(abort) = open.stage {
-                abort.abort();
-            }
+            open.give_up();
         }
     }
 
@@ -158,9 +264,7 @@ impl Asked {
     pub(crate) fn end(&mut self) {
         (self.bytes, self.undecided) = (0, 0);
         for (_, open) in self.open.drain() {
-            if let Stage::Answering(abort) = open.stage {
-                abort.abort();
-            }
+            open.give_up();
         }
     }
 
@@ -185,8 +289,9 @@ mod tests {
     #[test]
     fn each_is_answered_once_and_counts_until_that_is_written() {
         let mut asked = Asked::new(1000);
-        assert_eq!(asked.arrive("a", 10), Arrival::New);
-        assert_eq!(asked.arrive("a", 10), Arrival::Duplicate);
+        let arrive = |asked: &mut Asked| asked.arrive("a", &"a".into(), 10);
+        assert_eq!(arrive(&mut asked), Arrival::New);
+        assert_eq!(arrive(&mut asked), Arrival::Duplicate);
         assert!(asked.is_deciding());
         assert!(asked.claim("a"));
         assert!(!asked.claim("a"));
@@ -196,7 +301,8 @@ mod tests {
         asked.written("a");
         assert!(asked.is_empty());
         assert_eq!(asked.bytes, 0);
-        assert_eq!(asked.arrive("a", 10), Arrival::New, "an id may come again");
+        assert!(asked.was_answered("a"));
+        assert_eq!(arrive(&mut asked), Arrival::New, "an id may come again");
         asked.withdraw("a");
         assert!(!asked.claim("a"));
         assert_eq!(asked.bytes, 0);
@@ -206,14 +312,14 @@ mod tests {
     fn there_is_a_bound_in_bytes_and_one_in_number_and_an_end() {
         let mut asked = Asked::new(1000);
         assert_eq!(
-            asked.arrive("huge", 5000),
+            asked.arrive("huge", &"huge".into(), 5000),
             Arrival::New,
             "one may always be asked"
         );
-        assert_eq!(asked.arrive("small", 1), Arrival::TooMany);
+        assert_eq!(asked.arrive("small", &"small".into(), 1), Arrival::TooMany);
         asked.end();
         for number in 0..MAX_UNREAD {
-            let arrival = asked.arrive(&number.to_string(), 0);
+            let arrival = asked.arrive(&number.to_string(), &"x".into(), 0);
             let expected = if number < MAX_ASKED {
                 Arrival::New
             } else {
@@ -221,6 +327,6 @@ mod tests {
             };
             assert_eq!(arrival, expected);
         }
-        assert_eq!(asked.arrive("more", 0), Arrival::Flood);
+        assert_eq!(asked.arrive("more", &"more".into(), 0), Arrival::Flood);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Besides, the **watchdog** ends turns in which the model says nothing for too long.
 
-mod ask;
+pub(crate) mod ask;
 mod asked;
 pub(crate) mod budget;
 pub(crate) mod changes;
@@ -23,7 +23,7 @@ pub(crate) mod turns;
 mod undriven;
 pub(crate) mod watchdog;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
@@ -38,6 +38,7 @@ use self::router::Router;
 use self::undriven::Undriven;
 use self::watchdog::{Patience, Stall};
 use crate::error::{Error, Kind};
+use crate::session::{Session, WeakSession};
 use crate::transport;
 
 /// How many lines may wait for the writer, of each kind; a sender waits when they are full.
@@ -91,6 +92,8 @@ pub(crate) struct Conn {
     pub(crate) pid: Option<u32>,
     /// What ends the process where nobody runs the tasks any more.
     undriven: Mutex<Option<Undriven>>,
+    /// The session's handle, once there is one, for callbacks.
+    handle: OnceLock<WeakSession>,
     /// What everything of this session belongs to in the log.
     pub(crate) span: tracing::Span,
 }
@@ -138,6 +141,7 @@ impl Conn {
             limits,
             pid: connection.process.id(),
             undriven: Mutex::new(undriven),
+            handle: OnceLock::new(),
         });
         tasks::spawn(
             &conn,
@@ -154,6 +158,17 @@ impl Conn {
             },
         );
         conn
+    }
+
+    /// Says which session this is the connection of.
+    pub(crate) fn has_session(&self, session: WeakSession) {
+        // There is one for each connection.
+        let _ = self.handle.set(session);
+    }
+
+    /// The session, as long as there is one.
+    pub(crate) fn session(&self) -> Option<Session> {
+        self.handle.get()?.upgrade()
     }
 
     pub(crate) fn router(&self) -> MutexGuard<'_, Router> {
@@ -256,6 +271,20 @@ impl Conn {
             self.watched.notify_one();
         }
         Some(then())
+    }
+
+    /// The same without waiting: what can't be done at once is left to the dispatcher. A prompt that was given before the
+    /// closing is thus sent before the closing.
+    pub(crate) fn send_ready_now(&self) {
+        if let Ok(_in_order) = self.dispatching.try_lock() {
+            while let Ok(room) = self.prompts.try_reserve() {
+                let next = self.router().next_to_send(Instant::now());
+                let Some(bytes) = next else { return };
+                room.send(bytes);
+                self.watched.notify_one();
+            }
+        }
+        self.dispatch();
     }
 
     /// Says that a prompt may be ready to be sent.

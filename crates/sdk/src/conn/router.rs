@@ -10,6 +10,7 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::asked::{Arrival, Asked};
@@ -47,7 +48,11 @@ pub(crate) enum Action {
         id: String,
         wire_id: RequestId,
         frame: Frame,
+        /// Fires when it is withdrawn.
+        withdrawn: CancellationToken,
     },
+    /// What the CLI lists as still open in its answer to `initialize`: what is not known yet is to be answered.
+    Listed(Vec<Frame>),
     /// A request of the CLI for which there is no room.
     Refuse {
         id: String,
@@ -146,10 +151,7 @@ impl Router {
         self.note_drift(frame);
         self.taps.retain(|tap| tap.push(frame));
         match frame.kind() {
-            "control_response" => {
-                self.on_response(frame);
-                None
-            }
+            "control_response" => self.on_response(frame),
             "control_request" => self.on_request(frame),
             "control_cancel_request" => {
                 self.on_cancel(frame);
@@ -196,6 +198,23 @@ impl Router {
             self.unblocked(Instant::now());
         }
         claimed
+    }
+
+    /// The same in the place of a callback, which is stopped.
+    pub(crate) fn take_over(&mut self, id: &str) -> bool {
+        let claimed = self.asked.take_over(id);
+        if claimed && !self.asked.is_deciding() {
+            self.unblocked(Instant::now());
+        }
+        claimed
+    }
+
+    /// Leaves a request to be answered by others.
+    pub(crate) fn leave(&mut self, id: &str) {
+        self.asked.leave(id);
+        if !self.asked.is_deciding() {
+            self.unblocked(Instant::now());
+        }
     }
 
     pub(crate) fn tap(&mut self, lane: LaneIn) {
@@ -286,16 +305,21 @@ impl Router {
         }
     }
 
-    fn on_response(&mut self, frame: &Frame) {
+    fn on_response(&mut self, frame: &Frame) -> Option<Action> {
         let waiting = frame.request_id().and_then(|id| self.pending.remove(id));
         let Some((request, waiting)) = waiting else {
             // Ours to nobody: an answer to what was given up, or an echo of our own answer.
             self.stats.unmatched_responses += 1;
-            return;
+            return None;
         };
         let body = Fields::of(frame).get::<RawJson>("response").unwrap_or_default();
         let body: HashMap<String, RawJson> = body.decode().unwrap_or_default();
         let text = |key: &str| body.get(key).and_then(|value| value.decode::<String>().ok());
+        let listed = if request == "initialize" {
+            listed(&body)
+        } else {
+            Vec::new()
+        };
         let outcome = if frame.subtype() == Some("success") {
             // A plain acknowledgement has no payload.
             Ok(body.get("response").cloned().unwrap_or_default())
@@ -309,6 +333,16 @@ impl Router {
         };
         // The caller may have gone meanwhile; then nobody waits.
         let _ = waiting.send(outcome);
+        (!listed.is_empty()).then_some(Action::Listed(listed))
+    }
+
+    /// A request that the CLI lists as open. It has come before unless it was asked of a program that was here earlier.
+    pub(crate) fn on_listed(&mut self, frame: &Frame) -> Option<Action> {
+        let id = frame.request_id()?;
+        if self.asked.is_open(id) || self.asked.was_answered(id) {
+            return None;
+        }
+        self.on_request(frame)
     }
 
     fn on_request(&mut self, frame: &Frame) -> Option<Action> {
@@ -326,10 +360,15 @@ impl Router {
         };
         let id = frame.request_id().unwrap_or(wire_id.as_str()).to_owned();
         let frame = frame.clone();
-        match self.asked.arrive(&id, frame.bytes().len()) {
+        match self.asked.arrive(&id, &wire_id, frame.bytes().len()) {
             Arrival::New => {
-                self.asked.keep(&id, &frame);
-                Some(Action::Ask { id, wire_id, frame })
+                let withdrawn = self.asked.keep(&id, &frame);
+                Some(Action::Ask {
+                    id,
+                    wire_id,
+                    frame,
+                    withdrawn,
+                })
             }
             Arrival::TooMany => Some(Action::Refuse { id, wire_id, frame }),
             Arrival::Flood => Some(Action::Flood),
@@ -505,6 +544,21 @@ impl Router {
             note(&mut self.stats.unknown, drift.to_string());
         }
     }
+}
+
+/// The requests that stand beside the answer to `initialize`.
+fn listed(body: &HashMap<String, RawJson>) -> Vec<Frame> {
+    const LISTS: [&str; 3] = [
+        "pending_permission_requests",
+        "pending_user_dialog_requests",
+        "pending_elicitation_requests",
+    ];
+    let lists = LISTS.iter().filter_map(|list| body.get(*list));
+    let requests = lists.flat_map(|list| list.decode::<Vec<RawJson>>().unwrap_or_default());
+    requests
+        .flat_map(|request| Frame::from_line(request.get().as_bytes().to_vec()))
+        .filter(|frame| frame.kind() == "control_request")
+        .collect()
 }
 
 fn note(unknown: &mut BTreeMap<String, u64>, what: String) {

@@ -172,21 +172,40 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Insta
         });
         drop(router);
         match action {
-            Some(Action::Ask { id, wire_id, frame }) => ask::spawn(conn, host, id, wire_id, frame),
-            Some(Action::Refuse { id, wire_id, frame }) => ask::refuse(conn, id, wire_id, &frame),
-            Some(Action::Flood) => {
-                conn.kill_now("it asks without end and does not read the answers");
-            }
-            Some(Action::Dispatch) => {
-                conn.dispatch();
-                conn.watched.notify_one();
-            }
-            Some(Action::Watch) => conn.watched.notify_one(),
+            Some(action) => act(conn, host, action),
             None => break,
         }
     }
     if notable {
         conn.changed.notify_waiters();
+    }
+}
+
+fn act(conn: &Arc<Conn>, host: &Arc<Host>, action: Action) {
+    match action {
+        Action::Ask {
+            id,
+            wire_id,
+            frame,
+            withdrawn,
+        } => ask::spawn(conn, host, id, wire_id, frame, withdrawn),
+        Action::Refuse { id, wire_id, frame } => ask::refuse(conn, host, &id, &wire_id, &frame),
+        Action::Listed(frames) => {
+            for frame in frames {
+                let action = conn.router().on_listed(&frame);
+                if let Some(action) = action {
+                    act(conn, host, action);
+                }
+            }
+        }
+        Action::Flood => {
+            conn.kill_now("it asks without end and does not read the answers");
+        }
+        Action::Dispatch => {
+            conn.dispatch();
+            conn.watched.notify_one();
+        }
+        Action::Watch => conn.watched.notify_one(),
     }
 }
 

@@ -58,11 +58,15 @@ async fn the_policy_decides_and_each_request_is_answered_once() {
     assert_eq!(answers, ["deny"]);
 }
 
+fn bug() -> PermissionResult {
+    panic!("a bug in the handler")
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_has_refused() {
     let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
     let session = options
-        .permissions(ask(|_| async { panic!("a bug in the handler") }))
+        .permissions(ask(|_| async { bug() }))
         .start()
         .await
         .unwrap();
@@ -325,10 +329,6 @@ async fn what_nobody_handles_is_refused_in_the_way_of_its_kind_once() {
             json!({"action": "decline"}),
         ),
         (
-            json!({"subtype": "request_user_dialog", "dialog_kind": "k", "payload": {}}),
-            json!({"behavior": "cancelled"}),
-        ),
-        (
             json!({"subtype": "oauth_token_refresh"}),
             json!({"accessToken": null}),
         ),
@@ -340,12 +340,19 @@ async fn what_nobody_handles_is_refused_in_the_way_of_its_kind_once() {
     let refused = [
         json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": {}}),
         json!({"subtype": "mcp_message", "server_name": "s", "message": {"jsonrpc": "2.0", "method": "ping", "id": 1}}),
-        json!({"subtype": "remote_tool_call"}),
         json!({"subtype": "never_seen_before"}),
         json!({"no_subtype": true}),
     ];
+    // An answer of ours would take them from the program that they are for.
+    let not_ours = [
+        json!({"subtype": "request_user_dialog", "dialog_kind": "k", "payload": {}}),
+        json!({"subtype": "remote_tool_call"}),
+    ];
     let ask = |id: &str, request: &serde_json::Value| json!({"type": "control_request", "request_id": id, "request": request});
     let mut script = Script::new().initialize();
+    for (number, request) in not_ours.iter().enumerate() {
+        script = script.send(ask(&format!("n{number}"), request));
+    }
     for (number, (request, answer)) in asked.iter().enumerate() {
         let id = format!("a{number}");
         script = script

@@ -60,6 +60,18 @@ pub(super) fn cases() -> Vec<Case> {
                 }
             }
         }),
+        case("Session::decide", |session, cancel| async move {
+            let decided = cancel
+                .of(session.decide(&"never asked".into(), PermissionResult::allow()))
+                .await;
+            match decided {
+                Some(decided) => {
+                    assert!(decided.unwrap_err().is_not_open());
+                    true
+                }
+                None => false,
+            }
+        }),
         case("Session::interrupt", |session, cancel| async move {
             let mut running = begun(&session).await;
             let mut waiting = session.prompt("%say after").await.unwrap();

@@ -44,7 +44,8 @@ async fn the_handler_sees_the_input_and_is_answered_once() {
         ("Bash", "toolu_q")
     );
     // Without an `updatedInput` the CLI runs what it asked about; an empty one would be another call.
-    assert_eq!(stand.answers(), [(json!("q"), json!({"behavior": "allow"}))]);
+    let allowed = json!({"behavior": "allow", "toolUseID": "toolu_q"});
+    assert_eq!(stand.answers(), [(json!("q"), allowed)]);
     stand.gone().await;
 }
 

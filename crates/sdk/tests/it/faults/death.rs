@@ -165,7 +165,7 @@ async fn dying_while_it_waits_for_an_answer_drops_the_handler() {
             let dropped = Dropped(heard.clone());
             async move {
                 let _ = dropped.0.send("asked");
-                std::future::pending().await
+                std::future::pending::<outrigger::permissions::PermissionResult>().await
             }
         }))
         .start()

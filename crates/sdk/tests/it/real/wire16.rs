@@ -199,7 +199,7 @@ async fn point_08_questions_are_withdrawn() {
         let asked = asked.clone();
         async move {
             asked.send(()).await.unwrap();
-            std::future::pending().await
+            std::future::pending::<PermissionResult>().await
         }
     });
     let session = rig.options().permissions(handler).start().await.unwrap();

@@ -1,0 +1,351 @@
+//! Who decides whether a tool call may run.
+
+mod request;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use outrigger_protocol::shared::{
+    PermissionAllow, PermissionDecisionClassification, PermissionDeny, PermissionResult, PermissionUpdate,
+};
+
+use outrigger_protocol::{Frame, RawJson};
+
+pub use self::request::PermissionRequest;
+use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::transport::BoxFuture;
+
+/// Decides about tool calls that the CLI asks about.
+///
+/// The CLI asks only what its own rules and mode leave open: what is allowed or denied by a rule, or by
+/// `bypassPermissions`, never gets here. Each call is asked in a task of its own, so a handler may take hours; the CLI sets
+/// no limit, and [`Options::permission_deadline`](crate::Options::permission_deadline) may. When the CLI withdraws its question
+/// (an interrupt, a hook that decided first) the future is dropped. A handler that panics, fails or misses that deadline has
+/// refused.
+///
+/// A [`Policy`] is one, and [`ask`] makes one of an async closure.
+pub trait PermissionHandler: Send + Sync + 'static {
+    /// Decides about one call.
+    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision>;
+
+    /// Whether this also answers what the model asks the user (`AskUserQuestion`), by allowing the call with the answers in its
+    /// input. Unless it does, or [`Options::questions`](crate::Options::questions) names who does, the model does not get that
+    /// tool.
+    fn answers_questions(&self) -> bool {
+        false
+    }
+}
+
+/// What a [`PermissionHandler`] says about a call.
+#[derive(Debug, Clone)]
+pub enum PermissionDecision {
+    /// The call runs.
+    Allow(PermissionAllow),
+    /// The call is refused.
+    Deny(PermissionDeny),
+    /// The call waits: somebody decides later, by [`Session::decide`](crate::Session::decide) with the request's id. Until then
+    /// it is among [`Session::pending`](crate::Session::pending). There is no deadline, and the CLI sets none either.
+    Parked,
+}
+
+impl PermissionDecision {
+    /// Allows the call as the model made it.
+    pub fn allow() -> Self {
+        Self::Allow(PermissionAllow::default())
+    }
+
+    /// Refuses the call; the model reads `message` as the tool's result.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self::Deny(PermissionDeny::new(message))
+    }
+
+    /// Whether the call runs.
+    pub fn is_allow(&self) -> bool {
+        matches!(self, Self::Allow(_))
+    }
+}
+
+impl From<PermissionResult> for PermissionDecision {
+    fn from(result: PermissionResult) -> Self {
+        match result {
+            PermissionResult::Allow(allow) => Self::Allow(allow),
+            PermissionResult::Deny(deny) => Self::Deny(deny),
+        }
+    }
+}
+
+impl From<PermissionAllow> for PermissionDecision {
+    fn from(allow: PermissionAllow) -> Self {
+        Self::Allow(allow)
+    }
+}
+
+impl From<PermissionDeny> for PermissionDecision {
+    fn from(deny: PermissionDeny) -> Self {
+        Self::Deny(deny)
+    }
+}
+
+/// An error is a refusal; the model reads its words.
+impl<D: Into<PermissionDecision>, E: fmt::Display> From<Result<D, E>> for PermissionDecision {
+    fn from(result: Result<D, E>) -> Self {
+        match result {
+            Ok(decision) => decision.into(),
+            Err(error) => Self::deny(format!("the permission handler failed: {error}")),
+        }
+    }
+}
+
+/// Makes a handler of an async closure.
+///
+/// ```
+/// use outrigger::permissions::{ask, PermissionResult};
+///
+/// let handler = ask(|request| async move {
+///     if request.tool_name == "Read" { PermissionResult::allow() } else { PermissionResult::deny("only reading, please") }
+/// });
+/// # let _ = handler;
+/// ```
+///
+/// # Cancel safety
+/// The closure's future is dropped wherever it is when the CLI withdraws its question, and when the session ends; the
+/// question is not answered then.
+pub fn ask<F, R>(decide: F) -> impl PermissionHandler
+where
+    F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
+    R: Future<Output: Into<PermissionDecision>> + Send + 'static,
+{
+    struct Ask<F>(F);
+    impl<F, R> PermissionHandler for Ask<F>
+    where
+        F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
+        R: Future<Output: Into<PermissionDecision>> + Send + 'static,
+    {
+        fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+            Box::pin(async { (self.0)(request).await.into() })
+        }
+    }
+    Ask(decide)
+}
+
+impl PermissionHandler for Arc<dyn PermissionHandler> {
+    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+        (**self).decide(request)
+    }
+
+    fn answers_questions(&self) -> bool {
+        (**self).answers_questions()
+    }
+}
+
+/// A plain answer to what the CLI asks.
+///
+/// It refuses whatever it does not allow by name, and always what only a person may answer: nobody is there to be asked.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Policy {
+    rest: Rest,
+    allow: Vec<String>,
+    deny: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rest {
+    Allow,
+    Deny,
+}
+
+/// The built-in tools that only read.
+const READING: &[&str] = &[
+    "Read",
+    "Glob",
+    "Grep",
+    "LSP",
+    "NotebookRead",
+    "TodoWrite",
+    "TaskList",
+    "TaskGet",
+    "ListMcpResourcesTool",
+    "ReadMcpResourceTool",
+    "ToolSearch",
+];
+
+impl Policy {
+    /// Refuses everything that the CLI asks about.
+    pub fn deny_all() -> Self {
+        Self {
+            rest: Rest::Deny,
+            allow: Vec::new(),
+            deny: Vec::new(),
+        }
+    }
+
+    /// Allows everything that the CLI asks about. Deny rules of the CLI still bind.
+    pub fn allow_all() -> Self {
+        Self {
+            rest: Rest::Allow,
+            ..Self::deny_all()
+        }
+    }
+
+    /// Allows the built-in tools that only read, and refuses the rest.
+    ///
+    /// The CLI itself runs shell commands that it knows to be read-only without asking.
+    pub fn read_only() -> Self {
+        Self {
+            allow: READING.iter().map(|tool| (*tool).to_owned()).collect(),
+            ..Self::deny_all()
+        }
+    }
+
+    /// Allows the tools of these names as well.
+    pub fn allow<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.allow.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Refuses the tools of these names, whatever else is allowed.
+    pub fn deny<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.deny.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// What this policy says about a call.
+    pub fn decision(&self, request: &PermissionRequest) -> PermissionResult {
+        let tool = &request.tool_name;
+        if self.deny.contains(tool) {
+            return PermissionResult::deny(format!("the policy refuses {tool}"));
+        }
+        if request.requires_user_interaction {
+            return PermissionResult::deny("only a person may answer this, and nobody is there to be asked");
+        }
+        if self.rest == Rest::Allow || self.allow.contains(tool) {
+            PermissionResult::allow()
+        } else {
+            PermissionResult::deny(format!("the policy does not allow {tool}"))
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::deny_all()
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("rest", &self.rest)
+            .field("allow", &self.allow)
+            .field("deny", &self.deny)
+            .finish()
+    }
+}
+
+impl PermissionHandler for Policy {
+    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+        Box::pin(std::future::ready(self.decision(&request).into()))
+    }
+}
+
+/// Answers `can_use_tool` by a handler.
+pub(crate) struct Permissions {
+    pub(crate) handler: Arc<dyn PermissionHandler>,
+    /// How long the handler may take; for ever if `None`.
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl Answerer for Permissions {
+    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+        let (handler, deadline) = (Arc::clone(&self.handler), self.deadline);
+        Box::pin(async move {
+            let Asking { frame, context } = asking;
+            let cancelled = context.cancelled().clone();
+            let request = match PermissionRequest::read(&frame, context) {
+                Ok(request) => request,
+                Err(reason) => {
+                    return refused(format!(
+                        "the permission request could not be read, so it is refused: {reason}"
+                    ));
+                }
+            };
+            let call = Call::of(&request);
+            let deciding = handler.decide(request);
+            let decision = match deadline {
+                None => deciding.await,
+                Some(deadline) => match tokio::time::timeout(deadline, deciding).await {
+                    Ok(decision) => decision,
+                    Err(_) => {
+                        cancelled.cancel();
+                        PermissionDecision::deny(format!("nobody decided within {deadline:?}"))
+                    }
+                },
+            };
+            match decision {
+                PermissionDecision::Parked => Answer::Parked,
+                PermissionDecision::Allow(allow) => call.answer(allow.into()),
+                PermissionDecision::Deny(deny) => call.answer(deny.into()),
+            }
+        })
+    }
+
+    fn refuse(&self, _: &Frame, why: &str) -> Answer {
+        refused(why)
+    }
+}
+
+fn refused(why: impl Into<String>) -> Answer {
+    Answer::success(&PermissionResult::deny(why))
+}
+
+/// The call that is decided on.
+pub(crate) struct Call {
+    tool_use_id: String,
+    is_question: bool,
+}
+
+impl Call {
+    pub(crate) fn of(request: &PermissionRequest) -> Self {
+        Self {
+            tool_use_id: request.tool_use_id.clone(),
+            is_question: request.tool_name == QUESTION,
+        }
+    }
+
+    /// The decision as it goes out. One that the CLI could not take, or would take for something else, is a refusal that says so.
+    pub(crate) fn answer(self, result: PermissionResult) -> Answer {
+        let result = match result {
+            PermissionResult::Allow(mut allow) => {
+                let updates = allow.updated_permissions.as_deref().unwrap_or_default();
+                if updates.len() > PermissionUpdate::LIMIT {
+                    PermissionResult::deny(format!(
+                        "the permission handler allowed this with {} changes of permissions, but the CLI takes {} at most",
+                        updates.len(),
+                        PermissionUpdate::LIMIT
+                    ))
+                } else if self.is_question && !has_answers(&allow) {
+                    PermissionResult::deny("nobody answered the question")
+                } else {
+                    allow.tool_use_id = Some(self.tool_use_id);
+                    allow.into()
+                }
+            }
+            PermissionResult::Deny(mut deny) => {
+                deny.tool_use_id = Some(self.tool_use_id);
+                deny.into()
+            }
+        };
+        Answer::success(&result)
+    }
+}
+
+fn has_answers(allow: &PermissionAllow) -> bool {
+    let input = allow.updated_input.as_ref();
+    let fields = input.and_then(|input| input.as_raw().decode::<BTreeMap<String, RawJson>>().ok());
+    fields.is_some_and(|fields| fields.contains_key("answers"))
+}
+
+/// The tool by which the model asks the user.
+pub(crate) const QUESTION: &str = "AskUserQuestion";

@@ -1,0 +1,232 @@
+//! A tool call that waits for a decision.
+
+use std::collections::BTreeMap;
+
+use outrigger_protocol::inbound::{
+    AskRule, CanUseTool, ComputerFolder, DecisionReasonType, RequestingServer,
+};
+use outrigger_protocol::shared::{PermissionUpdate, RequestId};
+use outrigger_protocol::tools::ToolInput;
+use outrigger_protocol::{Frame, RawJson};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::callbacks::Context;
+use crate::error::{Error, Result};
+use crate::outcome::Fields;
+
+/// Declares the request with what is read of it: the fields that must be there, the optional ones, and the marks, which are
+/// set unless they are absent or plainly false.
+macro_rules! request {
+    (
+        optional { $( $(#[$doc:meta])* $field:ident: $ty:ty, )+ }
+        marks { $( $(#[$mark_doc:meta])* $mark:ident, )+ }
+    ) => {
+        /// A tool call that waits for a decision (`can_use_tool`).
+        #[derive(Debug, Clone)]
+        #[non_exhaustive]
+        pub struct PermissionRequest {
+            /// The tool's name.
+            pub tool_name: String,
+            /// What it is to be called with. [`tool`](Self::tool) gives it typed.
+            pub input: RawJson,
+            /// The id of the call.
+            pub tool_use_id: String,
+            /// Changes of permissions that would spare such questions (`permission_suggestions`); to be passed back with an allowance.
+            pub suggestions: Vec<PermissionUpdate>,
+            $( $(#[$doc])* pub $field: Option<$ty>, )+
+            $( $(#[$mark_doc])* pub $mark: bool, )+
+            /// The request's id, whether it was withdrawn, and the session.
+            pub context: Context,
+            /// The request as it came: to be kept, shown elsewhere, and [read](PermissionRequest::from_frame) again.
+            pub frame: Frame,
+        }
+
+        /// The fields of a question, none of them decoded.
+        #[derive(serde::Deserialize)]
+        struct Asked<'a> {
+            #[serde(borrow, default, deserialize_with = "present")]
+            tool_name: Option<&'a RawValue>,
+            #[serde(borrow, default, deserialize_with = "present")]
+            input: Option<&'a RawValue>,
+            #[serde(borrow, default, deserialize_with = "present")]
+            tool_use_id: Option<&'a RawValue>,
+            #[serde(borrow, default, deserialize_with = "present")]
+            permission_suggestions: Option<&'a RawValue>,
+            $(
+                #[serde(borrow, default, deserialize_with = "present")]
+                $field: Option<&'a RawValue>,
+            )+
+            $(
+                #[serde(borrow, default, deserialize_with = "present")]
+                $mark: Option<&'a RawValue>,
+            )+
+        }
+
+        impl<'a> Asked<'a> {
+            /// A key that stands twice counts as it stands last.
+            fn loosely(fields: &'a BTreeMap<String, RawJson>) -> Self {
+                let raw = |key: &str| fields.get(key).map(RawJson::as_raw);
+                Self {
+                    tool_name: raw("tool_name"),
+                    input: raw("input"),
+                    tool_use_id: raw("tool_use_id"),
+                    permission_suggestions: raw("permission_suggestions"),
+                    $( $field: raw(stringify!($field)), )+
+                    $( $mark: raw(stringify!($mark)), )+
+                }
+            }
+
+            fn read(self, frame: &Frame, context: Context) -> Result<PermissionRequest, String> {
+                let needed = |raw, key: &str| get(raw).ok_or(format!("it has no `{key}`"));
+                Ok(PermissionRequest {
+                    tool_name: needed(self.tool_name, "tool_name")?,
+                    input: self.input.ok_or("it has no `input`")?.to_owned().into(),
+                    tool_use_id: needed(self.tool_use_id, "tool_use_id")?,
+                    suggestions: get(self.permission_suggestions).unwrap_or_default(),
+                    $( $field: get(self.$field), )+
+                    $( $mark: is_marked(self.$mark), )+
+                    context,
+                    frame: frame.clone(),
+                })
+            }
+        }
+    };
+}
+
+request! {
+    optional {
+        /// The MCP server that the tool is of.
+        mcp_server: RequestingServer,
+        /// The subagent that wants to make the call; `None` in the main conversation.
+        agent_id: String,
+        /// What the call does, in the CLI's words.
+        description: String,
+        /// A name of the tool for people.
+        display_name: String,
+        /// A heading for the question.
+        title: String,
+        /// The path that is outside of what is allowed.
+        blocked_path: String,
+        /// Why the CLI asks.
+        decision_reason: String,
+        /// The kind of reason: a rule, the mode, the working directory, …
+        decision_reason_type: DecisionReasonType,
+        /// The reason as a code.
+        decision_reason_code: String,
+        /// Where the rule comes from that makes it ask.
+        decision_reason_rule_source: String,
+        /// The event of the hook that makes it ask.
+        decision_reason_hook_event: String,
+        /// Where that hook is configured.
+        decision_reason_hook_source: String,
+        /// The plugin that brought that hook.
+        decision_reason_hook_plugin_id: String,
+        /// The rule that makes it ask.
+        matched_ask_rule: AskRule,
+        /// Whether a classifier may approve it.
+        classifier_approvable: bool,
+        /// Whether a lasting rule is usually offered.
+        rule_usually_offered: bool,
+        /// The plugin concerned.
+        plugin: String,
+        /// What the server wants to be asked.
+        server_prompt: String,
+        /// The folder of a computer.
+        computer_folder: ComputerFolder,
+        /// `one_at_a_time` or `all_at_once`.
+        provenance_prompt_line: String,
+        /// The kind of tool.
+        tool_kind: String,
+        /// The skill of an MCP server.
+        mcp_skill: RawJson,
+    }
+    marks {
+        /// Whether only a person may answer (a question to the user, the approval of a plan).
+        requires_user_interaction,
+        /// Whether "no" should be what is chosen without thinking.
+        default_to_no,
+        /// Whether not to offer a lasting rule.
+        suppress_always_allow_rule,
+        /// Whether only the policy of the MCP server asks.
+        server_policy_ask_only,
+        /// Whether the check of auto mode asks.
+        auto_modes_check_raised,
+    }
+}
+
+impl PermissionRequest {
+    /// Reads a request that was kept, from [`frame`](Self::frame) or a recording. Its context belongs to no session.
+    ///
+    /// # Errors
+    /// When it is no `can_use_tool`, or lacks what every such request has.
+    pub fn from_frame(frame: &Frame) -> Result<Self> {
+        let id = Fields::of(frame).get::<RequestId>("request_id");
+        let id = id.unwrap_or_else(|| frame.request_id().unwrap_or_default().into());
+        if frame.subtype() != Some("can_use_tool") {
+            return Err(Error::invalid("permission request: it is no `can_use_tool`"));
+        }
+        Self::read(frame, Context::detached(id))
+            .map_err(|reason| Error::invalid(format!("permission request: {reason}")))
+    }
+
+    pub(crate) fn read(frame: &Frame, context: Context) -> Result<Self, String> {
+        if let Some(flaw) = frame.flaw() {
+            return Err(flaw.to_string());
+        }
+        match serde_json::from_str::<Line<'_>>(&frame.text()) {
+            Ok(line) => line.request.read(frame, context),
+            // A key that stands twice, for one.
+            Err(_) => {
+                let request = Fields::of(frame)
+                    .get::<RawJson>("request")
+                    .ok_or("it has no `request`")?;
+                let fields = request.decode().map_err(|error| error.to_string())?;
+                Asked::loosely(&fields).read(frame, context)
+            }
+        }
+    }
+
+    /// The id of the request; what [`Session::decide`](crate::Session::decide) takes.
+    pub fn id(&self) -> &RequestId {
+        self.context.request_id()
+    }
+
+    /// The input by the tool's own type; a tool or an input that this build does not know stays as it came.
+    pub fn tool(&self) -> ToolInput {
+        ToolInput::read(&self.tool_name, &self.input)
+    }
+
+    /// The whole request in the protocol's own type, which can be serialized.
+    ///
+    /// # Errors
+    /// When a field is not of the type that it should be.
+    pub fn wire(&self) -> Result<CanUseTool> {
+        let request = Fields::of(&self.frame)
+            .get::<RawJson>("request")
+            .unwrap_or_default();
+        request
+            .decode()
+            .map_err(|error| Error::misfit("`can_use_tool`", error))
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    request: Asked<'a>,
+}
+
+/// A null is a value like any other.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&'a RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn get<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
+    RawJson::decode_raw(raw?).ok()
+}
+
+/// A mark asks for care, so one that can't be read is set.
+fn is_marked(raw: Option<&RawValue>) -> bool {
+    raw.is_some_and(|raw| !matches!(raw.get(), "false" | "null"))
+}
