@@ -10,15 +10,12 @@ use outrigger_protocol::drift::Drift;
 use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::{Init, SystemMessage};
 use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
-use outrigger_protocol::outbound::{InitializeReply, Priority};
-use outrigger_protocol::shared::{PermissionResult, RequestId};
+use outrigger_protocol::outbound::{Initialize, InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
-use crate::callbacks::Context;
 use crate::conn::Conn;
-use crate::conn::ask::Answer;
 use crate::conn::lane::{Item, LaneOut, lane};
 use crate::conn::turns::Dispatch;
 use crate::error::{Error, Kind, Result};
@@ -26,7 +23,6 @@ use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::permissions::{Call, PermissionRequest};
 use crate::prompt::Prompt;
 use crate::stats::Stats;
 use crate::transport::Exit;
@@ -91,6 +87,8 @@ pub(crate) struct Settings {
     pub(crate) wants_output: bool,
     /// What it was started with.
     pub(crate) origin: Arc<Options>,
+    /// How it introduced itself.
+    pub(crate) initialize: Arc<Initialize>,
 }
 
 impl Drop for Handle {
@@ -447,6 +445,21 @@ impl Session {
         &self.0.initialized
     }
 
+    /// Introduces this program to the CLI again, with the same hooks and servers, and returns what the CLI says now.
+    ///
+    /// For when something may have got lost on the way to a CLI elsewhere: requests that it lists as open and that never came here
+    /// reach their handlers, the others do not come twice. A hook that is being called at that time is called off; its tool call is
+    /// refused, and the model told to try again.
+    ///
+    /// # Cancel safety
+    /// As [`request`](Self::request).
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn reinitialize(&self) -> Result<InitializeReply> {
+        self.request(&*self.0.settings.initialize).await
+    }
+
     /// The latest `system/init`; the CLI sends one at the start of every turn, so `None` before the first.
     pub fn init(&self) -> Option<Init> {
         let frame = self.conn().router().init.borrow().clone()?;
@@ -509,50 +522,6 @@ impl Session {
 
     pub(crate) fn note_decoded(&self, drift: &[Drift], misfit: bool) {
         self.conn().router().note_decoded(drift, misfit);
-    }
-
-    // ---- What the CLI asks ---------------------------------------------------------------------------------------
-
-    /// The tool calls that wait for a decision, those that a handler works on and those that it parked, in no order.
-    pub fn pending(&self) -> Vec<PermissionRequest> {
-        let weak = Arc::downgrade(self.conn());
-        let open: Vec<_> = {
-            let router = self.conn().router();
-            let open = router.asked.requests(&["can_use_tool"]);
-            open.map(|(id, frame, withdrawn)| (id.clone(), frame.clone(), withdrawn.clone()))
-                .collect()
-        };
-        open.into_iter()
-            .filter_map(|(id, frame, withdrawn)| {
-                PermissionRequest::read(&frame, Context::new(id, withdrawn, weak.clone())).ok()
-            })
-            .collect()
-    }
-
-    /// Decides about a tool call that is [pending](Self::pending), in the place of the handler: one that the handler left open
-    /// ([`PermissionDecision::Parked`]), or one that it still works on, which is then stopped.
-    ///
-    /// # Cancel safety
-    /// The future is done when it is first polled: dropped before, nothing was decided.
-    ///
-    /// # Errors
-    /// When no such request is open ([`Error::is_not_open`]): it was decided or withdrawn before; when the request is of another
-    /// kind; when the session has ended. Nothing is sent then.
-    ///
-    /// [`PermissionDecision::Parked`]: crate::permissions::PermissionDecision::Parked
-    pub async fn decide(&self, id: &RequestId, decision: impl Into<PermissionResult>) -> Result<()> {
-        let open = self.conn().router().asked.request(id.as_str());
-        let request =
-            open.and_then(|(id, frame)| PermissionRequest::read(&frame, Context::detached(id)).ok());
-        let answer = match request {
-            Some(request) => Call::of(&request).answer(decision.into()),
-            // There is no such request, or it is of another kind, which the connection tells apart.
-            None => Answer::success(&decision.into()),
-        };
-        match answer {
-            Answer::Success(payload) => self.conn().settle(id.as_str(), "can_use_tool", &payload),
-            _ => Err(Error::invalid("decision: it can't be written")),
-        }
     }
 
     // ---- Control ------------------------------------------------------------------------------------------------

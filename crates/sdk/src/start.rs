@@ -10,9 +10,8 @@ use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
 use tokio::time::Instant;
 
-use crate::callbacks::Nobody;
+use crate::callbacks::Handlers;
 use crate::child::Local;
-use crate::conn::ask::Others;
 use crate::conn::budget::SlowReader;
 use crate::conn::watchdog::{Patience, Phase, Stall};
 use crate::conn::{Closing, Conn, Limits};
@@ -20,7 +19,6 @@ use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
 use crate::outcome::Fields;
-use crate::permissions::{PermissionHandler, Permissions, Policy};
 use crate::session::{Session, Settings, encode_request};
 use crate::transport::Transport;
 use crate::version::CliVersion;
@@ -32,8 +30,7 @@ const HOOKS: Duration = Duration::from_secs(600);
 /// What of a session lives in this program rather than in the CLI.
 #[derive(Clone)]
 pub(crate) struct Hosting {
-    permissions: Arc<dyn PermissionHandler>,
-    permission_deadline: Option<Duration>,
+    pub(crate) handlers: Handlers,
     transport: Arc<dyn Transport>,
     start_deadline: Duration,
     initialize_deadline: Option<Duration>,
@@ -50,8 +47,7 @@ pub(crate) struct Hosting {
 impl Default for Hosting {
     fn default() -> Self {
         Self {
-            permissions: Arc::new(Policy::deny_all()),
-            permission_deadline: None,
+            handlers: Handlers::default(),
             transport: Arc::new(Local::new()),
             start_deadline: Duration::from_secs(30),
             initialize_deadline: None,
@@ -79,23 +75,6 @@ impl fmt::Debug for Hosting {
 impl Hosting {
     pub(crate) fn can_reopen(&self) -> bool {
         self.transport.can_reopen()
-    }
-
-    /// What answers the CLI in one session.
-    fn callbacks(&self) -> crate::conn::Host {
-        let nobody = || Arc::new(Nobody);
-        crate::conn::Host {
-            permissions: Arc::new(Permissions {
-                handler: Arc::clone(&self.permissions),
-                deadline: self.permission_deadline,
-            }),
-            hooks: nobody(),
-            mcp: nobody(),
-            elicitation: nobody(),
-            dialogs: nobody(),
-            tokens: nobody(),
-            others: Arc::new(Others),
-        }
     }
 }
 
@@ -134,20 +113,6 @@ impl Agent {
 
 /// The part of the options that lives in this program.
 impl Options {
-    /// Who decides about tool calls that the CLI asks about; [`Policy::deny_all`] unless set. A [`Policy`], or an async
-    /// closure by [`permissions::ask`](crate::permissions::ask).
-    pub fn permissions(mut self, handler: impl PermissionHandler) -> Self {
-        self.hosting.permissions = Arc::new(handler);
-        self
-    }
-
-    /// How long the permission handler may take to decide; for ever unless set. Then the call is refused. A request that the
-    /// handler left open ([`PermissionDecision::Parked`](crate::permissions::PermissionDecision::Parked)) has no deadline.
-    pub fn permission_deadline(mut self, deadline: Duration) -> Self {
-        self.hosting.permission_deadline = Some(deadline);
-        self
-    }
-
     /// How the CLI is started and reached; [`Local`] unless set.
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.hosting.transport = Arc::new(transport);
@@ -298,13 +263,16 @@ impl Opened {
         }
 
         // Looks at the disk, and may look at many places.
+        let handlers = hosting.handlers.clone();
         let (mut options, launch) = tokio::task::spawn_blocking(move || {
-            let launch = options.launch(&Surroundings::of_this_process(), host);
+            let announced = handlers.announced(options.clone(), host.answers_permissions);
+            let launch = announced.launch(&Surroundings::of_this_process(), host);
             (options, launch)
         })
         .await
         .map_err(|error| Error::invalid_because("options", error))?;
         let mut launch = launch.map_err(|error| Error::new(Kind::Options(error)))?;
+        hosting.handlers.introduce(&mut launch.initialize);
         // This process may change its directory; what is started again later is to find the session where it was.
         if role == Role::Session {
             options.cwd = Some(launch.cwd.clone());
@@ -322,7 +290,7 @@ impl Opened {
             })?;
         let conn = Conn::start(
             connection,
-            hosting.callbacks(),
+            hosting.handlers.host(),
             Limits {
                 max_line: options.max_line_bytes.unwrap_or(LineFramer::DEFAULT_CAP),
                 buffer: hosting.buffer_bytes,
@@ -440,6 +408,7 @@ impl Opened {
             verbatim_prompts: self.launch.verbatim_prompts,
             wants_output: self.options.output_format.is_some(),
             origin: Arc::new(self.options.clone()),
+            initialize: Arc::new(self.launch.initialize.clone()),
         };
         Session::new(conn, initialized, settings)
     }

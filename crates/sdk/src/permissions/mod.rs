@@ -1,5 +1,7 @@
 //! Who decides whether a tool call may run.
 
+mod plan;
+mod question;
 mod request;
 
 use std::collections::BTreeMap;
@@ -13,7 +15,10 @@ pub use outrigger_protocol::shared::{
 
 use outrigger_protocol::{Frame, RawJson};
 
+pub use self::plan::{PlanReply, PlanRequest};
+pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
+use crate::callbacks::Callback;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::transport::BoxFuture;
 
@@ -250,16 +255,21 @@ impl PermissionHandler for Policy {
     }
 }
 
-/// Answers `can_use_tool` by a handler.
+/// Answers `can_use_tool`.
+#[derive(Clone)]
 pub(crate) struct Permissions {
     pub(crate) handler: Arc<dyn PermissionHandler>,
-    /// How long the handler may take; for ever if `None`.
+    /// Who answers questions to the user; the handler if `None`.
+    pub(crate) questions: Option<Callback<QuestionRequest, QuestionReply>>,
+    /// Who decides about plans; the handler if `None`.
+    pub(crate) plans: Option<Callback<PlanRequest, PermissionDecision>>,
+    /// How long each may take; for ever if `None`.
     pub(crate) deadline: Option<Duration>,
 }
 
 impl Answerer for Permissions {
     fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
-        let (handler, deadline) = (Arc::clone(&self.handler), self.deadline);
+        let permissions = self.clone();
         Box::pin(async move {
             let Asking { frame, context } = asking;
             let cancelled = context.cancelled().clone();
@@ -272,8 +282,8 @@ impl Answerer for Permissions {
                 }
             };
             let call = Call::of(&request);
-            let deciding = handler.decide(request);
-            let decision = match deadline {
+            let deciding = permissions.decide(request);
+            let decision = match permissions.deadline {
                 None => deciding.await,
                 Some(deadline) => match tokio::time::timeout(deadline, deciding).await {
                     Ok(decision) => decision,
@@ -293,6 +303,22 @@ impl Answerer for Permissions {
 
     fn refuse(&self, _: &Frame, why: &str) -> Answer {
         refused(why)
+    }
+}
+
+impl Permissions {
+    async fn decide(&self, request: PermissionRequest) -> PermissionDecision {
+        if let Some(questions) = &self.questions
+            && let Some(asked) = QuestionRequest::of(&request)
+        {
+            return questions(asked).await.into();
+        }
+        if let Some(plans) = &self.plans
+            && let Some(plan) = PlanRequest::of(&request)
+        {
+            return plans(plan).await;
+        }
+        self.handler.decide(request).await
     }
 }
 
@@ -326,7 +352,7 @@ impl Call {
                         PermissionUpdate::LIMIT
                     ))
                 } else if self.is_question && !has_answers(&allow) {
-                    PermissionResult::deny("nobody answered the question")
+                    PermissionResult::deny(question::UNANSWERED)
                 } else {
                     allow.tool_use_id = Some(self.tool_use_id);
                     allow.into()

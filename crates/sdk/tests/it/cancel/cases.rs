@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use outrigger::options::{Auth, Secret};
 use outrigger::permissions::{PermissionResult, ask};
-use outrigger::{AmbientEvent, Claim, Event, Options, Session, Turn, Verdict};
+use outrigger::{
+    AmbientEvent, Claim, ElicitationResult, Event, Options, Session, Turn, UserDialogResult, Verdict,
+};
 use outrigger_sim::peer::Running;
 use tokio::time::{sleep, timeout};
 
@@ -28,6 +30,17 @@ async fn settle(turn: &mut Turn) -> outrigger::Outcome {
         .await
         .expect("the turn ends")
         .unwrap()
+}
+
+/// Whether the call came to its end, which is that nothing is open.
+fn not_open(answered: Option<outrigger::Result<()>>) -> bool {
+    match answered {
+        Some(answered) => {
+            assert!(answered.unwrap_err().is_not_open());
+            true
+        }
+        None => false,
+    }
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -61,16 +74,22 @@ pub(super) fn cases() -> Vec<Case> {
             }
         }),
         case("Session::decide", |session, cancel| async move {
-            let decided = cancel
-                .of(session.decide(&"never asked".into(), PermissionResult::allow()))
-                .await;
-            match decided {
-                Some(decided) => {
-                    assert!(decided.unwrap_err().is_not_open());
-                    true
-                }
-                None => false,
-            }
+            not_open(
+                cancel
+                    .of(session.decide(&"x".into(), PermissionResult::allow()))
+                    .await,
+            )
+        }),
+        case("Session::answer_elicitation", |session, cancel| async move {
+            let answer = ElicitationResult::Decline;
+            not_open(cancel.of(session.answer_elicitation(&"x".into(), answer)).await)
+        }),
+        case("Session::answer_dialog", |session, cancel| async move {
+            let answer = UserDialogResult::Cancelled;
+            not_open(cancel.of(session.answer_dialog(&"x".into(), answer)).await)
+        }),
+        case("Session::reinitialize", |session, cancel| async move {
+            cancel.of(session.reinitialize()).await.is_some()
         }),
         case("Session::interrupt", |session, cancel| async move {
             let mut running = begun(&session).await;

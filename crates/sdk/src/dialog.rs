@@ -1,0 +1,89 @@
+//! Dialogs that the CLI wants shown (`request_user_dialog`).
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use outrigger_protocol::Frame;
+use outrigger_protocol::inbound::RequestUserDialog;
+pub use outrigger_protocol::outbound::UserDialogResult;
+
+use crate::callbacks::{Callback, Context, Reply, read};
+use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::transport::BoxFuture;
+
+/// A dialog to be shown to the user. Its fields are those of [`RequestUserDialog`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DialogRequest {
+    /// The request's id, whether it was withdrawn, and the session.
+    pub context: Context,
+    /// The request as it came.
+    pub frame: Frame,
+    dialog: RequestUserDialog,
+}
+
+impl Deref for DialogRequest {
+    type Target = RequestUserDialog;
+
+    fn deref(&self) -> &RequestUserDialog {
+        &self.dialog
+    }
+}
+
+impl DialogRequest {
+    pub(crate) fn read(frame: &Frame, context: Context) -> Result<Self, String> {
+        Ok(Self {
+            dialog: read(frame)?,
+            context,
+            frame: frame.clone(),
+        })
+    }
+}
+
+/// An error closes the dialog.
+impl<E: std::fmt::Display> From<Result<UserDialogResult, E>> for Reply<UserDialogResult> {
+    fn from(result: Result<UserDialogResult, E>) -> Self {
+        Self::Now(result.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the dialog is cancelled");
+            UserDialogResult::Cancelled
+        }))
+    }
+}
+
+pub(crate) type DialogCallback = Callback<DialogRequest, Reply<UserDialogResult>>;
+
+/// Answers `request_user_dialog` for the kinds that were declared, and leaves the others to those who declared them: to
+/// answer them, even by closing them, would take them away.
+#[derive(Clone, Default)]
+pub(crate) struct Dialogs(pub(crate) Arc<BTreeMap<String, DialogCallback>>);
+
+impl Dialogs {
+    fn callback(&self, frame: &Frame) -> Option<(RequestUserDialog, DialogCallback)> {
+        let dialog: RequestUserDialog = read(frame).ok()?;
+        let callback = self.0.get(&dialog.dialog_kind)?;
+        Some((dialog, Arc::clone(callback)))
+    }
+}
+
+impl Answerer for Dialogs {
+    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+        let Asking { frame, context } = asking;
+        let Some((dialog, callback)) = self.callback(&frame) else {
+            return Box::pin(std::future::ready(Answer::NotOurs));
+        };
+        let request = DialogRequest {
+            context,
+            frame,
+            dialog,
+        };
+        Box::pin(async move { callback(request).await.into_answer() })
+    }
+
+    fn refuse(&self, frame: &Frame, _: &str) -> Answer {
+        match self.callback(frame) {
+            Some(_) => Answer::success(&UserDialogResult::Cancelled),
+            None => Answer::NotOurs,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Questions of MCP servers to the user (`elicitation`).
+
+use std::ops::Deref;
+
+use outrigger_protocol::Frame;
+use outrigger_protocol::inbound::Elicitation;
+pub use outrigger_protocol::outbound::ElicitationResult;
+
+use crate::callbacks::{Callback, Context, Reply, read};
+use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::transport::BoxFuture;
+
+/// A question of an MCP server to the user: a form to fill in, or an address to open. Its fields are those of [`Elicitation`].
+///
+/// Servers inside this program can't ask in this way: the CLI does not offer it to them.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ElicitationRequest {
+    /// The request's id, whether it was withdrawn, and the session.
+    pub context: Context,
+    /// The request as it came.
+    pub frame: Frame,
+    elicitation: Elicitation,
+}
+
+impl Deref for ElicitationRequest {
+    type Target = Elicitation;
+
+    fn deref(&self) -> &Elicitation {
+        &self.elicitation
+    }
+}
+
+impl ElicitationRequest {
+    pub(crate) fn read(frame: &Frame, context: Context) -> Result<Self, String> {
+        Ok(Self {
+            elicitation: read(frame)?,
+            context,
+            frame: frame.clone(),
+        })
+    }
+}
+
+/// An error declines.
+impl<E: std::fmt::Display> From<Result<ElicitationResult, E>> for Reply<ElicitationResult> {
+    fn from(result: Result<ElicitationResult, E>) -> Self {
+        Self::Now(result.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the question of an MCP server is declined");
+            ElicitationResult::Decline
+        }))
+    }
+}
+
+/// Answers `elicitation`; declines what nobody handles.
+pub(crate) struct Elicitations(pub(crate) Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>);
+
+impl Answerer for Elicitations {
+    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+        let callback = self.0.clone();
+        Box::pin(async move {
+            let Some(callback) = callback else {
+                return declined();
+            };
+            match ElicitationRequest::read(&asking.frame, asking.context) {
+                Ok(request) => callback(request).await.into_answer(),
+                Err(error) => {
+                    tracing::warn!(
+                        error,
+                        "a question of an MCP server could not be read; it is declined"
+                    );
+                    declined()
+                }
+            }
+        })
+    }
+
+    fn refuse(&self, _: &Frame, _: &str) -> Answer {
+        declined()
+    }
+}
+
+fn declined() -> Answer {
+    Answer::success(&ElicitationResult::Decline)
+}

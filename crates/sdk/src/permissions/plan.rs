@@ -1,0 +1,79 @@
+//! The approval of a plan: `ExitPlanMode`, typed.
+
+use outrigger_protocol::shared::{
+    PermissionAllow, PermissionDeny, PermissionMode, PermissionResult, PermissionUpdate,
+    PermissionUpdateDestination,
+};
+use outrigger_protocol::tools::ToolInput;
+
+use super::{PermissionDecision, PermissionRequest};
+
+/// A plan of the model that waits for approval. Approving it ends plan mode.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PlanRequest {
+    /// The plan, in Markdown. `None` if the model wrote none to the plan's file; the CLI passes on no other.
+    pub plan: Option<String>,
+    /// The file that the plan is in.
+    pub plan_file_path: Option<String>,
+    /// The request as all requests are: its id, who asks, whether it was withdrawn.
+    pub request: PermissionRequest,
+}
+
+impl PlanRequest {
+    /// The plan of a request; `None` if it is about another tool, or can't be read.
+    pub fn of(request: &PermissionRequest) -> Option<Self> {
+        match request.tool() {
+            ToolInput::ExitPlanMode(input) => Some(Self {
+                plan: input.plan,
+                plan_file_path: input.plan_file_path,
+                request: request.clone(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of a plan.
+#[derive(Debug, Clone)]
+pub enum PlanReply {
+    /// It is carried out, in this mode; in `default` unless one is named.
+    Approve(Option<PermissionMode>),
+    /// The model goes on planning; it reads what is to be different.
+    KeepPlanning(String),
+    /// It waits: somebody decides later, by [`Session::decide`](crate::Session::decide).
+    Parked,
+}
+
+impl PlanReply {
+    /// The plan is carried out, and each change asked about as usual.
+    pub fn approve() -> Self {
+        Self::Approve(None)
+    }
+
+    /// The plan is carried out without asking about edits of files in the working directories.
+    pub fn approve_and_accept_edits() -> Self {
+        Self::Approve(Some(PermissionMode::AcceptEdits))
+    }
+}
+
+/// An error keeps the model planning; it reads its words.
+impl<E: std::fmt::Display> From<Result<PlanReply, E>> for PlanReply {
+    fn from(reply: Result<PlanReply, E>) -> Self {
+        reply.unwrap_or_else(|error| Self::KeepPlanning(format!("the plan could not be shown: {error}")))
+    }
+}
+
+impl From<PlanReply> for PermissionDecision {
+    fn from(reply: PlanReply) -> Self {
+        match reply {
+            PlanReply::Approve(None) => Self::allow(),
+            PlanReply::Approve(Some(mode)) => {
+                let change = PermissionUpdate::set_mode(mode, PermissionUpdateDestination::Session);
+                PermissionResult::from(PermissionAllow::default().updated_permissions([change])).into()
+            }
+            PlanReply::KeepPlanning(why) => PermissionDeny::new(why).into(),
+            PlanReply::Parked => Self::Parked,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Fresh credentials for the CLI (`oauth_token_refresh`, `host_auth_token_refresh`).
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use outrigger_protocol::Frame;
+use outrigger_protocol::inbound::{HostAuthTokenRefresh, OauthTokenRefresh};
+pub use outrigger_protocol::outbound::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer};
+
+use crate::callbacks::{Callback, Context, read};
+use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::transport::BoxFuture;
+
+/// The CLI asks for a credential. Its fields are those of [`OauthTokenRefresh`] or [`HostAuthTokenRefresh`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TokenRequest<T> {
+    /// The request's id, whether it was withdrawn, and the session.
+    pub context: Context,
+    refresh: T,
+}
+
+impl<T> Deref for TokenRequest<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.refresh
+    }
+}
+
+/// Answers with a credential, and with none when there is nobody to give one, or that takes too long.
+#[derive(Clone)]
+pub(crate) struct Tokens {
+    pub(crate) oauth: Option<Callback<TokenRequest<OauthTokenRefresh>, OauthTokenAnswer>>,
+    pub(crate) host: Option<Callback<TokenRequest<HostAuthTokenRefresh>, HostAuthTokenAnswer>>,
+    pub(crate) deadline: Duration,
+}
+
+impl Answerer for Tokens {
+    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+        let tokens = self.clone();
+        Box::pin(async move {
+            let Asking { frame, context } = asking;
+            let cancelled = context.cancelled().clone();
+            let none = none(&frame);
+            let answer = tokio::time::timeout(tokens.deadline, tokens.answer(frame, context)).await;
+            match answer {
+                Ok(Some(answer)) => answer,
+                Ok(None) => none,
+                Err(_) => {
+                    tracing::warn!(deadline = ?tokens.deadline, "no credential came in time");
+                    cancelled.cancel();
+                    none
+                }
+            }
+        })
+    }
+
+    fn refuse(&self, frame: &Frame, _: &str) -> Answer {
+        none(frame)
+    }
+}
+
+impl Tokens {
+    async fn answer(&self, frame: Frame, context: Context) -> Option<Answer> {
+        if frame.subtype() == Some("oauth_token_refresh") {
+            let refresh = read(&frame).ok()?;
+            let answer = self.oauth.as_ref()?(TokenRequest { context, refresh }).await;
+            Some(Answer::success(&answer))
+        } else {
+            let refresh = read(&frame).ok()?;
+            let answer = self.host.as_ref()?(TokenRequest { context, refresh }).await;
+            Some(Answer::success(&answer))
+        }
+    }
+}
+
+/// There is none, which is not to be taken for a sign-out.
+fn none(frame: &Frame) -> Answer {
+    if frame.subtype() == Some("oauth_token_refresh") {
+        Answer::success(&OauthTokenAnswer {
+            access_token: None,
+            reason: None,
+        })
+    } else {
+        Answer::success(&HostAuthTokenAnswer {
+            auth_token: None,
+            material_unchanged: None,
+        })
+    }
+}
