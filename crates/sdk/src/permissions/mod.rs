@@ -343,27 +343,34 @@ impl Call {
     /// The decision as it goes out. One that the CLI could not take, or would take for something else, is a refusal that says so.
     pub(crate) fn answer(self, result: PermissionResult) -> Answer {
         let result = match result {
-            PermissionResult::Allow(mut allow) => {
-                let updates = allow.updated_permissions.as_deref().unwrap_or_default();
-                if updates.len() > PermissionUpdate::LIMIT {
-                    PermissionResult::deny(format!(
-                        "the permission handler allowed this with {} changes of permissions, but the CLI takes {} at most",
-                        updates.len(),
-                        PermissionUpdate::LIMIT
-                    ))
-                } else if self.is_question && !has_answers(&allow) {
-                    PermissionResult::deny(question::UNANSWERED)
-                } else {
+            PermissionResult::Allow(mut allow) => match self.misread(&allow) {
+                Some(why) => self.denial(PermissionDeny::new(why)),
+                None => {
                     allow.tool_use_id = Some(self.tool_use_id);
                     allow.into()
                 }
-            }
-            PermissionResult::Deny(mut deny) => {
-                deny.tool_use_id = Some(self.tool_use_id);
-                deny.into()
-            }
+            },
+            PermissionResult::Deny(deny) => self.denial(deny),
         };
         Answer::success(&result)
+    }
+
+    fn denial(self, mut deny: PermissionDeny) -> PermissionResult {
+        deny.tool_use_id = Some(self.tool_use_id);
+        deny.into()
+    }
+
+    /// Why an allowance can't go out as it is.
+    fn misread(&self, allow: &PermissionAllow) -> Option<String> {
+        let updates = allow.updated_permissions.as_deref().unwrap_or_default();
+        if updates.len() > PermissionUpdate::LIMIT {
+            return Some(format!(
+                "the permission handler allowed this with {} changes of permissions, but the CLI takes {} at most",
+                updates.len(),
+                PermissionUpdate::LIMIT
+            ));
+        }
+        (self.is_question && !has_answers(allow)).then(|| question::UNANSWERED.to_owned())
     }
 }
 

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod callbacks;
 mod cancel;
 #[cfg(target_os = "linux")]
 mod faults;

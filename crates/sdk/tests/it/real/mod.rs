@@ -5,6 +5,8 @@ mod api;
 #[cfg(unix)]
 mod background;
 #[cfg(target_os = "linux")]
+mod callbacks;
+#[cfg(target_os = "linux")]
 mod causes;
 mod control;
 #[cfg(target_os = "linux")]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use outrigger::permissions::{PermissionHandler, PermissionResult, PermissionUpdate, ask};
-use outrigger::protocol::shared::{JsonObject, OutputFormat, PermissionMode};
-use outrigger::{Options, Policy, Verdict};
+use outrigger::protocol::shared::{JsonObject, OutputFormat};
+use outrigger::{Options, Verdict};
 use serde_json::{Value, json};
 
 use super::flow::{bash, end, rest, soon, tool};
@@ -197,60 +197,4 @@ async fn a_suggestion_that_is_given_back_spares_the_next_question() {
     assert_eq!(end(&mut running).await.text(), "done");
     assert!(rig.sandbox.project().join("two.txt").exists());
     assert_eq!(*questions.lock().unwrap(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn questions_to_the_user_are_answered_in_the_input() {
-    let rig = Rig::start().await;
-    let question = json!({"questions": [{"question": "Which way?", "header": "Way", "multiSelect": false,
-        "options": [{"label": "Left", "description": "to the sea"}, {"label": "Right", "description": "to the hills"}]}]});
-    let answering = ask(|request| async move {
-        assert!(request.tool_name == "AskUserQuestion" && request.requires_user_interaction);
-        let mut input = request.input.to_value().unwrap();
-        input["answers"] = json!({"Which way?": "Left"});
-        let mut allow = PermissionResult::allow();
-        if let PermissionResult::Allow(allow) = &mut allow {
-            allow.updated_input = Some(JsonObject::encode(&input).unwrap());
-        }
-        allow
-    });
-    let script = format!("{}\n%say {{{{last}}}}", tool("AskUserQuestion", question));
-    let session = rig.options().permissions(answering).start().await.unwrap();
-    let (_, outcome) = turn(&session, &script).await;
-    assert!(outcome.text().contains("Left"), "{}", outcome.text());
-    // A policy that allows everything still has nobody to ask.
-    let session = rig
-        .options()
-        .permissions(Policy::allow_all())
-        .start()
-        .await
-        .unwrap();
-    let (seen, outcome) = turn(&session, &script).await;
-    assert_eq!(seen[..2], ["use AskUserQuestion", "result error"]);
-    assert!(outcome.text().contains("only a person"), "{}", outcome.text());
-}
-
-#[tokio::test]
-async fn a_plan_is_approved_and_the_mode_changes() {
-    let rig = Rig::start().await;
-    let handler = ask(|request| async move {
-        assert!(request.tool_name == "ExitPlanMode" && request.requires_user_interaction);
-        PermissionResult::allow()
-    });
-    let session = rig
-        .options()
-        .permission_mode(PermissionMode::Plan)
-        .permissions(handler)
-        .start()
-        .await
-        .unwrap();
-    let script = format!(
-        "{}\n%say on with it",
-        tool("ExitPlanMode", json!({"plan": "do it"}))
-    );
-    let (seen, _) = turn(&session, &script).await;
-    assert_eq!(seen, ["use ExitPlanMode", "result ok", "text on with it"]);
-    turn(&session, "%say next").await;
-    let mode = serde_json::to_value(&session.init().unwrap().permission_mode).unwrap();
-    assert_eq!(mode, "default");
 }

@@ -1,0 +1,333 @@
+//! However a callback fails, what goes out is the refusal that the CLI understands as one.
+//!
+//! Hooks and MCP servers have tables of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use outrigger::permissions::{Answers, PermissionDecision, PlanReply, ask};
+use outrigger::{ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, Options, UserDialogResult};
+use serde_json::{Value, json};
+
+use super::{Wire, agent, bash, dialog, elicitation, plan, question};
+
+/// A way for a callback to fail.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Failure {
+    /// It panics when it is called.
+    PanicsAtOnce,
+    /// It panics later.
+    Panics,
+    /// It says that something went wrong.
+    Fails,
+    /// It never says anything.
+    Hangs,
+}
+
+async fn fail<T>(failure: Failure) -> Result<T, &'static str> {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    match failure {
+        Failure::Fails => Err("the database is away"),
+        Failure::Hangs => std::future::pending().await,
+        Failure::Panics | Failure::PanicsAtOnce => panic!("a bug"),
+    }
+}
+
+/// Fails before there is a future.
+fn called(failure: Failure, calls: &AtomicUsize) {
+    calls.fetch_add(1, Ordering::Relaxed);
+    if failure == Failure::PanicsAtOnce {
+        panic!("a bug");
+    }
+}
+
+const DEADLINE: Duration = Duration::from_secs(600);
+
+/// Callbacks for everything, all of which fail in this way.
+fn failing(failure: Failure, calls: &Arc<AtomicUsize>) -> Options {
+    macro_rules! failing {
+        ($what:ty) => {{
+            let calls = Arc::clone(calls);
+            move |_| {
+                called(failure, &calls);
+                fail::<$what>(failure)
+            }
+        }};
+    }
+    // These have no way to say that they failed.
+    macro_rules! bare {
+        ($none:expr) => {{
+            let calls = Arc::clone(calls);
+            move |_| {
+                called(failure, &calls);
+                async move { fail(failure).await.unwrap_or($none) }
+            }
+        }};
+    }
+    agent()
+        .permissions(ask(failing!(PermissionDecision)))
+        .permission_deadline(DEADLINE)
+        .questions(failing!(Answers))
+        .plans(failing!(PlanReply))
+        .elicitation(failing!(ElicitationResult))
+        .dialog("trust", failing!(UserDialogResult))
+        .oauth_token_refresh(bare!(OauthTokenAnswer {
+            access_token: None,
+            reason: None
+        }))
+        .host_auth_token_refresh(bare!(HostAuthTokenAnswer {
+            auth_token: None,
+            material_unchanged: None
+        }))
+}
+
+fn denied(why: &str, call: &str) -> Value {
+    json!({"behavior": "deny", "message": why, "toolUseID": call})
+}
+
+/// One that was not even shown to a callback.
+fn turned_away(why: &str) -> Value {
+    json!({"behavior": "deny", "message": why})
+}
+
+/// Each kind, and its answers to a callback that panics, fails and hangs; `None` where hanging is allowed, since a person
+/// answers.
+fn kinds() -> Vec<(Value, Value, Value, Option<Value>)> {
+    let panicked = "the callback for this request panicked";
+    let late = "nobody decided within 600s";
+    vec![
+        (
+            bash("x"),
+            turned_away(panicked),
+            denied("the permission handler failed: the database is away", "toolu_x"),
+            Some(denied(late, "toolu_x")),
+        ),
+        (
+            question(),
+            turned_away(panicked),
+            denied(
+                "the question could not be answered: the database is away",
+                "toolu_q",
+            ),
+            Some(denied(late, "toolu_q")),
+        ),
+        (
+            plan(),
+            turned_away(panicked),
+            denied("the plan could not be shown: the database is away", "toolu_p"),
+            Some(denied(late, "toolu_p")),
+        ),
+        (
+            elicitation(),
+            json!({"action": "decline"}),
+            json!({"action": "decline"}),
+            None,
+        ),
+        (
+            dialog(),
+            json!({"behavior": "cancelled"}),
+            json!({"behavior": "cancelled"}),
+            None,
+        ),
+        (
+            json!({"subtype": "oauth_token_refresh"}),
+            json!({"accessToken": null}),
+            json!({"accessToken": null}),
+            Some(json!({"accessToken": null})),
+        ),
+        (
+            json!({"subtype": "host_auth_token_refresh", "status": 401}),
+            json!({"authToken": null}),
+            json!({"authToken": null}),
+            Some(json!({"authToken": null})),
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_a_callback_does_it_is_refused() {
+    for failure in [
+        Failure::PanicsAtOnce,
+        Failure::Panics,
+        Failure::Fails,
+        Failure::Hangs,
+    ] {
+        let calls = Arc::default();
+        let (session, mut wire, _) = Wire::start(failing(failure, &calls)).await;
+        for (number, (request, panics, fails, hangs)) in kinds().into_iter().enumerate() {
+            let what = format!("{failure:?}: {request}");
+            let id = number.to_string();
+            wire.ask(&id, &request).await;
+            let expected = match failure {
+                Failure::PanicsAtOnce | Failure::Panics => Some(panics),
+                Failure::Fails => Some(fails),
+                Failure::Hangs => hangs,
+            };
+            match expected {
+                Some(expected) => assert_eq!(wire.answer().await, (id, expected), "{what}"),
+                // For ever: until it is withdrawn.
+                None => {
+                    wire.silent().await;
+                    wire.withdraw(&id).await;
+                    wire.silent().await;
+                }
+            }
+            assert_eq!(calls.load(Ordering::Relaxed), number + 1, "{what}");
+            assert_eq!(session.stats().unanswered_by_us, 0, "{what}");
+        }
+        session.kill().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_read_is_refused_and_shown_to_nobody() {
+    let calls = Arc::default();
+    let (session, mut wire, _) = Wire::start(failing(Failure::PanicsAtOnce, &calls)).await;
+    let unreadable = "the permission request could not be read, so it is refused: ";
+    for (id, request, answer) in [
+        (
+            "input",
+            json!({"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t"}),
+            turned_away(&format!("{unreadable}it has no `input`")),
+        ),
+        (
+            "name",
+            json!({"subtype": "can_use_tool", "tool_name": 7, "input": {}, "tool_use_id": "t"}),
+            turned_away(&format!("{unreadable}it has no `tool_name`")),
+        ),
+        (
+            "call",
+            json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}),
+            turned_away(&format!("{unreadable}it has no `tool_use_id`")),
+        ),
+        (
+            "elicitation",
+            json!({"subtype": "elicitation", "message": 7}),
+            json!({"action": "decline"}),
+        ),
+        (
+            "oauth",
+            json!({"subtype": "oauth_token_refresh", "kind": 7}),
+            json!({"accessToken": null}),
+        ),
+        (
+            "host",
+            json!({"subtype": "host_auth_token_refresh", "status": "many"}),
+            json!({"authToken": null}),
+        ),
+    ] {
+        wire.ask(id, &request).await;
+        assert_eq!(wire.answer().await, (id.to_owned(), answer));
+    }
+    // A dialog of whose kind nobody knows is nobody's here.
+    wire.ask(
+        "dialog",
+        &json!({"subtype": "request_user_dialog", "payload": {}}),
+    )
+    .await;
+    wire.silent().await;
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    assert_eq!(session.stats().unanswered_by_us, 0);
+    session.kill().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_there_is_no_room_for_is_refused() {
+    let calls = Arc::default();
+    let options = failing(Failure::Hangs, &calls).buffer_bytes(10_000);
+    let (session, mut wire, _) = Wire::start(options).await;
+    // One may always be asked, however big.
+    wire.ask("big", &bash(&"x".repeat(10_000))).await;
+    wire.silent_for(Duration::from_secs(1)).await;
+    for (number, (request, refused, _, _)) in kinds().into_iter().enumerate() {
+        let expected = if refused["message"].is_string() {
+            turned_away("too many requests are open at once")
+        } else {
+            refused
+        };
+        wire.ask(&number.to_string(), &request).await;
+        assert_eq!(wire.answer().await, (number.to_string(), expected), "{request}");
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    session.kill().await.unwrap();
+}
+
+/// A permission is only as wide as what the handler was asked about and said.
+#[tokio::test(start_paused = true)]
+async fn an_allowance_that_the_cli_would_misread_is_a_refusal() {
+    use outrigger::permissions::{PermissionAllow, PermissionResult, PermissionUpdate};
+    use outrigger::protocol::shared::{PermissionMode, PermissionUpdateDestination};
+
+    struct Careless;
+    impl outrigger::permissions::PermissionHandler for Careless {
+        fn decide<'a>(
+            &'a self,
+            request: outrigger::permissions::PermissionRequest,
+        ) -> outrigger::transport::BoxFuture<'a, PermissionDecision> {
+            let update =
+                PermissionUpdate::set_mode(PermissionMode::AcceptEdits, PermissionUpdateDestination::Session);
+            let decision = match request.tool_name.as_str() {
+                "Bash" => {
+                    let many = vec![update; PermissionUpdate::LIMIT + 1];
+                    PermissionAllow::default().updated_permissions(many).into()
+                }
+                _ => PermissionResult::allow(),
+            };
+            Box::pin(std::future::ready(decision.into()))
+        }
+
+        fn answers_questions(&self) -> bool {
+            true
+        }
+    }
+
+    let (session, mut wire, _) = Wire::start(agent().permissions(Careless)).await;
+    wire.ask("a", &bash("x")).await;
+    let (_, answer) = wire.answer().await;
+    assert_eq!(answer["behavior"], "deny");
+    assert!(
+        answer["message"].as_str().unwrap().contains("4097 changes"),
+        "{answer}"
+    );
+    wire.ask("b", &question()).await;
+    let (_, answer) = wire.answer().await;
+    assert_eq!(
+        answer,
+        denied("the user did not answer; do not take that for consent", "toolu_q")
+    );
+    session.kill().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_session_ends_and_so_do_its_callbacks() {
+    struct Alive(Arc<AtomicUsize>);
+    impl Drop for Alive {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let alive = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&alive);
+    let (token, mut tokens) = tokio::sync::mpsc::unbounded_channel();
+    let options = agent().permissions(ask(move |request| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let alive = Alive(Arc::clone(&count));
+        token.send(request.context.cancelled().clone()).unwrap();
+        async move {
+            let _alive = alive;
+            std::future::pending::<PermissionDecision>().await
+        }
+    }));
+    let (session, mut wire, _) = Wire::start(options).await;
+    wire.ask("a", &bash("x")).await;
+    wire.ask("b", &bash("y")).await;
+    let (first, second) = (tokens.recv().await.unwrap(), tokens.recv().await.unwrap());
+    wire.withdraw("a").await;
+    first.cancelled().await;
+    assert!(!second.is_cancelled());
+    session.kill().await.unwrap();
+    second.cancelled().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
+}
