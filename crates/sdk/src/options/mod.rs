@@ -34,7 +34,7 @@ mod initialize;
 mod launch;
 mod never_asked;
 mod plan;
-mod rules;
+pub(crate) mod rules;
 mod secret;
 mod values;
 

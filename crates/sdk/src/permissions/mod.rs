@@ -3,6 +3,7 @@
 mod plan;
 mod question;
 mod request;
+pub mod rules;
 
 use std::collections::BTreeMap;
 use std::fmt;
