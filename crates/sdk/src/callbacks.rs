@@ -19,6 +19,7 @@ use crate::conn::Conn;
 use crate::conn::ask::{Answer, Answerer, Asking, Others};
 use crate::dialog::{DialogCallback, DialogRequest, Dialogs};
 use crate::elicitation::{ElicitationRequest, Elicitations};
+use crate::hooks::{Hooks, Registration};
 use crate::options::Options;
 use crate::outcome::Fields;
 use crate::permissions::{
@@ -70,6 +71,22 @@ impl Context {
     /// dropped. Holding the session keeps it from ending.
     pub fn session(&self) -> Option<Session> {
         self.conn.upgrade()?.session()
+    }
+
+    /// Resolves when the session has ended, without keeping it from that.
+    pub(crate) fn session_end(&self) -> impl Future<Output = ()> + Send + use<> {
+        let ended = self.conn.upgrade().map(|conn| conn.ended.clone());
+        let detached = self.conn.ptr_eq(&Weak::new());
+        async move {
+            match ended {
+                Some(mut ended) => {
+                    // If nobody is left to say so, it has.
+                    let _ = ended.wait_for(Option::is_some).await;
+                }
+                None if detached => std::future::pending().await,
+                None => {}
+            }
+        }
     }
 }
 
@@ -221,6 +238,7 @@ pub(crate) struct Handlers {
     /// Whether the program set that one.
     pub(crate) permissions_set: bool,
     permission_deadline: Option<Duration>,
+    pub(crate) hooks: Vec<Registration>,
     questions: Option<Callback<QuestionRequest, QuestionReply>>,
     plans: Option<Callback<PlanRequest, PermissionDecision>>,
     elicitation: Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>,
@@ -236,6 +254,7 @@ impl Default for Handlers {
             permissions: Arc::new(Policy::deny_all()),
             permissions_set: false,
             permission_deadline: None,
+            hooks: Vec::new(),
             questions: None,
             plans: None,
             elicitation: None,
@@ -257,7 +276,7 @@ impl Handlers {
                 plans: self.plans.clone(),
                 deadline: self.permission_deadline,
             }),
-            hooks: Arc::new(Nobody("no hook callback has this id")),
+            hooks: Arc::new(Hooks::new(&self.hooks)),
             mcp: Arc::new(Nobody("SDK MCP server not found")),
             elicitation: Arc::new(Elicitations(self.elicitation.clone())),
             dialogs: Arc::new(Dialogs(Arc::new(self.dialogs.clone()))),

@@ -66,6 +66,7 @@
 
 pub mod discover;
 pub mod env;
+pub mod hooks;
 pub mod options;
 pub mod permissions;
 pub mod transport;

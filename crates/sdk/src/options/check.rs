@@ -43,6 +43,7 @@ impl Options {
         self.check_servers()?;
         self.check_settings()?;
         self.check_place()?;
+        self.check_hooks(surroundings)?;
         self.check_hatches()
     }
 

@@ -9,7 +9,7 @@ use outrigger_protocol::shared::{OutputFormat, SystemPrompt};
 use super::plan::{Delivered, unwritable};
 use super::{Options, OptionsError, Skills};
 
-/// The request as far as the options make it. The session adds its hooks and in-process servers before it sends it.
+/// The request as far as the options make it. The session adds its in-process servers before it sends it.
 pub(super) fn request(options: &Options, delivered: Delivered) -> Result<Initialize, OptionsError> {
     let preset = SystemPrompt::PRESET;
     let mut request = Initialize::new().prompt(Some(options.system_prompt.as_ref().unwrap_or(&preset)));
@@ -33,6 +33,9 @@ pub(super) fn request(options: &Options, delivered: Delivered) -> Result<Initial
     request.plan_mode_instructions = options.plan_mode_instructions.clone();
     request.title = options.title.clone();
     request.workspace_trust = options.workspace_trust.clone();
+
+    let hooks = crate::hooks::matchers(&options.hosting.handlers.hooks);
+    request.hooks = (!hooks.is_empty()).then_some(hooks);
 
     request.tool_aliases = filled(&options.tool_aliases, BTreeMap::is_empty);
     request.code_running_mcp_tools = filled(&options.code_running_mcp_tools, BTreeMap::is_empty);

@@ -65,7 +65,7 @@ pub struct Launch {
     pub cwd: PathBuf,
     /// The user to run it as, if another.
     pub run_as: Option<RunAs>,
-    /// The first request to send. The session adds its hooks and in-process servers.
+    /// The first request to send. The session adds its in-process servers.
     pub initialize: Initialize,
     /// Whether the CLI waits for that request: it has to be the first line, and no prompt may be sent before its reply.
     pub await_initialize: bool,
@@ -138,12 +138,19 @@ pub enum Confirmation {
     DisallowedTools,
     /// [`Options::code_running_mcp_tools`](super::Options::code_running_mcp_tools).
     CodeRunningMcpTools,
+    /// [`Options::hook`](super::Options::hook). A CLI that says nothing about it has taken them; one that says no has not.
+    Hooks,
+    /// A hook with [`OnFailure::Block`](crate::hooks::OnFailure::Block).
+    HookOnFailure,
 }
 
 impl Confirmation {
     /// Whether the CLI takes it only while it starts, and so has to wait for `initialize`.
     pub(super) fn is_taken_at_launch(self) -> bool {
-        self != Self::CodeRunningMcpTools
+        !matches!(
+            self,
+            Self::CodeRunningMcpTools | Self::Hooks | Self::HookOnFailure
+        )
     }
 
     /// The field of the reply that says so.
@@ -155,6 +162,8 @@ impl Confirmation {
             Self::ManagedSettings => "managed_settings_applied",
             Self::DisallowedTools => "disallowed_tools_applied",
             Self::CodeRunningMcpTools => "code_running_mcp_tools_applied",
+            Self::Hooks => "hooks_applied",
+            Self::HookOnFailure => "hook_on_failure_supported",
         }
     }
 
@@ -167,6 +176,7 @@ impl Confirmation {
             Self::ManagedSettings => "managed_settings",
             Self::DisallowedTools => "disallowed_tools",
             Self::CodeRunningMcpTools => "code_running_mcp_tools",
+            Self::Hooks | Self::HookOnFailure => "hook",
         }
     }
 }
@@ -632,6 +642,8 @@ impl Launch {
                     let taken = reply.code_running_mcp_tools_applied.as_ref();
                     taken.map(|taken| takes_all(taken, self.initialize.code_running_mcp_tools.as_ref()))
                 }
+                Confirmation::Hooks => Some(reply.hooks_applied.unwrap_or(true)),
+                Confirmation::HookOnFailure => reply.hook_on_failure_supported,
             };
             if said != Some(true) {
                 return Err(Unconfirmed {

@@ -63,7 +63,8 @@ impl Options {
         self.settings_args(&mut args, &mut files, &mut delivered, spilled, base)?;
         self.server_args(&mut args, &mut files, &mut delivered, base)?;
 
-        let confirmations = confirmations(&delivered, !self.code_running_mcp_tools.is_empty());
+        let mut confirmations = confirmations(&delivered, !self.code_running_mcp_tools.is_empty());
+        confirmations.extend(self.hook_confirmations());
         let await_initialize =
             self.await_initialize || confirmations.iter().any(|what| what.is_taken_at_launch());
         if await_initialize {

@@ -1,0 +1,187 @@
+//! What runs when a hook is called, and how it can fail.
+
+use std::fmt;
+use std::sync::Arc;
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::shared::hook::{AnyHookOutput, HookKind, HookOutput};
+
+use crate::callbacks::Context;
+use crate::transport::BoxFuture;
+
+/// The error of a [`Handler`]: `?` makes one of any error.
+pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Something that answers one kind of event; closures do the same by [`Hook::new`](super::Hook::new). For objects that answer
+/// several events, implement it once for each.
+///
+/// The future runs in a task of its own. It is dropped when the CLI withdraws its call (an interrupt, the end of the turn), when
+/// the hook's time is up and when the session ends.
+///
+/// ```
+/// use outrigger::hooks::{Context, Handler, HandlerError, Hook, HookOutput, PreToolUseInput, event};
+///
+/// struct Guard { root: String }
+///
+/// impl Handler<event::PreToolUse> for Guard {
+///     async fn call(
+///         &self,
+///         input: PreToolUseInput,
+///         _: Context,
+///     ) -> Result<HookOutput<event::PreToolUse>, HandlerError> {
+///         let path = tokio::fs::canonicalize(&self.root).await?;
+///         let stays = input.tool_input.get().contains(&*path.to_string_lossy());
+///         Ok(if stays { HookOutput::none() } else { HookOutput::block("stay where you are") })
+///     }
+/// }
+///
+/// let hook = Hook::of(Guard { root: "/srv".into() });
+/// # let _ = hook;
+/// ```
+pub trait Handler<E: HookKind>: Send + Sync + 'static {
+    /// Answers one call. May be written as an `async fn`.
+    fn call(
+        &self,
+        input: E::Input,
+        context: Context,
+    ) -> impl Future<Output = Result<HookOutput<E>, HandlerError>> + Send;
+}
+
+impl<E: HookKind, T: Handler<E>> Handler<E> for Arc<T> {
+    fn call(
+        &self,
+        input: E::Input,
+        context: Context,
+    ) -> impl Future<Output = Result<HookOutput<E>, HandlerError>> + Send {
+        (**self).call(input, context)
+    }
+}
+
+/// What the closure of a hook may return: a [`HookOutput`], or a `Result` of one with any error that can be shown.
+pub trait IntoHookOutput<E: HookKind> {
+    /// The answer, or why there is none.
+    ///
+    /// # Errors
+    /// When the hook failed; the text says how.
+    fn into_hook_output(self) -> Result<HookOutput<E>, String>;
+}
+
+impl<E: HookKind> IntoHookOutput<E> for HookOutput<E> {
+    fn into_hook_output(self) -> Result<HookOutput<E>, String> {
+        Ok(self)
+    }
+}
+
+impl<E: HookKind, D: fmt::Display> IntoHookOutput<E> for Result<HookOutput<E>, D> {
+    fn into_hook_output(self) -> Result<HookOutput<E>, String> {
+        self.map_err(|error| error.to_string())
+    }
+}
+
+/// How a hook fails. Shown to the model where it is the reason of a refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    Unreadable(String),
+    Failed(String),
+    Unwritable(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(why) => write!(f, "its input could not be read: {why}"),
+            Self::Failed(why) => f.write_str(why),
+            Self::Unwritable(why) => write!(f, "its answer could not be written: {why}"),
+        }
+    }
+}
+
+/// Runs a hook. Nothing of the user's runs before the future is polled.
+pub(super) type Run<T> =
+    Arc<dyn Fn(RawJson, Context) -> BoxFuture<'static, Result<T, Failure>> + Send + Sync>;
+
+/// What becomes of a call.
+#[derive(Clone)]
+pub(super) enum Call {
+    /// The CLI waits for the answer.
+    Answer(Run<RawJson>),
+    /// It goes on at once.
+    Background(Run<()>),
+}
+
+fn read<E: HookKind>(input: &RawJson) -> Result<E::Input, Failure> {
+    input
+        .decode()
+        .map_err(|error| Failure::Unreadable(error.to_string()))
+}
+
+fn write<E: HookKind>(output: HookOutput<E>) -> Result<RawJson, Failure> {
+    RawJson::encode(&AnyHookOutput::from(output)).map_err(|error| Failure::Unwritable(error.to_string()))
+}
+
+impl Call {
+    pub(super) fn closure<E, F, R>(answer: F) -> Self
+    where
+        E: HookKind,
+        F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoHookOutput<E>> + Send + 'static,
+    {
+        let answer = Arc::new(answer);
+        Self::Answer(Arc::new(move |input, context| {
+            let answer = Arc::clone(&answer);
+            Box::pin(async move {
+                let answered = answer(read::<E>(&input)?, context).await;
+                write(answered.into_hook_output().map_err(Failure::Failed)?)
+            })
+        }))
+    }
+
+    pub(super) fn handler<E: HookKind>(handler: impl Handler<E>) -> Self {
+        let handler = Arc::new(handler);
+        Self::Answer(Arc::new(move |input, context| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                let answered = handler.call(read::<E>(&input)?, context).await;
+                write(answered.map_err(|error| Failure::Failed(error.to_string()))?)
+            })
+        }))
+    }
+
+    pub(super) fn background<E, F, R>(run: F) -> Self
+    where
+        E: HookKind,
+        F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let run = Arc::new(run);
+        Self::Background(Arc::new(move |input, context| {
+            let run = Arc::clone(&run);
+            Box::pin(async move {
+                run(read::<E>(&input)?, context).await;
+                Ok(())
+            })
+        }))
+    }
+
+    pub(super) fn raw<F, R, D>(answer: F) -> Self
+    where
+        F: Fn(RawJson, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RawJson, D>> + Send + 'static,
+        D: fmt::Display,
+    {
+        let answer = Arc::new(answer);
+        Self::Answer(Arc::new(move |input, context| {
+            let answer = Arc::clone(&answer);
+            Box::pin(async move {
+                let answered = answer(input, context).await;
+                let output = answered.map_err(|error| Failure::Failed(error.to_string()))?;
+                // The CLI takes anything else for a failure, which it lets pass.
+                if output.get().starts_with('{') {
+                    Ok(output)
+                } else {
+                    Err(Failure::Unwritable("it is not an object".to_owned()))
+                }
+            })
+        }))
+    }
+}

@@ -1,0 +1,390 @@
+//! Hooks: code of this program that the CLI calls when something happens, and that may have a say in it.
+//!
+//! ```
+//! use std::time::Duration;
+//! use outrigger::{Agent, hooks::{self, HookOutput, PreToolUseOutput}};
+//!
+//! let options = Agent::builder()
+//!     .hook(
+//!         hooks::pre_tool_use(|input, _| async move {
+//!             if input.tool_input.get().contains("rm -rf") {
+//!                 HookOutput::specific(PreToolUseOutput::deny("not that"))
+//!             } else {
+//!                 HookOutput::none()
+//!             }
+//!         })
+//!         .matcher("Bash")
+//!         .timeout(Duration::from_secs(5)),
+//!     )
+//!     .hook(hooks::post_tool_use(|input, _| async move {
+//!         println!("{} is done", input.tool_name);
+//!         HookOutput::none()
+//!     }));
+//! # let _ = options;
+//! ```
+//!
+//! There is a function for each of the 33 events, which says when the CLI calls it and what may be answered; only that can be put
+//! into a [`HookOutput`]. [`Hook::new`] does the same with the event as a type, [`Hook::of`] takes an object that is a
+//! [`Handler`], [`Hook::in_background`] lets the CLI go on at once, and [`Hook::raw`] is for events that this build does not know.
+//! Hooks of one event are all called at once; the strictest answer counts.
+//!
+//! # When a hook fails
+//!
+//! A hook fails when it panics, returns an error, is not done in [time](Hook::timeout), or is told something that it can't read.
+//! What the CLI makes of a failure is to go on as if there were no hook. So it does not get to see one: the hook's
+//! [`OnFailure`] decides what it is answered instead.
+//!
+//! | events | unless told otherwise | how it is refused |
+//! |---|---|---|
+//! | `PreToolUse`, `PermissionRequest`, `PreModelSwitch` | refused | by a denial |
+//! | `UserPromptSubmit`, `UserPromptExpansion`, `ConfigChange`, `WorktreeCreate`, `Elicitation`, `ElicitationResult`; events that this build does not know | refused | `decision: block` |
+//! | `Stop`, `SubagentStop` | goes on | `decision: block`, but not twice in a row |
+//! | `PostToolBatch`, `PreCompact`, `TaskCreated`, `TaskCompleted`, `TeammateIdle` | goes on | `decision: block` |
+//! | `PostToolUse` | goes on | the texts in the output are replaced by a notice, and the turn ends |
+//! | `MessageDisplay` | goes on | a notice is shown instead of the text |
+//! | all others | goes on | cannot be: nothing depends on them |
+//!
+//! A call that names no hook of ours is treated as a failure of a hook for its event. One for which there is no room, too.
+//!
+//! The CLI has a switch of its own for the case that the answer never gets there (`onFailure`). It is set wherever a failure is
+//! refused, and [`OnFailure::Block`], when you ask for it, is a promise: a CLI that does not confirm the switch is not used.
+//!
+//! # What never gets here
+//!
+//! Hooks of the CLI's own settings files are the CLI's affair; [`Options::include_hook_events`] reports them. A CLI started with
+//! `--bare` or with `CLAUDE_CODE_SIMPLE` set takes hooks, confirms them and calls none, so that combination is refused. (The user's
+//! own settings can set that variable too, where [`Options::isolation`] lets them be read.) And hooks are no fence:
+//! treat what they report as advice, and what they forbid as one of several locks. The CLI itself does not call them for
+//! everything that its subagents do in every version.
+
+mod events;
+mod handler;
+mod mask;
+mod matcher;
+mod stance;
+mod table;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use outrigger_protocol::RawJson;
+#[doc(inline)]
+pub use outrigger_protocol::shared::JsonObject;
+#[doc(inline)]
+pub use outrigger_protocol::shared::hook::{
+    AnyHookOutput, AsyncHookOutput, BackgroundTaskSummary, CommonOutput, ConfigChangeInput, ContextOutput,
+    CwdChangedInput, DirectoryAddedInput, ElicitationAction, ElicitationInput, ElicitationOutput,
+    ElicitationResultInput, FileChangedInput, HookBase, HookDecision, HookEffort, HookEvent, HookInput,
+    HookKind, HookOutput, HookToolCall, InstructionsLoadedInput, MessageDisplayInput, MessageDisplayOutput,
+    NoOutput, NotificationInput, PermissionDeniedInput, PermissionDeniedOutput, PermissionDisplay,
+    PermissionRequestAllow, PermissionRequestDecision, PermissionRequestDeny, PermissionRequestInput,
+    PermissionRequestOutput, PostCompactInput, PostModelSwitchInput, PostToolBatchInput,
+    PostToolUseFailureInput, PostToolUseInput, PostToolUseOutput, PreCompactInput, PreModelSwitchDecision,
+    PreModelSwitchInput, PreModelSwitchOutput, PreToolUseDecision, PreToolUseInput, PreToolUseOutput,
+    SessionCronSummary, SessionEndInput, SessionStartInput, SessionStartOutput, SetupInput, StopFailureInput,
+    StopInput, SubagentStartInput, SubagentStopInput, TaskInput, TeammateIdleInput, UserPromptExpansionInput,
+    UserPromptExpansionOutput, UserPromptSubmitInput, UserPromptSubmitOutput, WatchOutput,
+    WorktreeCreateInput, WorktreeCreateOutput, WorktreeRemoveInput, event,
+};
+
+pub use self::events::*;
+use self::handler::Call;
+pub use self::handler::{Handler, HandlerError, IntoHookOutput};
+use self::stance::{Stance, stance};
+pub(crate) use self::table::{Hooks, matchers};
+pub use crate::callbacks::Context;
+use crate::env::{self, Surroundings};
+use crate::options::{Confirmation, Options, OptionsError, SettingsInput};
+
+/// How long a hook may take unless told otherwise.
+const TIMEOUT: Duration = Duration::from_secs(585);
+
+/// How much longer the CLI waits: time for the refusal to get there. With the default that makes the CLI's own ten minutes.
+const MARGIN: Duration = Duration::from_secs(15);
+
+/// The longest time that a hook can be given: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// What the failure of a hook means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// What happens goes on, as if the hook had no opinion; the failure is logged.
+    Continue,
+    /// What happens is refused, as the [module](self) says for each event.
+    ///
+    /// Where it is asked for by name, [`Options::start`] also holds the CLI to it: one that does not confirm its own `onFailure`
+    /// is not used. (At `Stop`, `SubagentStop`, `TaskCompleted` and `TeammateIdle` the CLI has none; there it is ours alone.)
+    Block,
+}
+
+/// A hook for event `E`, one of [`event`]'s types. Given to [`Options::hook`].
+#[derive(Clone)]
+#[must_use = "a hook is called only if it is given to `Options::hook`"]
+pub struct Hook<E> {
+    registration: Registration,
+    kind: PhantomData<fn() -> E>,
+}
+
+/// Stands for an event by its name: [`Hook::raw`].
+#[derive(Debug, Clone, Copy)]
+pub enum Raw {}
+
+impl<E: HookKind> Hook<E> {
+    /// A hook that answers by an async closure: it gets what the CLI tells about the event, and returns a [`HookOutput`], or a
+    /// `Result` of one with an error that can be shown. The functions of the [module](self) are the same for one event each.
+    ///
+    /// # Cancel safety
+    /// The closure's future is dropped wherever it is when the CLI withdraws its call, when the [time](Self::timeout) is up, and
+    /// when the session ends. No answer is sent then, but for the one that the time is up.
+    pub fn new<F, R>(answer: F) -> Self
+    where
+        F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoHookOutput<E>> + Send + 'static,
+    {
+        Self::calling(Call::closure::<E, F, R>(answer))
+    }
+
+    /// A hook that is answered by an object.
+    pub fn of(handler: impl Handler<E>) -> Self {
+        Self::calling(Call::handler(handler))
+    }
+
+    /// A hook that the CLI does not wait for: it is answered at once that it runs in the background (`async`), and so has no say.
+    ///
+    /// The closure's future runs until it is done, until its [time](Self::timeout) is up if it was given one, or until the session
+    /// ends: then it is dropped, and [`Context::cancelled`] fires. At most 256 of them run at once; a call beyond that is left
+    /// out, with a warning in the log. A failure is logged.
+    pub fn in_background<F, R>(run: F) -> Self
+    where
+        F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        Self::calling(Call::background::<E, F, R>(run))
+    }
+
+    fn calling(call: Call) -> Self {
+        Self {
+            registration: Registration::new(E::EVENT, call),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl Hook<Raw> {
+    /// A hook for an event by its name, with what the CLI tells and what it is answered as JSON: for events that this build does
+    /// not know. The CLI takes any name, and never calls those that it does not know.
+    ///
+    /// What is answered has to be an object, `{}` for no opinion. A failure is refused by `decision: block` if the event is not
+    /// known to this build, and otherwise as the [module](self) says.
+    pub fn raw<F, R, D>(event: &str, answer: F) -> Self
+    where
+        F: Fn(RawJson, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RawJson, D>> + Send + 'static,
+        D: fmt::Display,
+    {
+        Self {
+            registration: Registration::new(HookEvent::from(event), Call::raw(answer)),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<E> Hook<E> {
+    /// Limits the hook to some occurrences. What that is compared with is the tool's name, or what the event's function says; some
+    /// events have no matchers, and giving one is an error then.
+    ///
+    /// Names are compared as a whole, `Edit|Write` is either, `*` is all. Anything else is a JavaScript regular expression that is
+    /// sought anywhere in the name: `^mcp__` is what begins so. Options with a matcher that could not match are refused.
+    pub fn matcher(mut self, matcher: impl Into<String>) -> Self {
+        self.registration.matcher = Some(matcher.into());
+        self
+    }
+
+    /// How long the hook may take; 585 s unless set, at most a year. Then it has failed. The CLI is told 15 s more, so that the
+    /// answer gets there before it gives up by itself; if a call says that it has less time, that counts.
+    ///
+    /// The time runs even while the closure blocks its thread, as long as the runtime has another one. Work that blocks belongs
+    /// into `tokio::task::spawn_blocking` all the same.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.registration.timeout = Some(timeout);
+        self
+    }
+
+    /// What it means when the hook fails. Unless set that depends on the event: see the [module](self).
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.registration.on_failure = Some(on_failure);
+        self
+    }
+}
+
+impl<E> fmt::Debug for Hook<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.registration.fmt(f)
+    }
+}
+
+/// A hook of whatever event.
+#[derive(Clone)]
+pub(crate) struct Registration {
+    event: HookEvent,
+    matcher: Option<String>,
+    timeout: Option<Duration>,
+    on_failure: Option<OnFailure>,
+    call: Call,
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hook")
+            .field("event", &self.event.as_str())
+            .field("matcher", &self.matcher)
+            .field("timeout", &self.timeout)
+            .field("on_failure", &self.on_failure)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Registration {
+    fn new(event: HookEvent, call: Call) -> Self {
+        Self {
+            event,
+            matcher: None,
+            timeout: None,
+            on_failure: None,
+            call,
+        }
+    }
+
+    fn is_background(&self) -> bool {
+        matches!(self.call, Call::Background(_))
+    }
+
+    /// What a failure means.
+    fn on_failure(&self) -> OnFailure {
+        if self.is_background() {
+            return OnFailure::Continue;
+        }
+        self.on_failure.unwrap_or_else(|| by_default(&self.event))
+    }
+
+    /// Whether the CLI has to confirm that it blocks, too.
+    fn is_promise(&self) -> bool {
+        self.on_failure == Some(OnFailure::Block) && stance::heeds_on_failure(&self.event)
+    }
+
+    fn check(&self) -> Result<(), OptionsError> {
+        let invalid = |value: &str, problem| {
+            let event = self.event.as_str();
+            let value = if value.is_empty() {
+                event.to_owned()
+            } else {
+                format!("{event}: {value}")
+            };
+            Err(OptionsError::invalid("hook", value, problem))
+        };
+        let name = self.event.as_str();
+        if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return invalid("", "is no name of an event");
+        }
+        if self.event == HookEvent::Setup {
+            return invalid(
+                "",
+                "is never called for a callback: such hooks run before the CLI reads `initialize`; put a command into `settings`",
+            );
+        }
+        if let Some(Err(problem)) = self
+            .matcher
+            .as_deref()
+            .map(|text| matcher::check(&self.event, text))
+        {
+            return invalid(self.matcher.as_deref().unwrap_or_default(), problem);
+        }
+        if self
+            .timeout
+            .is_some_and(|timeout| timeout.is_zero() || timeout > LONGEST)
+        {
+            return invalid("timeout", "is not between nothing and a year");
+        }
+        if self.on_failure == Some(OnFailure::Block) {
+            if self.is_background() {
+                return invalid(
+                    "on_failure",
+                    "means nothing in the background: the CLI has gone on already",
+                );
+            }
+            if stance(&self.event) == Stance::Observes {
+                return invalid("on_failure", "cannot be Block for an event that no hook can stop");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn by_default(event: &HookEvent) -> OnFailure {
+    match stance(event) {
+        Stance::Guards => OnFailure::Block,
+        Stance::MayBlock | Stance::Observes => OnFailure::Continue,
+    }
+}
+
+impl Options {
+    /// Adds a hook: code of this program that the CLI calls when something happens. See [`hooks`](self). Reaches the CLI in
+    /// `initialize.hooks`. There may be several for one event; hooks are given at the start and stay.
+    pub fn hook<E>(mut self, hook: Hook<E>) -> Self {
+        self.hosting.handlers.hooks.push(hook.registration);
+        self
+    }
+
+    /// Finds hooks that could not work.
+    pub(crate) fn check_hooks(&self, surroundings: &Surroundings) -> Result<(), OptionsError> {
+        let hooks = &self.hosting.handlers.hooks;
+        hooks.iter().try_for_each(Registration::check)?;
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let conflict = |with, advice| {
+            Err(OptionsError::Conflict {
+                options: ["hook", with],
+                advice,
+            })
+        };
+        if self.extra_args.iter().any(|(flag, _)| flag == "bare") {
+            return conflict("extra_args", "a CLI with --bare takes hooks and never calls them");
+        }
+        let inherited = self.environment.inherited(&surroundings.env);
+        let set = env::get(self.environment.own(), SIMPLE).or_else(|| env::get(&inherited, SIMPLE));
+        let is_on = |value: Option<&str>| !matches!(value, Some("" | "0" | "false" | "no" | "off"));
+        let by_settings = match &self.settings {
+            Some(SettingsInput::Inline(settings)) => settings.env.as_ref().and_then(|env| env.get(SIMPLE)),
+            _ => None,
+        };
+        if set.is_some_and(|value| is_on(value.to_str()))
+            || by_settings.is_some_and(|value| is_on(Some(value)))
+        {
+            return conflict(
+                "environment",
+                "a CLI with CLAUDE_CODE_SIMPLE takes hooks and never calls them",
+            );
+        }
+        Ok(())
+    }
+
+    /// What the CLI has to confirm of the hooks.
+    pub(crate) fn hook_confirmations(&self) -> impl Iterator<Item = Confirmation> {
+        let hooks = &self.hosting.handlers.hooks;
+        let promise = hooks.iter().any(Registration::is_promise);
+        [
+            (!hooks.is_empty(), Confirmation::Hooks),
+            (promise, Confirmation::HookOnFailure),
+        ]
+        .into_iter()
+        .filter_map(|(is, confirmation)| is.then_some(confirmation))
+    }
+}
+
+/// The variable that has the CLI leave out all that it can.
+const SIMPLE: &str = "CLAUDE_CODE_SIMPLE";
+
+#[cfg(test)]
+mod tests;

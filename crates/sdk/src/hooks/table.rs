@@ -1,0 +1,278 @@
+//! The hooks of a session: how the CLI is told of them, and how its calls are answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use outrigger_protocol::outbound::{HookCallbackMatcher, HookFailure};
+use outrigger_protocol::shared::hook::{AnyHookOutput, HookEvent, HookOutput, event};
+use outrigger_protocol::wire_enum::peek_tag;
+use outrigger_protocol::{Frame, RawJson};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinHandle};
+use tracing::Instrument;
+
+use super::handler::{Call, Failure, Run};
+use super::stance::{self, Stance, stance};
+use super::{MARGIN, OnFailure, Registration, TIMEOUT, by_default};
+use crate::callbacks::Context;
+use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::outcome::Fields;
+use crate::transport::BoxFuture;
+
+/// How many hooks may run in the background at once.
+const IN_BACKGROUND: usize = 256;
+
+/// The hooks of one session. Their ids are their places in the options, so the same options give the same ids.
+#[derive(Clone)]
+pub(crate) struct Hooks {
+    table: Arc<[Registration]>,
+    background: Arc<Semaphore>,
+}
+
+/// What `initialize` says of the hooks.
+pub(crate) fn matchers(hooks: &[Registration]) -> BTreeMap<String, Vec<HookCallbackMatcher>> {
+    let mut matchers: BTreeMap<String, Vec<HookCallbackMatcher>> = BTreeMap::new();
+    for (index, hook) in hooks.iter().enumerate() {
+        let mut told = HookCallbackMatcher::new([id(index)]).timeout(hook.patience().as_secs_f64());
+        told.matcher = hook.matcher.clone();
+        if hook.on_failure() == OnFailure::Block && stance::heeds_on_failure(&hook.event) {
+            told = told.on_failure(HookFailure::Block);
+        }
+        matchers
+            .entry(hook.event.as_str().to_owned())
+            .or_default()
+            .push(told);
+    }
+    matchers
+}
+
+fn id(index: usize) -> String {
+    format!("hook_{index}")
+}
+
+impl Registration {
+    fn time(&self) -> Duration {
+        self.timeout.unwrap_or(TIMEOUT)
+    }
+
+    /// How long the CLI is to wait.
+    fn patience(&self) -> Duration {
+        if self.is_background() {
+            MARGIN
+        } else {
+            self.time() + MARGIN
+        }
+    }
+}
+
+/// A call of the CLI, as far as it could be read.
+struct Request {
+    callback_id: String,
+    input: RawJson,
+    event: Option<HookEvent>,
+    /// How much time the CLI says that there is left.
+    left: Option<Duration>,
+}
+
+impl Request {
+    fn read(frame: &Frame) -> Result<Self, String> {
+        if let Some(flaw) = frame.flaw() {
+            return Err(flaw.to_string());
+        }
+        let fields = Fields::of(frame).get::<BTreeMap<String, RawJson>>("request");
+        let mut fields = fields.ok_or("it has no `request`")?;
+        let number = |key: &str| fields.get(key).and_then(|value| value.decode::<f64>().ok());
+        let left = left(number("deadline_ms"), number("issued_at"));
+        let id = fields.get("callback_id").and_then(|id| id.decode().ok());
+        let input = fields.remove("input").unwrap_or_default();
+        let event = peek_tag(input.get(), "hook_event_name").map(|name| HookEvent::from(name.as_str()));
+        Ok(Self {
+            callback_id: id.ok_or("it has no `callback_id`")?,
+            input,
+            event,
+            left,
+        })
+    }
+}
+
+/// The time that is left of `deadline_ms`, less what the answer takes to get there.
+fn left(deadline_ms: Option<f64>, issued_at: Option<f64>) -> Option<Duration> {
+    let total = deadline_ms.filter(|ms| ms.is_finite() && *ms >= 0.0)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64() * 1000.0;
+    // Two clocks that disagree say nothing.
+    let gone = issued_at.map_or(0.0, |then| now - then);
+    let gone = if (0.0..=total).contains(&gone) { gone } else { 0.0 };
+    let left = Duration::try_from_secs_f64((total - gone) / 1000.0).ok()?;
+    Some(left - MARGIN.min(left / 5))
+}
+
+impl Hooks {
+    pub(crate) fn new(hooks: &[Registration]) -> Self {
+        Self {
+            table: hooks.into(),
+            background: Arc::new(Semaphore::new(IN_BACKGROUND)),
+        }
+    }
+
+    fn find(&self, callback_id: &str) -> Option<&Registration> {
+        let index: usize = callback_id.strip_prefix("hook_")?.parse().ok()?;
+        // `hook_01` is no id of ours.
+        (id(index) == callback_id).then(|| self.table.get(index))?
+    }
+
+    async fn answer(self, asking: Asking) -> Answer {
+        let Asking { frame, context } = asking;
+        let request = match Request::read(&frame) {
+            Ok(request) => request,
+            Err(why) => {
+                return self.refuse(&frame, &format!("the call of the hook could not be read: {why}"));
+            }
+        };
+        let Some(hook) = self.find(&request.callback_id) else {
+            return self.refuse(&frame, "no hook has this id");
+        };
+        if request.event.as_ref().is_some_and(|event| *event != hook.event) {
+            return self.refuse(&frame, "the hook with this id is for another event");
+        }
+        match &hook.call {
+            Call::Answer(run) => {
+                let on_failure = hook.on_failure();
+                let input = (on_failure == OnFailure::Block).then(|| request.input.clone());
+                match in_time(hook, run, request, context).await {
+                    Ok(output) => Answer::Success(output),
+                    Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why),
+                }
+            }
+            Call::Background(run) => {
+                self.run_in_background(hook, run, request.input, context);
+                let output = AnyHookOutput::from(HookOutput::<event::Stop>::in_background());
+                Answer::success(&output)
+            }
+        }
+    }
+
+    fn run_in_background(&self, hook: &Registration, run: &Run<()>, input: RawJson, context: Context) {
+        let Ok(room) = Arc::clone(&self.background).try_acquire_owned() else {
+            tracing::warn!(
+                event = hook.event.as_str(),
+                "too many hooks run in the background; this call is left out"
+            );
+            return;
+        };
+        let ended = context.session_end();
+        let cancelled = context.cancelled().clone();
+        let running = Task(tokio::spawn(run(input, context).in_current_span()));
+        let (event, time) = (hook.event.clone(), hook.timeout);
+        // Bounded by the room; ends with the session.
+        let work = async move {
+            let mut running = running;
+            let in_time = async {
+                match time {
+                    Some(time) => tokio::time::timeout(time, &mut running.0).await.map_err(|_| time),
+                    None => Ok((&mut running.0).await),
+                }
+            };
+            let outcome = tokio::select! {
+                biased;
+                () = ended => None,
+                done = in_time => Some(done),
+            };
+            let why = match outcome {
+                // Nobody is left to be told.
+                None | Some(Ok(Ok(Ok(())))) => None,
+                Some(Ok(Ok(Err(failure)))) => Some(failure.to_string()),
+                Some(Ok(Err(stopped))) => Some(stop(&stopped).to_owned()),
+                Some(Err(time)) => Some(format!("it was not done within {time:?}")),
+            };
+            cancelled.cancel();
+            if let Some(why) = why {
+                tracing::warn!(event = event.as_str(), why, "a hook in the background failed");
+            }
+            drop(room);
+        };
+        tokio::spawn(work.in_current_span());
+    }
+}
+
+/// Runs a hook in a task of its own, so that its time passes even while it blocks its thread.
+async fn in_time(
+    hook: &Registration,
+    run: &Run<RawJson>,
+    request: Request,
+    context: Context,
+) -> Result<RawJson, String> {
+    let time = request.left.map_or(hook.time(), |left| left.min(hook.time()));
+    let cancelled = context.cancelled().clone();
+    let mut running = Task(tokio::spawn(run(request.input, context).in_current_span()));
+    match tokio::time::timeout(time, &mut running.0).await {
+        Ok(Ok(Ok(output))) => Ok(output),
+        Ok(Ok(Err(failure))) => Err(failure.to_string()),
+        Ok(Err(stopped)) => Err(stop(&stopped).to_owned()),
+        Err(_) => {
+            cancelled.cancel();
+            Err(format!("it was not done within {time:?}"))
+        }
+    }
+}
+
+fn stop(error: &JoinError) -> &'static str {
+    if error.is_panic() {
+        "it panicked"
+    } else {
+        "it was stopped"
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Task<T>(JoinHandle<Result<T, Failure>>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The answer to a call that failed.
+fn failed(on_failure: OnFailure, event: &HookEvent, input: Option<&RawJson>, why: &str) -> Answer {
+    let event_name = event.as_str();
+    match on_failure {
+        OnFailure::Block => {
+            tracing::error!(
+                event = event_name,
+                why,
+                "a hook failed; what it guards is refused"
+            );
+            let why = format!("the {event_name} hook failed: {why}");
+            Answer::success(&stance::refusal(event, input, &why))
+        }
+        OnFailure::Continue => {
+            tracing::warn!(event = event_name, why, "a hook failed; its opinion is left out");
+            Answer::success(&stance::nothing())
+        }
+    }
+}
+
+impl Answerer for Hooks {
+    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+        Box::pin(self.clone().answer(asking))
+    }
+
+    fn refuse(&self, frame: &Frame, why: &str) -> Answer {
+        let request = Request::read(frame).ok();
+        let hook = request
+            .as_ref()
+            .and_then(|request| self.find(&request.callback_id));
+        let told = request.as_ref().and_then(|request| request.event.as_ref());
+        let input = request.as_ref().map(|request| &request.input);
+        match (hook, told) {
+            (Some(hook), None) => failed(hook.on_failure(), &hook.event, input, why),
+            (Some(hook), Some(event)) if *event == hook.event => failed(hook.on_failure(), event, input, why),
+            // Nobody would be refused anything, so the CLI may know that something is wrong.
+            (_, Some(event)) if stance(event) != Stance::Guards => Answer::Error(why.to_owned()),
+            (_, Some(event)) => failed(by_default(event), event, input, why),
+            // It may be a guard.
+            (None, None) => Answer::success(&stance::refusal(&HookEvent::from(""), None, why)),
+        }
+    }
+}
