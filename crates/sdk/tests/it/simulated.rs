@@ -329,6 +329,14 @@ async fn what_nobody_handles_is_refused_in_the_way_of_its_kind_once() {
             json!({"action": "decline"}),
         ),
         (
+            json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": {}}),
+            json!({"decision": "block"}),
+        ),
+        (
+            json!({"subtype": "hook_callback", "callback_id": "x", "input": {"hook_event_name": "PreToolUse"}}),
+            json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}),
+        ),
+        (
             json!({"subtype": "oauth_token_refresh"}),
             json!({"accessToken": null}),
         ),
@@ -338,7 +346,7 @@ async fn what_nobody_handles_is_refused_in_the_way_of_its_kind_once() {
         ),
     ];
     let refused = [
-        json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": {}}),
+        json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": {"hook_event_name": "PostCompact"}}),
         json!({"subtype": "mcp_message", "server_name": "s", "message": {"jsonrpc": "2.0", "method": "ping", "id": 1}}),
         json!({"subtype": "never_seen_before"}),
         json!({"no_subtype": true}),
