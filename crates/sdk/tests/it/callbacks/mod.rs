@@ -1,6 +1,7 @@
 //! What the CLI asks, and what it is answered, line by line: a peer that says what a test tells it to.
 
 mod closed;
+mod hooks;
 mod parked;
 mod state;
 
