@@ -13,12 +13,11 @@
 //! # }
 //! ```
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::control::*;
-use outrigger_protocol::shared::{JsonObject, McpServerConfig, PermissionMode};
+use outrigger_protocol::shared::{JsonObject, PermissionMode};
 
 use crate::error::{Error, Result};
 use crate::session::Session;
@@ -80,9 +79,6 @@ methods! {
     // ---- MCP
     /// The MCP servers, whether they are connected, and their tools.
     "mcp_status" fn mcp_status() -> McpStatusReply = McpStatus::new();
-    /// Replaces the MCP servers that were set at run time. A server that fails is in `errors`, and may be in `added` too.
-    "mcp_set_servers" fn mcp_set_servers(servers: BTreeMap<String, McpServerConfig>) -> McpSetServersReply =
-        McpSetServers::new(servers);
     /// Connects an MCP server again.
     "mcp_reconnect" fn mcp_reconnect(server: &str) -> Ack = McpReconnect::new(server);
     /// Turns an MCP server on or off.
@@ -241,6 +237,7 @@ mod tests {
         let elsewhere = [
             "initialize",
             "interrupt",
+            "mcp_set_servers",
             "cancel_async_message",
             "submit_survey_feedback",
             "set_chrome_browser_hints",

@@ -11,6 +11,7 @@ use crate::cause::Cause;
 use crate::claim::ClaimProblem;
 use crate::conn::watchdog::{Phase, Stall};
 use crate::end::End;
+use crate::mcp::McpNotReady;
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
 use crate::outcome::{Outcome, Verdict};
 use crate::revive::ReviveProblem;
@@ -52,6 +53,7 @@ pub(crate) enum Kind {
     Account(AuthMismatch),
     Claim(ClaimProblem),
     Revive(ReviveProblem),
+    McpNotReady(McpNotReady),
     Unsupported {
         feature: &'static str,
         capability: &'static str,
@@ -233,6 +235,14 @@ impl Error {
         }
     }
 
+    /// Which MCP servers are not ready, if that is what went wrong.
+    pub fn as_mcp_not_ready(&self) -> Option<&McpNotReady> {
+        match &*self.0 {
+            Kind::McpNotReady(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
     /// How the process ended, if that is what went wrong.
     pub fn end(&self) -> Option<&End> {
         match &*self.0 {
@@ -347,6 +357,7 @@ impl fmt::Display for Error {
             }
             Kind::Claim(problem) => problem.fmt(f),
             Kind::Revive(problem) => problem.fmt(f),
+            Kind::McpNotReady(problem) => problem.fmt(f),
             Kind::Unsupported { feature, capability } => {
                 write!(
                     f,

@@ -67,6 +67,7 @@
 pub mod discover;
 pub mod env;
 pub mod hooks;
+pub mod mcp;
 pub mod options;
 pub mod permissions;
 pub mod transport;

@@ -177,6 +177,7 @@ impl Session {
                 got,
             }));
         }
+        opened.bridge.add(&self.bridge().recipes());
         repeat(&opened, &changes, &mut lost).await?;
 
         // Revived or started again, it is what it was first started as.

@@ -13,6 +13,7 @@ use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
 use outrigger_protocol::outbound::{Initialize, InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::conn::Conn;
@@ -21,6 +22,7 @@ use crate::conn::turns::Dispatch;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
+use crate::mcp::{Bridge, McpStartup};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::prompt::Prompt;
@@ -85,6 +87,9 @@ pub(crate) struct Settings {
     pub(crate) control_deadline: Duration,
     pub(crate) verbatim_prompts: bool,
     pub(crate) wants_output: bool,
+    /// The MCP servers in this program, and what became of those that prompts wait for.
+    pub(crate) mcp: Arc<Bridge>,
+    pub(crate) mcp_startup: watch::Receiver<McpStartup>,
     /// What it was started with.
     pub(crate) origin: Arc<Options>,
     /// How it introduced itself.
@@ -112,6 +117,14 @@ impl Session {
 
     pub(crate) fn conn(&self) -> &Arc<Conn> {
         &self.0.conn
+    }
+
+    pub(crate) fn bridge(&self) -> &Arc<Bridge> {
+        &self.0.settings.mcp
+    }
+
+    pub(crate) fn startup_of_mcp(&self) -> &watch::Receiver<McpStartup> {
+        &self.0.settings.mcp_startup
     }
 
     // ---- Prompts ------------------------------------------------------------------------------------------------

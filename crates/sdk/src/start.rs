@@ -17,6 +17,7 @@ use crate::conn::watchdog::{Patience, Phase, Stall};
 use crate::conn::{Closing, Conn, Limits};
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
+use crate::mcp::{Bridge, McpHosting, hold_prompts};
 use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
 use crate::outcome::Fields;
 use crate::session::{Session, Settings, encode_request};
@@ -31,6 +32,7 @@ const HOOKS: Duration = Duration::from_secs(600);
 #[derive(Clone)]
 pub(crate) struct Hosting {
     pub(crate) handlers: Handlers,
+    pub(crate) mcp: McpHosting,
     transport: Arc<dyn Transport>,
     start_deadline: Duration,
     initialize_deadline: Option<Duration>,
@@ -48,6 +50,7 @@ impl Default for Hosting {
     fn default() -> Self {
         Self {
             handlers: Handlers::default(),
+            mcp: McpHosting::default(),
             transport: Arc::new(Local::new()),
             start_deadline: Duration::from_secs(30),
             initialize_deadline: None,
@@ -245,6 +248,8 @@ pub(crate) enum Role {
 /// [`initialize`](Self::initialize) and [`into_session`](Self::into_session). Dropping it ends the process.
 pub(crate) struct Opened {
     pub(crate) conn: Arc<Conn>,
+    /// The MCP servers in this program.
+    pub(crate) bridge: Arc<Bridge>,
     /// Without its guard, which lives as long as the process.
     pub(crate) launch: Launch,
     /// What it was started with, to be started with again.
@@ -288,9 +293,13 @@ impl Opened {
                     source,
                 })
             })?;
+        let bridge = Arc::new(Bridge::new(hosting.mcp.servers()));
         let conn = Conn::start(
             connection,
-            hosting.handlers.host(),
+            crate::conn::Host {
+                mcp: Arc::clone(&bridge) as _,
+                ..hosting.handlers.host()
+            },
             Limits {
                 max_line: options.max_line_bytes.unwrap_or(LineFramer::DEFAULT_CAP),
                 buffer: hosting.buffer_bytes,
@@ -311,8 +320,10 @@ impl Opened {
                 .collect(),
             Box::new(std::mem::take(&mut launch.guard)),
         );
+        bridge.attach(&conn);
         Ok(Self {
             conn,
+            bridge,
             launch,
             options,
             is_session: false,
@@ -326,7 +337,11 @@ impl Opened {
 
     /// The same, with the answer as it came.
     pub(crate) async fn initialize_raw(&self) -> Result<(InitializeReply, RawJson)> {
-        let request = encode_request("initialize", &self.launch.initialize)?;
+        let mut request = self.launch.initialize.clone();
+        self.bridge
+            .introduce(&mut request, self.options.hosting.mcp.manifests)
+            .await;
+        let request = encode_request("initialize", &request)?;
         let exchange = self.conn.request("initialize", request, None);
         let payload = match self.in_time(exchange).await {
             Ok(answered) => answered?,
@@ -339,6 +354,7 @@ impl Opened {
                 return Err(self.conn.end_stalled(stall).await);
             }
         };
+        self.bridge.introduced();
         let initialized = self.read(&payload);
         self.check(&initialized)?;
         if let Some(version) = &initialized.claude_code_version {
@@ -403,7 +419,10 @@ impl Opened {
         let conn = Arc::clone(&self.conn);
         tokio::spawn(watch_account(Arc::clone(&conn), self.launch.auth.clone()));
         let hosting = &self.options.hosting;
+        let awaited = self.options.mcp_servers.keys().cloned().collect();
         let settings = Settings {
+            mcp: Arc::clone(&self.bridge),
+            mcp_startup: hold_prompts(&conn, awaited, hosting.mcp.wait),
             control_deadline: hosting.control_deadline,
             verbatim_prompts: self.launch.verbatim_prompts,
             wants_output: self.options.output_format.is_some(),

@@ -93,6 +93,8 @@ pub(crate) struct Turns {
     used: Used,
     /// How many interrupts are being carried out; while there are any, no prompt is sent.
     pub(crate) interrupting: usize,
+    /// Whether prompts wait for something else before the first is sent.
+    pub(crate) held_back: bool,
     /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
     pub(crate) has_lifecycle: bool,
 }
@@ -142,6 +144,7 @@ impl Turns {
             numbers: 0,
             used: Used::default(),
             interrupting: 0,
+            held_back: false,
             has_lifecycle: false,
         }
     }
@@ -198,7 +201,7 @@ impl Turns {
 
     /// The next line that may be written now; prompts of one kind go in the order in which they were accepted.
     pub(crate) fn next_to_send(&mut self) -> Option<(String, Vec<u8>)> {
-        if self.interrupting > 0 {
+        if self.interrupting > 0 || self.held_back {
             return None;
         }
         let in_flight = self.any_sent();

@@ -351,6 +351,7 @@ impl Options {
     }
 
     fn check_servers(&self) -> Result<(), OptionsError> {
+        self.hosting.mcp.check(self)?;
         for (name, server) in &self.mcp_servers {
             rules::name(name).map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
             let problem = match server {
@@ -358,7 +359,7 @@ impl Options {
                 McpServerConfig::Sse(server) | McpServerConfig::Http(server) if server.url.is_empty() => {
                     "has no URL"
                 }
-                McpServerConfig::Sdk(_) => "lives in this program: register it with the session instead",
+                McpServerConfig::Sdk(_) => "lives in this program: give it to `sdk_mcp_server` instead",
                 server if server.timeout() == Some(0) => "has a timeout of 0: leave it unset",
                 _ => continue,
             };

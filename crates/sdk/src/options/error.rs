@@ -46,6 +46,13 @@ pub enum OptionsError {
         /// What is wrong with it.
         problem: InvalidAgent,
     },
+    /// An MCP server in this program that the CLI or the model could not use.
+    McpServer {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Permissions are to be skipped by the superuser, which the CLI refuses.
     BypassAsRoot,
     /// A variable was set by hand that the chosen account decides on.
@@ -159,6 +166,7 @@ impl fmt::Display for OptionsError {
             Self::Invalid { option, value, problem } if value.is_empty() => write!(f, "`{option}` {problem}"),
             Self::Invalid { option, value, problem } => write!(f, "`{option}` is {value:?}, which {problem}"),
             Self::Agent { name, .. } => write!(f, "`agents`: the CLI would refuse {name:?} and drop all agents with it"),
+            Self::McpServer { name, problem } => write!(f, "`sdk_mcp_server`: {name:?} is invalid: {problem}"),
             Self::BypassAsRoot => f.write_str(
                 "the CLI refuses `permission_mode` bypassPermissions and `allow_dangerously_skip_permissions` to root: \
                  run as another user, or, in a throw-away container only, set `assume_sandbox` (IS_SANDBOX=1)",

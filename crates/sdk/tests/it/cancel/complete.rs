@@ -17,6 +17,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "Pool::close",
         "waits for spares to end; `a_pool_that_is_dropped_leaves_nothing_behind` has the end without it",
     ),
+    ("ToolContext::progress", "tells something that needs no answer"),
     ("ask", "makes a handler; `a_handler_is_dropped_by_a_withdrawal`"),
 ];
 

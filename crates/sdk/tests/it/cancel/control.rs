@@ -41,6 +41,7 @@ pub(super) fn cases() -> Vec<Case> {
         set_permission_mode(PermissionMode::Default);
         list_permission_rules();
         mcp_status();
+        mcp_ready(Vec::<String>::new(), std::time::Duration::from_secs(1));
         mcp_set_servers(BTreeMap::new());
         mcp_reconnect("s");
         mcp_toggle("s", true);

@@ -15,6 +15,7 @@ mod first;
 mod flow;
 #[cfg(unix)]
 mod interrupt;
+mod mcp;
 #[cfg(target_os = "linux")]
 mod options;
 mod output;

@@ -285,7 +285,7 @@ async fn servers_are_added_called_and_removed() {
         .unwrap();
     let server = McpServerConfig::Stdio(McpStdioServerConfig::new("/bin/sh", ["-c", SERVER]));
     let set = session
-        .mcp_set_servers([("tiny".to_owned(), server)].into())
+        .mcp_set_servers(std::collections::BTreeMap::from([("tiny".to_owned(), server)]))
         .await
         .unwrap();
     assert_eq!((set.added.len(), set.errors.len()), (1, 0), "{set:?}");
@@ -306,7 +306,10 @@ async fn servers_are_added_called_and_removed() {
     assert_eq!(seen[..2], ["use mcp__tiny__greet", "result ok"]);
     assert!(seen[2].contains("hello"), "{seen:?}");
 
-    let gone = session.mcp_set_servers([].into()).await.unwrap();
+    let gone = session
+        .mcp_set_servers(outrigger::mcp::McpServers::new())
+        .await
+        .unwrap();
     assert_eq!(gone.removed, ["tiny"]);
     session.close().await.unwrap();
 }

@@ -1,0 +1,210 @@
+//! Waiting for MCP servers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_protocol::outbound::control::{ControlRequest, McpStatus};
+use outrigger_protocol::shared::{McpServerState, McpServerStatus};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::conn::Conn;
+use crate::error::{Error, Kind, Result};
+use crate::session::{Session, encode_request};
+
+/// How soon the CLI is asked again, at first and at last.
+const SOON: Duration = Duration::from_millis(20);
+const LATE: Duration = Duration::from_millis(500);
+
+/// MCP servers that are not ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct McpNotReady {
+    /// Those that failed, that somebody must sign in to, or that are switched off, with the CLI's reason or its word for it.
+    pub failed: BTreeMap<String, String>,
+    /// Those that were still being connected when the time was over, or that the CLI does not know.
+    pub pending: Vec<String>,
+    /// How long they were waited for.
+    pub after: Duration,
+}
+
+impl fmt::Display for McpNotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MCP servers are not ready: ")?;
+        let mut sep = "";
+        for (name, why) in &self.failed {
+            write!(f, "{sep}{name} ({why})")?;
+            sep = ", ";
+        }
+        for name in &self.pending {
+            write!(f, "{sep}{name} (not connected after {:?})", self.after)?;
+            sep = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// What became of the MCP servers that the first prompt waits for; from
+/// [`Session::mcp_startup`](crate::Session::mcp_startup).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum McpStartup {
+    /// No prompt waits for any: there are none, or it was told not to.
+    NotAwaited,
+    /// They are being connected; prompts wait.
+    Waiting,
+    /// All have connected.
+    Ready,
+    /// These have not, and prompts were sent all the same.
+    NotReady(McpNotReady),
+    /// The CLI could not be asked, so nobody knows.
+    Unknown,
+}
+
+/// What the CLI says of the servers that somebody waits for.
+struct Standing {
+    ready: Vec<McpServerStatus>,
+    failed: BTreeMap<String, String>,
+    pending: Vec<String>,
+}
+
+impl Standing {
+    /// Of those of these names, or of all there are.
+    fn of(names: &[String], statuses: Vec<McpServerStatus>) -> Self {
+        let mut standing = Self {
+            ready: Vec::new(),
+            failed: BTreeMap::new(),
+            pending: Vec::new(),
+        };
+        let known = |name: &String| statuses.iter().any(|status| status.name == *name);
+        standing
+            .pending
+            .extend(names.iter().filter(|name| !known(name)).cloned());
+        for status in statuses {
+            if !names.is_empty() && !names.contains(&status.name) {
+                continue;
+            }
+            match status.status {
+                McpServerState::Connected => standing.ready.push(status),
+                McpServerState::Pending => standing.pending.push(status.name),
+                ref other => {
+                    let why = status.error.clone().unwrap_or_else(|| other.as_str().to_owned());
+                    standing.failed.insert(status.name, why);
+                }
+            }
+        }
+        standing
+    }
+
+    fn result(self, after: Duration) -> Result<Vec<McpServerStatus>, McpNotReady> {
+        if self.failed.is_empty() && self.pending.is_empty() {
+            return Ok(self.ready);
+        }
+        Err(McpNotReady {
+            failed: self.failed,
+            pending: self.pending,
+            after,
+        })
+    }
+}
+
+/// Waits until none of the servers is being connected any more, or the time is over.
+async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duration) -> Result<Standing> {
+    let begun = Instant::now();
+    let until = begun.checked_add(deadline);
+    let request = encode_request(McpStatus::SUBTYPE, &McpStatus::new())?;
+    let mut pause = SOON;
+    let mut last = None;
+    loop {
+        let asked = conn.request(
+            McpStatus::SUBTYPE,
+            request.clone(),
+            Some(conn.limits.control_deadline),
+        );
+        let answer = match until {
+            Some(until) => match timeout_at(until, asked).await {
+                Ok(answer) => answer?,
+                Err(_) => {
+                    let nothing = || Standing::of(names, Vec::new());
+                    return Ok(last.unwrap_or_else(nothing));
+                }
+            },
+            None => asked.await?,
+        };
+        let reply = McpStatus::read_reply(Some(&answer));
+        let reply = reply.map_err(|error| Error::misfit("the answer to `mcp_status`", error))?;
+        let standing = Standing::of(names, reply.mcp_servers);
+        let next = Instant::now() + pause;
+        if standing.pending.is_empty() || until.is_some_and(|until| next >= until && Instant::now() >= until)
+        {
+            return Ok(standing);
+        }
+        last = Some(standing);
+        pause = (pause * 2).min(LATE);
+        sleep_until(until.map_or(next, |until| next.min(until))).await;
+    }
+}
+
+impl Session {
+    /// Waits until MCP servers have connected, those in this program and those of the CLI: the named ones, or all that the CLI
+    /// has when no name is given. Asks for `mcp_status` until none is being connected, but not for longer than the deadline.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops nothing but the waiting.
+    ///
+    /// # Errors
+    /// When one of them failed, is switched off or wants somebody to sign in, or is not connected in time:
+    /// [`Error::as_mcp_not_ready`] names them. As [`request`](Self::request) besides.
+    pub async fn mcp_ready<S: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = S>,
+        deadline: Duration,
+    ) -> Result<Vec<McpServerStatus>> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let standing = settle(self.conn(), &names, deadline).await?;
+        let not_ready = |problem| Error::new(Kind::McpNotReady(problem));
+        standing.result(deadline).map_err(not_ready)
+    }
+
+    /// What became of the MCP servers that the first prompt waits for; see
+    /// [`Options::wait_for_mcp`](crate::Options::wait_for_mcp).
+    pub fn mcp_startup(&self) -> McpStartup {
+        self.startup_of_mcp().borrow().clone()
+    }
+}
+
+/// Holds prompts back until the servers have connected or the time is over. Returns what tells about it.
+pub(crate) fn hold_prompts(
+    conn: &Arc<Conn>,
+    names: Vec<String>,
+    wait: Option<Duration>,
+) -> watch::Receiver<McpStartup> {
+    let Some(wait) = wait.filter(|_| !names.is_empty()) else {
+        return watch::channel(McpStartup::NotAwaited).1;
+    };
+    let (told, startup) = watch::channel(McpStartup::Waiting);
+    conn.router().turns.held_back = true;
+    let conn = Arc::clone(conn);
+    tokio::spawn(async move {
+        let became = tokio::select! {
+            settled = settle(&conn, &names, wait) => match settled.map(|standing| standing.result(wait)) {
+                Ok(Ok(_)) => McpStartup::Ready,
+                Ok(Err(problem)) => {
+                    tracing::warn!(parent: &conn.span, "{problem}; prompts are sent all the same");
+                    McpStartup::NotReady(problem)
+                }
+                Err(error) => {
+                    tracing::warn!(parent: &conn.span, %error, "the CLI does not say how its MCP servers fare");
+                    McpStartup::Unknown
+                }
+            },
+            _ = conn.wait_ended() => McpStartup::Unknown,
+        };
+        told.send_replace(became);
+        conn.router().turns.held_back = false;
+        conn.dispatch();
+    });
+    startup
+}

@@ -1,0 +1,272 @@
+//! MCP servers in this program.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_protocol::outbound::SdkMcpServerSettings;
+use outrigger_protocol::shared::McpServerToolPolicy;
+use rmcp::ServerHandler;
+use rmcp::service::{DynService, RoleServer, ServiceExt};
+
+use super::tool::Tool;
+use super::toolbox::{Card, ToolServer, Toolbox, Tools};
+
+/// A server of MCP as rmcp runs it.
+pub(super) type Service = Box<dyn DynService<RoleServer>>;
+
+/// An MCP server that lives in this program, for [`Options::sdk_mcp_server`](crate::Options::sdk_mcp_server) and
+/// [`McpServers`](super::McpServers). The CLI reaches it through the session's own pipe: no process, no port.
+///
+/// This is the recipe: each session makes a server of its own of it, when it starts and whenever the CLI connects anew, so
+/// sessions never fight over one. Cheap to clone.
+///
+/// ```
+/// use outrigger::mcp::{SdkMcpServer, Tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Weather {
+///     city: String,
+/// }
+///
+/// let server = SdkMcpServer::new("weather").tool(
+///     Tool::new("now", "The weather in a city", async |input: Weather, _| {
+///         if input.city.is_empty() {
+///             return Err("name a city");
+///         }
+///         Ok(format!("It rains in {}.", input.city))
+///     })
+///     .read_only(),
+/// );
+/// let options = outrigger::Agent::builder()
+///     .sdk_mcp_server("weather", server)
+///     .allowed_tools(["mcp__weather"]);
+/// # let _ = options;
+/// ```
+#[derive(Clone)]
+pub struct SdkMcpServer {
+    kind: Kind,
+    settings: SdkMcpServerSettings,
+    /// What is wrong with how it was built.
+    problem: Option<String>,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Tools { card: Card, toolbox: Arc<Toolbox> },
+    Handler(Arc<dyn Fn() -> Service + Send + Sync>),
+}
+
+impl SdkMcpServer {
+    /// A server of tools, to be added by [`tool`](Self::tool). The name is what it says of itself; the model sees the name
+    /// under which it is registered.
+    pub fn new(name: impl Into<String>) -> Self {
+        let card = Card {
+            name: name.into(),
+            version: "1.0.0".to_owned(),
+            instructions: None,
+            always_load: false,
+        };
+        let toolbox = Arc::new(Toolbox::new(Vec::new()));
+        Self::of(Kind::Tools { card, toolbox })
+    }
+
+    /// Any server that is written with rmcp: tools, resources, prompts, completion, logging, and what it asks the CLI.
+    ///
+    /// The function makes the server; it is called for each session and for each connection, so what is to outlive those is
+    /// shared by it. A handler that panics has failed that request. A request that the CLI cancels has 5 s to notice its
+    /// token; then its future is dropped.
+    ///
+    /// The request's [`Context`](crate::Context) is among rmcp's extensions:
+    /// `context.extensions.get::<outrigger::Context>()`.
+    pub fn from_handler<H: ServerHandler>(make: impl Fn() -> H + Send + Sync + 'static) -> Self {
+        Self::of(Kind::Handler(Arc::new(move || make().into_dyn())))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            settings: SdkMcpServerSettings::default(),
+            problem: None,
+        }
+    }
+
+    /// Adds a tool. Two of the same name are an error, which is found when a session is built.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        match &mut self.kind {
+            Kind::Tools { toolbox, .. } => {
+                // Not into one that clones of this server have.
+                let mut tools = toolbox.tools().clone();
+                tools.push(tool);
+                *toolbox = Arc::new(Toolbox::new(tools));
+            }
+            Kind::Handler(_) => self.wrong("a tool was added to a server that is made by a handler"),
+        }
+        self
+    }
+
+    /// Adds tools.
+    pub fn add_tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        tools.into_iter().fold(self, Self::tool)
+    }
+
+    /// The version that it says it has; `1.0.0` unless set.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        let version = version.into();
+        self.edit("version", |card| card.version = version);
+        self
+    }
+
+    /// What the model is told about the server as a whole.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        let instructions = instructions.into();
+        self.edit("instructions", |card| card.instructions = Some(instructions));
+        self
+    }
+
+    /// Offers all its tools to the model from the start instead of on demand; but not those that say otherwise.
+    pub fn always_load(mut self) -> Self {
+        self.edit("always_load", |card| card.always_load = true);
+        self
+    }
+
+    /// How long the CLI waits for a call; at least a second, or the CLI takes its own default (`MCP_TOOL_TIMEOUT`). Progress
+    /// does not extend it. When it passes, the CLI cancels the call.
+    pub fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        if timeout < Duration::from_secs(1) {
+            self.wrong("`call_timeout` is less than a second, which the CLI would ignore");
+        }
+        self
+    }
+
+    /// What is to be done about single tools: always ask for leave, or always deny. Stricter than the session's rules, never
+    /// looser.
+    pub fn tool_policies(mut self, policies: impl IntoIterator<Item = McpServerToolPolicy>) -> Self {
+        self.settings.tools = Some(policies.into_iter().collect());
+        self
+    }
+
+    /// Everything that the CLI can be told about the server at registration; replaces what was set before.
+    pub fn settings(mut self, settings: SdkMcpServerSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// The tools, to be changed while sessions run; taken once the server is built, since it is another server after
+    /// [`tool`](Self::tool). `None` for a server that is made by a handler.
+    pub fn tools(&self) -> Option<Tools> {
+        match &self.kind {
+            Kind::Tools { toolbox, .. } => Some(Tools(Arc::clone(toolbox))),
+            Kind::Handler(_) => None,
+        }
+    }
+
+    /// Finds what is wrong with it. Options with it are checked the same way before anything is started.
+    ///
+    /// # Errors
+    /// When a tool's name is invalid, two tools have the same, the JSON schema of an input or an output is not of type
+    /// `object`, or what was set has no effect.
+    pub fn check(&self) -> Result<(), InvalidServer> {
+        if let Some(problem) = &self.problem {
+            return Err(InvalidServer::new(problem.clone()));
+        }
+        match &self.kind {
+            Kind::Tools { toolbox, .. } => toolbox.check().map_err(InvalidServer::new),
+            Kind::Handler(_) => Ok(()),
+        }
+    }
+
+    /// The server for one connection. Runs code of the program's.
+    pub(super) fn make(&self) -> Service {
+        match &self.kind {
+            Kind::Tools { card, toolbox } => ToolServer {
+                card: card.clone(),
+                toolbox: Arc::clone(toolbox),
+            }
+            .into_dyn(),
+            Kind::Handler(make) => make(),
+        }
+    }
+
+    /// Whether it is the very same server, and not one that is built alike.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Tools { toolbox: a, .. }, Kind::Tools { toolbox: b, .. }) => Arc::ptr_eq(a, b),
+            (Kind::Handler(a), Kind::Handler(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// Whether a cancelled request may look at its token before it is dropped.
+    pub(super) fn has_grace(&self) -> bool {
+        matches!(self.kind, Kind::Handler(_))
+    }
+
+    pub(super) fn registration(&self) -> &SdkMcpServerSettings {
+        &self.settings
+    }
+
+    fn edit(&mut self, what: &str, change: impl FnOnce(&mut Card)) {
+        match &mut self.kind {
+            Kind::Tools { card, .. } => change(card),
+            Kind::Handler(_) => self.wrong(format!(
+                "`{what}` was set for a server that is made by a handler, which decides that itself"
+            )),
+        }
+    }
+
+    fn wrong(&mut self, problem: impl Into<String>) {
+        self.problem.get_or_insert_with(|| problem.into());
+    }
+}
+
+impl fmt::Debug for SdkMcpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SdkMcpServer");
+        if let Kind::Tools { card, toolbox } = &self.kind {
+            let tools = toolbox.tools();
+            let names: Vec<&str> = tools.iter().map(Tool::name).collect();
+            shown.field("name", &card.name).field("tools", &names);
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// A server, or a tool, that the CLI or the model could not use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidServer {
+    problem: String,
+}
+
+impl InvalidServer {
+    pub(super) fn new(problem: impl Into<String>) -> Self {
+        Self {
+            problem: problem.into(),
+        }
+    }
+}
+
+impl fmt::Display for InvalidServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for InvalidServer {}
+
+/// What the CLI and its permission rules demand of the name under which a server in this program is registered.
+pub(crate) fn check_server_name(name: &str) -> Result<(), &'static str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !(1..=64).contains(&name.len()) || !name.chars().all(allowed) {
+        return Err("has to be 1 to 64 of the characters A-Z a-z 0-9 _ -");
+    }
+    // `mcp__a__b__c` could be tool `c` of `a__b`, or `b__c` of `a`, and a rule for one would hold for the other.
+    if name.contains("__") || name.starts_with('_') || name.ends_with('_') {
+        return Err(
+            "has two underscores in a row, or one at its end, where the names of its tools (mcp__SERVER__TOOL) could be those \
+             of another server",
+        );
+    }
+    Ok(())
+}

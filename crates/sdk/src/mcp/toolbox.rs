@@ -1,0 +1,228 @@
+//! The server that is made of tools.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation, InitializeRequestParams,
+    InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use tokio::sync::watch;
+
+use super::context::ToolContext;
+use super::output::failed;
+use super::tool::Tool;
+
+/// What is wrong with the tools of a server, if anything.
+type Checked = Result<(), String>;
+
+/// The tools of a server, to be added and removed while sessions run; from
+/// [`SdkMcpServer::tools`](super::SdkMcpServer::tools). A cheap handle.
+///
+/// All sessions that use the server see the same tools. A session's CLI is told of each change
+/// (`notifications/tools/list_changed`) and asks for the list again; the model sees the change from its next turn on.
+#[derive(Clone, Debug)]
+pub struct Tools(pub(super) Arc<Toolbox>);
+
+impl Tools {
+    /// Adds a tool, or replaces the one of the same name. Calls of the old one that run go on.
+    ///
+    /// # Errors
+    /// When the tool is invalid: its name, or a schema that is none of an object. Nothing is changed then.
+    pub fn add(&self, tool: Tool) -> Result<(), super::InvalidServer> {
+        check_tool(&tool).map_err(super::InvalidServer::new)?;
+        {
+            let mut tools = self.0.tools();
+            let mut others = tools.iter().filter(|other| other.name() != tool.name());
+            if let Some(other) = others.find(|other| seen_as(other.name()) == seen_as(tool.name())) {
+                return Err(super::InvalidServer::new(same(tool.name(), other.name())));
+            }
+            match tools.iter_mut().find(|other| other.name() == tool.name()) {
+                Some(old) => *old = tool,
+                None => tools.push(tool),
+            }
+        }
+        self.0.changed();
+        Ok(())
+    }
+
+    /// Removes a tool; `false` when there is none of this name. Calls of it that run go on.
+    pub fn remove(&self, name: &str) -> bool {
+        let removed = {
+            let mut tools = self.0.tools();
+            let before = tools.len();
+            tools.retain(|tool| tool.name() != name);
+            tools.len() < before
+        };
+        if removed {
+            self.0.changed();
+        }
+        removed
+    }
+
+    /// The names of the tools there are.
+    pub fn names(&self) -> Vec<String> {
+        self.0.tools().iter().map(|tool| tool.name().to_owned()).collect()
+    }
+}
+
+/// What [`Tools`] share.
+#[derive(Debug)]
+pub(super) struct Toolbox {
+    tools: Mutex<Vec<Tool>>,
+    /// Counts the changes.
+    version: watch::Sender<u64>,
+}
+
+impl Toolbox {
+    pub(super) fn new(tools: Vec<Tool>) -> Self {
+        Self {
+            tools: Mutex::new(tools),
+            version: watch::Sender::new(0),
+        }
+    }
+
+    pub(super) fn tools(&self) -> MutexGuard<'_, Vec<Tool>> {
+        // Valid after every line, and nothing that could panic runs while it is held.
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Finds what is wrong with the tools.
+    pub(super) fn check(&self) -> Checked {
+        let tools = self.tools();
+        for (index, tool) in tools.iter().enumerate() {
+            check_tool(tool)?;
+            let mut before = tools.iter().take(index);
+            if let Some(other) = before.find(|other| seen_as(other.name()) == seen_as(tool.name())) {
+                return Err(same(tool.name(), other.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_tool(tool: &Tool) -> Checked {
+    match &tool.problem {
+        Some(problem) => Err(format!("tool {:?}: {problem}", tool.name())),
+        None => Ok(()),
+    }
+}
+
+/// The name as the model sees it.
+fn seen_as(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+fn same(name: &str, other: &str) -> String {
+    if name == other {
+        format!("tool {name:?}: there are two of this name")
+    } else {
+        format!(
+            "tool {name:?}: the model could not tell it from {other:?}, since it sees dots as underscores"
+        )
+    }
+}
+
+/// What the server says of itself.
+#[derive(Clone, Debug)]
+pub(super) struct Card {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) instructions: Option<String>,
+    /// Whether tools that say nothing about it are there from the start.
+    pub(super) always_load: bool,
+}
+
+/// One session's server of these tools.
+pub(super) struct ToolServer {
+    pub(super) card: Card,
+    pub(super) toolbox: Arc<Toolbox>,
+}
+
+impl ServerHandler for ToolServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let card = Implementation::new(self.card.name.clone(), self.card.version.clone());
+        let mut info = ServerConfig::new(capabilities).with_server_info(card);
+        info.instructions = self.card.instructions.clone();
+        info
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut version = self.toolbox.version.subscribe();
+        // Ends with the connection.
+        tokio::spawn(async move {
+            loop {
+                let changed = tokio::select! {
+                    changed = version.changed() => changed.is_ok(),
+                    () = context.ct.cancelled() => false,
+                };
+                if !changed || context.peer.notify_tool_list_changed().await.is_err() {
+                    break;
+                }
+            }
+        });
+        self.negotiate_initialize(&request)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.toolbox.tools();
+        let definition = |tool: &Tool| {
+            let mut tool = tool.clone();
+            if self.card.always_load && !tool.has_meta(ALWAYS_LOAD) {
+                tool = tool.always_load();
+            }
+            tool.definition
+        };
+        Ok(ListToolsResult::with_all_items(
+            tools.iter().map(definition).collect(),
+        ))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = self
+            .toolbox
+            .tools()
+            .iter()
+            .find(|tool| tool.name() == request.name)
+            .cloned();
+        let Some(tool) = tool else {
+            let why = format!("there is no tool {:?}", request.name);
+            return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
+        };
+        let call = tool.call(request.arguments.unwrap_or_default(), ToolContext::new(context));
+        let result = match tool.timeout {
+            None => call.await,
+            Some(limit) => tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+                failed(format!(
+                    "the tool {:?} was given up after {limit:?}, its time limit",
+                    tool.name()
+                ))
+            }),
+        };
+        Ok(result.into())
+    }
+}
+
+pub(super) const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
