@@ -76,6 +76,10 @@ impl fmt::Debug for Hosting {
 }
 
 impl Hosting {
+    pub(crate) fn is_local(&self) -> bool {
+        self.transport.is_local()
+    }
+
     pub(crate) fn can_reopen(&self) -> bool {
         self.transport.can_reopen()
     }
@@ -91,7 +95,7 @@ impl Options {
         } else {
             Host::default()
         };
-        if self.hosting.transport.is_local() {
+        if self.hosting.is_local() {
             host
         } else {
             host.remote()

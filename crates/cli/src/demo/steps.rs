@@ -93,18 +93,16 @@ impl Steps<'_> {
     /// Allows what is harmless in a directory that is thrown away, refuses to remove anything, and shows it.
     fn policy(&self) -> impl outrigger::permissions::PermissionHandler + use<> {
         let screen = self.screen.clone();
-        let policy = Policy::deny_all().allow(["Write", "Bash"]);
+        let policy = Policy::allow_list(["Write", "Bash"])
+            .and_then(|policy| policy.deny(["Bash(rm *)"]))
+            .unwrap_or_default();
         ask(move |request| {
             let what = call(&request.tool_name, &request.input);
-            let removes = what.starts_with("Bash rm ");
-            let decision = if removes {
-                PermissionResult::deny("this policy removes no files")
+            let decision = policy.decision(&request);
+            let verdict = if decision.is_allow() {
+                screen.paint.green("yes")
             } else {
-                policy.decision(&request)
-            };
-            let verdict = match &decision {
-                PermissionResult::Allow(_) => screen.paint.green("yes"),
-                PermissionResult::Deny(_) => screen.paint.red("no, it removes no files"),
+                screen.paint.red("no, it removes no files")
             };
             screen.line(&format!(
                 "   {}{}? the policy says {verdict}",

@@ -1,6 +1,10 @@
 //! Who decides whether a tool call may run.
 
+mod explain;
+mod file;
+mod layers;
 mod plan;
+mod policy;
 mod question;
 mod request;
 pub mod rules;
@@ -16,7 +20,12 @@ pub use outrigger_protocol::shared::{
 
 use outrigger_protocol::{Frame, RawJson};
 
+pub use self::file::{PolicyError, PolicyFile};
+pub use self::layers::{
+    Chain, Decided, DecidedBy, Foreseen, Layer, Opinion, Outlook, Sink, chain, layer, record,
+};
 pub use self::plan::{PlanReply, PlanRequest};
+pub use self::policy::{Policy, PolicyDefault};
 pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
 use crate::callbacks::Callback;
@@ -41,6 +50,21 @@ pub trait PermissionHandler: Send + Sync + 'static {
     /// tool.
     fn answers_questions(&self) -> bool {
         false
+    }
+
+    /// [`decide`](Self::decide), and who decided: the layer of a [`chain`], the rule of a [`Policy`]. For [`record`].
+    fn decide_and_tell<'a>(
+        &'a self,
+        request: PermissionRequest,
+    ) -> BoxFuture<'a, (PermissionDecision, DecidedBy)> {
+        Box::pin(async { (self.decide(request).await, DecidedBy::default()) })
+    }
+
+    /// What it would say about a call, as far as that is known without asking anybody. For
+    /// [`Options::explain`](crate::Options::explain).
+    fn foresee(&self, call: &rules::Call<'_>) -> Foreseen {
+        let _ = call;
+        Foreseen::unknown("the permission handler decides when it is asked")
     }
 }
 
@@ -144,115 +168,16 @@ impl PermissionHandler for Arc<dyn PermissionHandler> {
     fn answers_questions(&self) -> bool {
         (**self).answers_questions()
     }
-}
 
-/// A plain answer to what the CLI asks.
-///
-/// It refuses whatever it does not allow by name, and always what only a person may answer: nobody is there to be asked.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Policy {
-    rest: Rest,
-    allow: Vec<String>,
-    deny: Vec<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rest {
-    Allow,
-    Deny,
-}
-
-/// The built-in tools that only read.
-const READING: &[&str] = &[
-    "Read",
-    "Glob",
-    "Grep",
-    "LSP",
-    "NotebookRead",
-    "TodoWrite",
-    "TaskList",
-    "TaskGet",
-    "ListMcpResourcesTool",
-    "ReadMcpResourceTool",
-    "ToolSearch",
-];
-
-impl Policy {
-    /// Refuses everything that the CLI asks about.
-    pub fn deny_all() -> Self {
-        Self {
-            rest: Rest::Deny,
-            allow: Vec::new(),
-            deny: Vec::new(),
-        }
+    fn decide_and_tell<'a>(
+        &'a self,
+        request: PermissionRequest,
+    ) -> BoxFuture<'a, (PermissionDecision, DecidedBy)> {
+        (**self).decide_and_tell(request)
     }
 
-    /// Allows everything that the CLI asks about. Deny rules of the CLI still bind.
-    pub fn allow_all() -> Self {
-        Self {
-            rest: Rest::Allow,
-            ..Self::deny_all()
-        }
-    }
-
-    /// Allows the built-in tools that only read, and refuses the rest.
-    ///
-    /// The CLI itself runs shell commands that it knows to be read-only without asking.
-    pub fn read_only() -> Self {
-        Self {
-            allow: READING.iter().map(|tool| (*tool).to_owned()).collect(),
-            ..Self::deny_all()
-        }
-    }
-
-    /// Allows the tools of these names as well.
-    pub fn allow<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
-        self.allow.extend(tools.into_iter().map(Into::into));
-        self
-    }
-
-    /// Refuses the tools of these names, whatever else is allowed.
-    pub fn deny<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
-        self.deny.extend(tools.into_iter().map(Into::into));
-        self
-    }
-
-    /// What this policy says about a call.
-    pub fn decision(&self, request: &PermissionRequest) -> PermissionResult {
-        let tool = &request.tool_name;
-        if self.deny.contains(tool) {
-            return PermissionResult::deny(format!("the policy refuses {tool}"));
-        }
-        if request.requires_user_interaction {
-            return PermissionResult::deny("only a person may answer this, and nobody is there to be asked");
-        }
-        if self.rest == Rest::Allow || self.allow.contains(tool) {
-            PermissionResult::allow()
-        } else {
-            PermissionResult::deny(format!("the policy does not allow {tool}"))
-        }
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self::deny_all()
-    }
-}
-
-impl fmt::Debug for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Policy")
-            .field("rest", &self.rest)
-            .field("allow", &self.allow)
-            .field("deny", &self.deny)
-            .finish()
-    }
-}
-
-impl PermissionHandler for Policy {
-    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
-        Box::pin(std::future::ready(self.decision(&request).into()))
+    fn foresee(&self, call: &rules::Call<'_>) -> Foreseen {
+        (**self).foresee(call)
     }
 }
 

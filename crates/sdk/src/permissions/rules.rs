@@ -555,6 +555,21 @@ impl Rules {
     }
 }
 
+impl Extend<Rule> for Rules {
+    fn extend<T: IntoIterator<Item = Rule>>(&mut self, rules: T) {
+        self.0.extend(rules);
+    }
+}
+
+impl IntoIterator for Rules {
+    type Item = Rule;
+    type IntoIter = std::vec::IntoIter<Rule>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl<'a> IntoIterator for &'a Rules {
     type Item = &'a Rule;
     type IntoIter = std::slice::Iter<'a, Rule>;

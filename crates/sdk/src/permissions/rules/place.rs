@@ -17,6 +17,9 @@ pub struct Place {
     pub cwd: Option<PathBuf>,
     /// The home directory of whoever runs the CLI.
     pub home: Option<PathBuf>,
+    /// Whether this is another machine than this process's. Its links can't be followed from here, so no rule for files allows
+    /// anything there.
+    pub is_remote: bool,
 }
 
 impl Place {
@@ -33,12 +36,19 @@ impl Place {
         Self {
             cwd: None,
             home: std::env::home_dir(),
+            is_remote: false,
         }
     }
 
     /// Sets the home directory.
     pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
+        self
+    }
+
+    /// Says that this is another machine than this process's.
+    pub fn remote(mut self) -> Self {
+        self.is_remote = true;
         self
     }
 
@@ -76,6 +86,13 @@ impl Target {
             return None;
         }
         let given = place.absolute(path)?;
+        if place.is_remote {
+            return Some(Self {
+                given: slashed(&given)?,
+                real: None,
+                between: Vec::new(),
+            });
+        }
         let mut between = Vec::new();
         let real = follow(&given, &mut between).and_then(|path| slashed(&path));
         Some(Self {

@@ -587,13 +587,20 @@ fn files() {
     }
 }
 
+#[test]
+fn files_of_another_machine() {
+    let place = || Place::new("/work").remote();
+    let input = raw(json!({"file_path": "/work/src/x"}));
+    let call = Call::new("Write", &input, place());
+    assert!(!rule("Edit(src/**)").covers(&call));
+    assert!(rule("Edit(src/**)").touches(&call));
+    assert!(rule("Edit").covers(&Call::new("Edit", &input, place())));
+}
+
 /// Who gives no working directory is allowed nothing below it, and refused what could be there.
 #[test]
 fn files_of_an_unknown_place() {
-    let place = || Place {
-        cwd: None,
-        home: None,
-    };
+    let place = || Place::default();
     for (text, path, refused) in [
         ("Read(.env)", "/a/b/.env", true),
         ("Read(.env)", "b/.env", true),

@@ -36,7 +36,7 @@ async fn the_policy_is_asked_and_obeyed() {
     let rig = Rig::start().await;
     let session = rig
         .options()
-        .permissions(Policy::deny_all().allow(["Bash"]))
+        .permissions(Policy::allow_list(["Bash"]).unwrap())
         .start()
         .await
         .unwrap();

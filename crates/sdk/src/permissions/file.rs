@@ -1,0 +1,155 @@
+//! Policies as they stand in files.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::policy::{Policy, PolicyDefault};
+use super::rules::RuleError;
+
+/// A policy as it stands in a file, in TOML, JSON or whatever else serde reads. Keys that it does not know are refused.
+///
+/// ```toml
+/// # What becomes of calls that no rule is about: "deny" (unless said), "ask" or "allow".
+/// default = "ask"
+/// # Whether the built-in tools that only read are allowed; not unless said. Does not go with default = "allow".
+/// read_only = true
+/// # Rules as in the CLI's settings. Those that refuse win over those that ask, and these over those that allow.
+/// allow = ["Bash(git log *)", "Edit(src/**)"]
+/// ask = ["Bash(git push *)"]
+/// deny = ["Read(.env)", "Bash(rm *)"]
+/// ```
+///
+/// Reading the file is up to the program:
+///
+/// ```
+/// use outrigger::permissions::PolicyFile;
+///
+/// let file: PolicyFile = serde_json::from_str(r#"{"default": "ask", "deny": ["Bash(rm *)"]}"#)?;
+/// let policy = file.policy()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct PolicyFile {
+    /// What becomes of calls that no rule is about.
+    pub default: PolicyDefault,
+    /// Whether the built-in tools that only read are allowed.
+    pub read_only: bool,
+    /// Rules that allow.
+    pub allow: Vec<String>,
+    /// Rules that have somebody asked.
+    pub ask: Vec<String>,
+    /// Rules that refuse.
+    pub deny: Vec<String>,
+}
+
+/// A [`PolicyFile`] that makes no policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// A rule in one of the lists is wrong.
+    Rule {
+        /// The list: `allow`, `ask` or `deny`.
+        list: &'static str,
+        /// What is wrong with the rule.
+        error: RuleError,
+    },
+    /// It says that it is read-only, and that everything else is allowed.
+    ReadOnlyAllowsAll,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule { list, error } => write!(f, "in `{list}` {error}"),
+            Self::ReadOnlyAllowsAll => f.write_str(
+                "`read_only` and `default = \"allow\"` contradict each other: everything would be allowed; leave one out",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Rule { error, .. } => Some(error),
+            Self::ReadOnlyAllowsAll => None,
+        }
+    }
+}
+
+impl PolicyFile {
+    /// The policy that it describes.
+    ///
+    /// # Errors
+    /// When a rule is wrong, with the list that it is in, or when it contradicts itself.
+    pub fn policy(&self) -> Result<Policy, PolicyError> {
+        if self.read_only && self.default == PolicyDefault::Allow {
+            return Err(PolicyError::ReadOnlyAllowsAll);
+        }
+        let wrong = |list| move |error| PolicyError::Rule { list, error };
+        let policy = Policy::new(self.default)
+            .deny(&self.deny)
+            .map_err(wrong("deny"))?
+            .ask(&self.ask)
+            .map_err(wrong("ask"))?
+            .allow(&self.allow)
+            .map_err(wrong("allow"))?;
+        Ok(if self.read_only { policy.reading() } else { policy })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_say_the_same() {
+        let toml = "default = \"ask\"\nread_only = true\nallow = [\"Bash(git *)\"]\nask = [\"Edit\"]\ndeny = [\"Read(.env)\"]";
+        let json = r#"{"default": "ask", "read_only": true, "allow": ["Bash(git *)"], "ask": ["Edit"], "deny": ["Read(.env)"]}"#;
+        let from_toml: PolicyFile = toml::from_str(toml).unwrap();
+        let from_json: PolicyFile = serde_json::from_str(json).unwrap();
+        assert_eq!(from_toml, from_json);
+        let policy = Policy::ask_all()
+            .allow(["Bash(git *)"])
+            .and_then(|policy| policy.ask(["Edit"])?.deny(["Read(.env)"]))
+            .unwrap()
+            .reading();
+        assert_eq!(from_toml.policy(), Ok(policy));
+        let empty: PolicyFile = serde_json::from_str("{}").unwrap();
+        assert_eq!(empty.policy(), Ok(Policy::deny_all()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, says) in [
+            (r#"{"alow": []}"#, "unknown field `alow`"),
+            (r#"{"default": "yes"}"#, "unknown variant `yes`"),
+            (r#"{"allow": "Bash"}"#, "invalid type"),
+        ] {
+            let error = serde_json::from_str::<PolicyFile>(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        for (text, says) in [
+            (
+                r#"{"deny": ["Bash("]}"#,
+                "in `deny` the rule `Bash(` lacks a closing parenthesis",
+            ),
+            (
+                r#"{"allow": ["*"]}"#,
+                "in `allow` the rule `*` allows tools of any name",
+            ),
+            (
+                r#"{"ask": ["Write(x)"]}"#,
+                "in `ask` the rule `Write(x)` has no effect: write `Edit(x)`",
+            ),
+            (r#"{"read_only": true, "default": "allow"}"#, "contradict"),
+        ] {
+            let file: PolicyFile = serde_json::from_str(text).unwrap();
+            let error = file.policy().unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}
