@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::ask;
 use outrigger::{AmbientEvent, Event, Options, Outcome, Policy, Session, TurnUsage, Verdict};
 use outrigger_protocol::RawJson;
 use outrigger_sim::claude::Sandbox;
