@@ -279,7 +279,9 @@ fn classify(message: &RawJson) -> Kind {
         #[serde(rename = "requestId")]
         request_id: RequestId,
     }
-    let Ok(head) = message.decode::<Head>() else {
+    // A list would be read as the fields of the struct in their order.
+    let is_object = message.get().trim_start().starts_with('{');
+    let Some(head) = message.decode::<Head>().ok().filter(|_| is_object) else {
         return Kind::Bad("the message is no JSON object with a text as its method");
     };
     match (head.method.as_deref(), head.id()) {

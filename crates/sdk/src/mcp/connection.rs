@@ -170,6 +170,13 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // What is still at work has its own time to end; nobody waits for it.
+        self.shared.end();
+    }
+}
+
 pub(super) fn failure(
     id: Option<RequestId>,
     code: ErrorCode,
