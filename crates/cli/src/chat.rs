@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         (false, true) => Ask::by(keyboard),
         (false, false) => Ask::at_terminal(),
     };
-    let options = args.agent.options()?.permissions(asking);
+    let options = asking.answers(args.agent.options()?);
     let session = tokio::select! {
         started = options.start() => started?,
         signal = signals.next() => return Ok(signal.status()),

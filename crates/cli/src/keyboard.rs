@@ -12,6 +12,18 @@ const LINES: usize = 64;
 /// The longest line that is taken, in bytes; the rest of a longer one counts as the next line.
 const LONGEST: u64 = 1024 * 1024;
 
+/// The terminal of this process, for reading, and for writing.
+const TERMINAL: (&str, &str) = if cfg!(windows) {
+    ("CONIN$", "CONOUT$")
+} else {
+    ("/dev/tty", "/dev/tty")
+};
+
+/// Whether this process has a terminal to ask at.
+pub(crate) fn has_terminal() -> bool {
+    File::open(TERMINAL.0).is_ok()
+}
+
 /// Reads lines in a thread of its own, and hands each to the question that is open, else to the conversation.
 ///
 /// The thread ends with the program: a read from a terminal cannot be taken back.
@@ -34,8 +46,7 @@ impl Keyboard {
     /// # Errors
     /// When this process has no terminal.
     pub(crate) fn of_terminal() -> io::Result<Self> {
-        let terminal = File::open(if cfg!(windows) { "CONIN$" } else { "/dev/tty" })?;
-        Ok(Self::read(terminal, None))
+        Ok(Self::read(File::open(TERMINAL.0)?, None))
     }
 
     /// Reads from standard input, and gives the lines of the conversation.
@@ -95,13 +106,21 @@ impl Keyboard {
         }
         rx.await.ok()
     }
+
+    /// Lets go what has been typed of a line that is not ended: it was meant for a question that is gone, and must not become
+    /// the beginning of an answer to the next.
+    pub(crate) fn forget(&self) {
+        #[cfg(unix)]
+        if let Ok(terminal) = File::open(TERMINAL.0) {
+            // Input that is no terminal has no line that is being typed.
+            let _ = rustix::termios::tcflush(&terminal, rustix::termios::QueueSelector::IFlush);
+        }
+    }
 }
 
 /// Writes to the terminal itself, or to stderr where that is not possible.
 pub(crate) fn tell(text: &str) {
-    let terminal = File::options()
-        .write(true)
-        .open(if cfg!(windows) { "CONOUT$" } else { "/dev/tty" });
+    let terminal = File::options().write(true).open(TERMINAL.1);
     // Without a terminal nobody sees it anyhow.
     let _ = match terminal {
         Ok(mut terminal) => terminal.write_all(text.as_bytes()),

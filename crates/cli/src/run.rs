@@ -205,7 +205,7 @@ impl Args {
         } else {
             Ask::at_terminal()
         };
-        let options = self.agent.options()?.permissions(asking);
+        let options = asking.answers(self.agent.options()?);
         let Some(path) = &self.schema else {
             return Ok(options);
         };

@@ -9,6 +9,8 @@
     reason = "a test may end in a panic, and shows what it saw"
 )]
 
+#[cfg(unix)]
+mod asking;
 mod chat;
 mod demo;
 mod doctor;

@@ -5,7 +5,7 @@ use rexpect::session::PtySession;
 use crate::rig::{PATIENCE, Rig};
 
 /// Starts the command at a terminal of its own.
-fn at_terminal(rig: &Rig, subcommand: &str, args: &[&str]) -> PtySession {
+pub(crate) fn at_terminal(rig: &Rig, subcommand: &str, args: &[&str]) -> PtySession {
     let mut command = rig.std_command(subcommand, args);
     command.env("TERM", "xterm");
     let patience = u64::try_from(PATIENCE.as_millis() / 3).unwrap();
@@ -13,7 +13,7 @@ fn at_terminal(rig: &Rig, subcommand: &str, args: &[&str]) -> PtySession {
 }
 
 /// Waits for the end and checks the exit status.
-fn ends_with(session: &mut PtySession, code: i32) {
+pub(crate) fn ends_with(session: &mut PtySession, code: i32) {
     let rest = session.exp_eof().expect("it ends");
     let status = session.process_mut().wait().expect("it can be waited for");
     assert!(
@@ -22,7 +22,7 @@ fn ends_with(session: &mut PtySession, code: i32) {
     );
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work)
         .await
         .expect("it does not panic")

@@ -10,8 +10,9 @@
 //!
 //! The script in force is that of the last user message that has directives, and the number of the model's answers since
 //! then says how far it is. A prompt without directives goes on with an unfinished script, which is how the CLI's own
-//! "please continue" is met. In text, `{{last}}` becomes the newest tool result (in the strings of a tool's input too)
-//! and `{{gate:NAME}}` holds the reply there. Directives that cannot be read are answered with a 400 that says why.
+//! "please continue" is met. In text and in the strings of a tool's input, `{{last}}` becomes the newest tool result and
+//! `{{plan}}` the file that the CLI wants the plan written to; in text, `{{gate:NAME}}` holds the reply there.
+//! Directives that cannot be read are answered with a 400 that says why.
 //!
 //! ```
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {

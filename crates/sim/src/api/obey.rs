@@ -129,10 +129,8 @@ fn failing(fault: &FaultKind, response: &Response, request: &ApiRequest) -> Repl
 }
 
 fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
-    let last = || request.last_tool_result().unwrap_or_default();
     match block {
-        Block::Text(text) if text.contains(LAST) => spoken(&text.replace(LAST, &last())),
-        Block::Text(text) => spoken(text),
+        Block::Text(text) => spoken(&filled(text, request)),
         Block::Thinking(text) => vec![Part::Thinking {
             text: text.clone(),
             signature: SIGNATURE.to_owned(),
@@ -144,22 +142,34 @@ fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
         Block::ToolUse { name, input } => vec![Part::ToolUse {
             id: None,
             name: name.clone(),
-            input: fill_in(input.clone(), &last).to_string(),
+            input: fill_in(input.clone(), request).to_string(),
         }],
         Block::Raw(block) => vec![Part::Block(block.to_string())],
     }
 }
 
-/// Stands for the newest tool result, in text and in the strings of a tool's input.
+/// What stands for something in the conversation, in text and in the strings of a tool's input.
 const LAST: &str = "{{last}}";
+const PLAN: &str = "{{plan}}";
 
-fn fill_in(value: Value, last: &impl Fn() -> String) -> Value {
+fn filled(text: &str, request: &ApiRequest) -> String {
+    let mut text = text.to_owned();
+    if text.contains(LAST) {
+        text = text.replace(LAST, &request.last_tool_result().unwrap_or_default());
+    }
+    if text.contains(PLAN) {
+        text = text.replace(PLAN, &request.plan_file().unwrap_or_default());
+    }
+    text
+}
+
+fn fill_in(value: Value, request: &ApiRequest) -> Value {
     match value {
-        Value::String(text) if text.contains(LAST) => Value::String(text.replace(LAST, &last())),
-        Value::Array(items) => items.into_iter().map(|item| fill_in(item, last)).collect(),
+        Value::String(text) => Value::String(filled(&text, request)),
+        Value::Array(items) => items.into_iter().map(|item| fill_in(item, request)).collect(),
         Value::Object(fields) => fields
             .into_iter()
-            .map(|(name, value)| (name, fill_in(value, last)))
+            .map(|(name, value)| (name, fill_in(value, request)))
             .collect(),
         other => other,
     }

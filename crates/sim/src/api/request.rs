@@ -137,6 +137,29 @@ impl ApiRequest {
             _ => String::new(),
         })
     }
+
+    /// The file that the CLI told the model, last of all, to write its plan to.
+    pub fn plan_file(&self) -> Option<String> {
+        let texts = |message: &Value| match message.get("content") {
+            Some(Value::String(text)) => plan_file_in(text),
+            Some(Value::Array(blocks)) => blocks.iter().rev().filter_map(text_of).find_map(plan_file_in),
+            _ => None,
+        };
+        self.messages().iter().rev().find_map(texts)
+    }
+}
+
+/// The path of a plan's file in a text: that of a Markdown file in a directory `plans`.
+fn plan_file_in(text: &str) -> Option<String> {
+    let is_end = |c: char| c.is_whitespace() || "\"'`()<>".contains(c);
+    let mut words = text
+        .split(is_end)
+        .filter_map(|word| Some(word.split_once(".md")?.0));
+    let is_plan = |word: &&str| {
+        let mut parts = word.rsplit(['/', '\\']);
+        parts.next().is_some_and(|name| !name.is_empty()) && parts.next() == Some("plans")
+    };
+    words.rfind(is_plan).map(|word| format!("{word}.md"))
 }
 
 /// What the user wrote in one message of the conversation; nothing for other roles.

@@ -381,6 +381,19 @@ async fn shutdown_does_not_wait_for_held_replies() {
 }
 
 #[tokio::test]
+async fn a_script_can_name_the_file_that_the_plan_goes_to() {
+    let api = MessagesApi::builder().start().await.unwrap();
+    let told = "<system-reminder>Not README.md and not plans/.md: write it to `/home/u/.claude/plans/a-b.md` (see docs/plans).</system-reminder>";
+    let script = "%tool Write {\"file_path\":\"{{plan}}\",\"content\":\"x\"}";
+    let messages = json!([{"role": "user", "content": [
+        {"type": "text", "text": script},
+        {"type": "text", "text": told},
+    ]}]);
+    let blocks = content(&ask(api.address(), &prompt(true, messages)).await);
+    assert_eq!(blocks[0]["input"]["file_path"], "/home/u/.claude/plans/a-b.md");
+}
+
+#[tokio::test]
 async fn the_prompt_says_what_the_model_answers() {
     let api = MessagesApi::builder().start().await.unwrap();
     let script = "do this:\n%think hm\n%+tool Bash {\"command\":\"ls\"}\n%+tool Read {\"file_path\":\"/a\"}\n%error 529 n=2\n%say got {{last}}";
