@@ -24,7 +24,8 @@ functions! {
     /// those of subagents (`agent_id`).
     ///
     /// May answer with a [`PreToolUseOutput`](super::PreToolUseOutput): `allow` runs the tool without a question, `deny` does not
-    /// run it and tells the model why, `ask` asks whatever the rules say, `defer` ends the turn with the call left open.
+    /// run it and tells the model why, `ask` asks whatever the rules say, `defer` ends the turn with the call left open
+    /// ([`Verdict::Deferred`](crate::Verdict::Deferred)).
     /// `updated_input` runs the tool with another input, with a decision or without. [`stop`](super::HookOutput::stop) ends the
     /// turn, but the tool still runs. An [`in_background`](super::HookOutput::in_background) answer is no opinion.
     ///
@@ -65,7 +66,7 @@ functions! {
     ///
     /// May answer with a [`UserPromptSubmitOutput`](super::UserPromptSubmitOutput): more context, or a title for the session.
     /// [`block`](super::HookOutput::block) and [`stop`](super::HookOutput::stop) keep the prompt from the model: the turn ends at
-    /// once, completed, with the reason as its text. Has no matchers. A failure blocks unless told otherwise.
+    /// once with [`Verdict::NotRun`](crate::Verdict::NotRun) and the reason as its text. Has no matchers. A failure blocks unless told otherwise.
     user_prompt_submit => UserPromptSubmit;
 
     /// A slash command or a prompt of an MCP server became a prompt. Called after
@@ -224,8 +225,8 @@ functions! {
     /// May answer nothing. Has no matchers.
     worktree_remove => WorktreeRemove;
 
-    /// A file of instructions (`CLAUDE.md`, a rule) was loaded. Those that are loaded at the start are told when the first prompt
-    /// is sent, or not at all.
+    /// A file of instructions (`CLAUDE.md`, a rule) was loaded. Those that are loaded at the start are told with the first prompt, or
+    /// not at all: which of the two is a matter of timing.
     ///
     /// May answer nothing. The matcher is compared with the reason: `nested_traversal`, …
     instructions_loaded => InstructionsLoaded;
@@ -235,9 +236,9 @@ functions! {
     /// May answer with a [`WatchOutput`](super::WatchOutput). Has no matchers.
     cwd_changed => CwdChanged;
 
-    /// A watched file changed: one that a hook asked for by `watch_paths`, or whose name the matcher has, as in `.envrc|.env`.
+    /// A watched file changed: one that a hook has asked for by `watch_paths`, such as [`session_start`](fn@super::session_start)'s.
     ///
-    /// May answer with a [`WatchOutput`](super::WatchOutput).
+    /// May answer with a [`WatchOutput`](super::WatchOutput). The matcher is compared with the file's name.
     file_changed => FileChanged;
 
     /// A working directory was added to the session.

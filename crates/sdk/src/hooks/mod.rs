@@ -119,7 +119,6 @@ pub enum OnFailure {
 }
 
 /// A hook for event `E`, one of [`event`]'s types. Given to [`Options::hook`].
-#[derive(Clone)]
 #[must_use = "a hook is called only if it is given to `Options::hook`"]
 pub struct Hook<E> {
     registration: Registration,
@@ -204,8 +203,9 @@ impl<E> Hook<E> {
     /// How long the hook may take; 585 s unless set, at most a year. Then it has failed. The CLI is told 15 s more, so that the
     /// answer gets there before it gives up by itself; if a call says that it has less time, that counts.
     ///
-    /// The time runs even while the closure blocks its thread, as long as the runtime has another one. Work that blocks belongs
-    /// into `tokio::task::spawn_blocking` all the same.
+    /// A closure that blocks its thread may be answered late, since its runtime has other things to do on that thread, but not
+    /// otherwise: an answer that it gives after its time does not count. Work that blocks belongs into
+    /// `tokio::task::spawn_blocking`.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.registration.timeout = Some(timeout);
         self
@@ -215,6 +215,15 @@ impl<E> Hook<E> {
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.registration.on_failure = Some(on_failure);
         self
+    }
+}
+
+impl<E> Clone for Hook<E> {
+    fn clone(&self) -> Self {
+        Self {
+            registration: self.registration.clone(),
+            kind: PhantomData,
+        }
     }
 }
 

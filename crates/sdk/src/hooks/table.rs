@@ -10,6 +10,7 @@ use outrigger_protocol::wire_enum::peek_tag;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::handler::{Call, Failure, Run};
@@ -183,7 +184,7 @@ impl Hooks {
                 None | Some(Ok(Ok(Ok(())))) => None,
                 Some(Ok(Ok(Err(failure)))) => Some(failure.to_string()),
                 Some(Ok(Err(stopped))) => Some(stop(&stopped).to_owned()),
-                Some(Err(time)) => Some(format!("it was not done within {time:?}")),
+                Some(Err(time)) => Some(late(time)),
             };
             cancelled.cancel();
             if let Some(why) = why {
@@ -204,16 +205,24 @@ async fn in_time(
 ) -> Result<RawJson, String> {
     let time = request.left.map_or(hook.time(), |left| left.min(hook.time()));
     let cancelled = context.cancelled().clone();
+    let deadline = Instant::now() + time;
     let mut running = Task(tokio::spawn(run(request.input, context).in_current_span()));
-    match tokio::time::timeout(time, &mut running.0).await {
+    let done = tokio::time::timeout_at(deadline, &mut running.0).await;
+    match done {
+        // Nobody is woken in time while the runtime's threads are blocked, so being woken is not being in time.
+        Ok(_) if Instant::now() > deadline => Err(late(time)),
         Ok(Ok(Ok(output))) => Ok(output),
         Ok(Ok(Err(failure))) => Err(failure.to_string()),
         Ok(Err(stopped)) => Err(stop(&stopped).to_owned()),
         Err(_) => {
             cancelled.cancel();
-            Err(format!("it was not done within {time:?}"))
+            Err(late(time))
         }
     }
+}
+
+fn late(time: Duration) -> String {
+    format!("it was not done within {time:?}")
 }
 
 fn stop(error: &JoinError) -> &'static str {

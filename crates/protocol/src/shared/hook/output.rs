@@ -1,5 +1,7 @@
 //! What a hook may answer.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::HookKind;
@@ -11,16 +13,40 @@ use crate::wire_enum;
 use crate::wire_enum::peek_tag;
 
 /// The answer of a hook for event `E`. Only what that event may give can be put into it.
-#[derive(Debug, Clone)]
 pub struct HookOutput<E: HookKind>(Form<E>);
 
-#[derive(Debug, Clone)]
 enum Form<E: HookKind> {
     Now {
         common: CommonOutput,
         specific: Option<E::Output>,
     },
     Later(AsyncHookOutput),
+}
+
+// Derived, these would ask the event to be so too, which has no values.
+impl<E: HookKind> Clone for HookOutput<E> {
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            Form::Now { common, specific } => Form::Now {
+                common: common.clone(),
+                specific: specific.clone(),
+            },
+            Form::Later(later) => Form::Later(later.clone()),
+        })
+    }
+}
+
+impl<E: HookKind> fmt::Debug for HookOutput<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Now { common, specific } => f
+                .debug_struct("HookOutput")
+                .field("common", common)
+                .field("specific", specific)
+                .finish(),
+            Form::Later(later) => f.debug_tuple("HookOutput").field(later).finish(),
+        }
+    }
 }
 
 impl<E: HookKind> HookOutput<E> {

@@ -316,5 +316,5 @@ async fn a_guard_for_which_there_is_no_room_refuses() {
     wire.ask("to look on", &call("hook_1", "Notification")).await;
     assert_eq!(wire.answer().await, ("to look on".into(), json!({})));
     assert_eq!(session.stats().unanswered_by_us, count);
-    assert_eq!(called.load(Ordering::Relaxed), count as usize);
+    assert_eq!(called.load(Ordering::Relaxed), count);
 }

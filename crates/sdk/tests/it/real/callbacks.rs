@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::flow::{bash, end, rest, soon, tool};
-use super::rig::{PATIENCE, Rig, turn};
+use super::rig::{Rig, turn};
 
 fn question() -> serde_json::Value {
     json!({"questions": [
@@ -401,25 +401,16 @@ const FORMS: &str = r#"while IFS= read -r line; do
 done
 "#;
 
-async fn elicited<F, R>(rig: &Rig, answer: Option<F>) -> String
-where
-    F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
-    R: Future<Output = ElicitationResult> + Send + 'static,
-{
+/// That server, as it is configured.
+pub(super) fn forms(rig: &Rig) -> McpServerConfig {
     let script = rig.sandbox.project().join("forms.sh");
     std::fs::write(&script, FORMS).unwrap();
-    let server: McpServerConfig =
-        serde_json::from_value(json!({"type": "stdio", "command": "/bin/sh", "args": [script]})).unwrap();
-    let mut options = rig
-        .options()
-        .mcp_servers("forms", server)
-        .allowed_tools(["mcp__forms"]);
-    if let Some(answer) = answer {
-        options = options.elicitation(answer);
-    }
-    let session = options.start().await.unwrap();
-    let (_, outcome) = tokio::time::timeout(PATIENCE, async {
-        // The server connects in the background.
+    serde_json::from_value(json!({"type": "stdio", "command": "/bin/sh", "args": [script]})).unwrap()
+}
+
+/// It connects in the background.
+pub(super) async fn forms_are_there(session: &Session) {
+    soon(async {
         loop {
             let status = serde_json::to_string(&session.mcp_status().await.unwrap()).unwrap();
             if status.contains("\"connected\"") {
@@ -427,14 +418,26 @@ where
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        turn(
-            &session,
-            &format!("{}\n%say {{{{last}}}}", tool("mcp__forms__ask", json!({}))),
-        )
-        .await
     })
-    .await
-    .unwrap();
+    .await;
+}
+
+async fn elicited<F, R>(rig: &Rig, answer: Option<F>) -> String
+where
+    F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
+    R: Future<Output = ElicitationResult> + Send + 'static,
+{
+    let mut options = rig
+        .options()
+        .mcp_servers("forms", forms(rig))
+        .allowed_tools(["mcp__forms"]);
+    if let Some(answer) = answer {
+        options = options.elicitation(answer);
+    }
+    let session = options.start().await.unwrap();
+    forms_are_there(&session).await;
+    let call = tool("mcp__forms__ask", json!({}));
+    let (_, outcome) = turn(&session, &format!("{call}\n%say {{{{last}}}}")).await;
     outcome.text().to_owned()
 }
 

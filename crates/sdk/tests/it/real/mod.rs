@@ -13,6 +13,7 @@ mod control;
 mod faults;
 mod first;
 mod flow;
+mod hooks;
 #[cfg(unix)]
 mod interrupt;
 mod mcp;
