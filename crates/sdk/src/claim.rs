@@ -13,6 +13,7 @@ use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, Sy
 
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
+use crate::mcp::SdkMcpServer;
 use crate::options::{Auth, Options, OptionsError, Secret, SettingsInput};
 
 /// The settings that decide about hooks. A spare has its hooks from when it was started.
@@ -64,6 +65,8 @@ pub struct Claim {
     pub title: Option<String>,
     /// Subagents, besides those that the spare was started with.
     pub agents: BTreeMap<String, AgentDefinition>,
+    /// MCP servers in this program, besides those that the spare was started with.
+    pub sdk_mcp_servers: Vec<(String, SdkMcpServer)>,
     /// Whether the user trusts the directory.
     pub workspace_trust: Option<WorkspaceTrust>,
     /// A fresher token of the same account, for a spare that was started with [`Auth::OAuthToken`].
@@ -115,6 +118,7 @@ impl Claim {
             append_system_prompt: None,
             title: None,
             agents: BTreeMap::new(),
+            sdk_mcp_servers: Vec::new(),
             workspace_trust: None,
             oauth_token: None,
             session_access_token: None,
@@ -134,6 +138,13 @@ impl Claim {
     /// Adds to [`agents`](Self#structfield.agents), or replaces one.
     pub fn agent(mut self, name: impl Into<String>, agent: AgentDefinition) -> Self {
         self.agents.insert(name.into(), agent);
+        self
+    }
+
+    /// Adds to [`sdk_mcp_servers`](Self#structfield.sdk_mcp_servers); as
+    /// [`Options::sdk_mcp_server`](crate::Options::sdk_mcp_server).
+    pub fn sdk_mcp_server(mut self, name: impl Into<String>, server: SdkMcpServer) -> Self {
+        self.sdk_mcp_servers.push((name.into(), server));
         self
     }
 
@@ -168,6 +179,16 @@ impl Claim {
         request.title = self.title.clone();
         request.workspace_trust = self.workspace_trust.clone();
         request.agents = (!self.agents.is_empty()).then(|| self.agents.clone());
+        let servers: BTreeMap<String, SdkMcpServer> = self.sdk_mcp_servers.iter().cloned().collect();
+        if !servers.is_empty() {
+            let all = base
+                .hosting
+                .mcp
+                .servers()
+                .into_keys()
+                .chain(servers.keys().cloned());
+            request.sdk_mcp_servers = Some(all.collect());
+        }
         let directories = self.additional_directories.iter();
         let directories: Vec<String> = directories
             .map(|directory| utf8("additional_directories", directory))
@@ -190,6 +211,7 @@ impl Claim {
             early,
             request,
             late,
+            servers,
             model: self.model,
             max_thinking_tokens: self.max_thinking_tokens,
             cold: Cold {
@@ -224,6 +246,9 @@ impl Claim {
         options
             .additional_directories
             .extend(self.additional_directories.iter().cloned());
+        for (name, server) in &self.sdk_mcp_servers {
+            options = options.sdk_mcp_server(name, server.clone());
+        }
         options.title = self.title.clone().or(options.title);
         options.workspace_trust = self.workspace_trust.clone().or(options.workspace_trust);
         options.agents.extend(self.agents.clone());
@@ -287,6 +312,8 @@ pub(crate) struct Prepared {
     pub(crate) request: ClaimSession,
     /// Settings that go behind it.
     pub(crate) late: Option<JsonObject>,
+    /// Servers for the CLI to connect to.
+    pub(crate) servers: BTreeMap<String, SdkMcpServer>,
     pub(crate) model: Option<String>,
     pub(crate) max_thinking_tokens: Option<u64>,
     pub(crate) cold: Cold,

@@ -180,6 +180,7 @@ impl Spare {
         if let Some(early) = claim.early {
             self.ask(&ApplyFlagSettings::new(early)).await.map_err(settings)?;
         }
+        self.opened.bridge.add(&claim.servers);
         let reply = self
             .ask(&claim.request)
             .await

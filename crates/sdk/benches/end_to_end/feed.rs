@@ -224,7 +224,7 @@ pub(crate) fn serve(what: &str) {
     let mut stdout = std::io::stdout().lock();
     let mut stdin = std::io::stdin().lock();
     let ready = match what {
-        "ask" | "echo" => None,
+        "ask" | "call" | "echo" => None,
         _ => Some(stream(what)),
     };
     let mut line = String::new();
@@ -248,7 +248,7 @@ pub(crate) fn serve(what: &str) {
                     (0..*times).for_each(|_| stdout.write_all(pattern).unwrap());
                     String::new()
                 }
-                None => ask(&mut stdin, &mut stdout, what == "ask"),
+                None => ask(&mut stdin, &mut stdout, what),
             };
             let said = quoted(&said);
             writeln!(stdout, r#"{{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":{said},"stop_reason":"end_turn","session_id":"{SESSION}","total_cost_usd":0.1,"usage":{{"input_tokens":1,"output_tokens":1}},"modelUsage":{{}},"permission_denials":[],"uuid":"r","user_message_uuid":{uuid}}}"#)
@@ -261,16 +261,18 @@ pub(crate) fn serve(what: &str) {
 }
 
 /// Asks one question after another; returns how long the answers took, in ns: the median and the mean.
-fn ask(stdin: &mut impl BufRead, stdout: &mut impl Write, tools: bool) -> String {
+fn ask(stdin: &mut impl BufRead, stdout: &mut impl Write, what: &str) -> String {
     let mut took = Vec::with_capacity(QUESTIONS);
     let mut answer = String::new();
     for number in 0..QUESTIONS {
-        let question = if tools {
-            format!(
+        let question = match what {
+            "ask" => format!(
                 r#"{{"type":"control_request","request_id":"03078c19-338f-4c28-9b0a-{number:012}","request":{{"subtype":"can_use_tool","tool_name":"Bash","display_name":"Bash","input":{{"command":"cargo test --workspace","description":"Run the tests"}},"tool_use_id":"toolu_{number}","permission_suggestions":[]}}}}"#
-            )
-        } else {
-            format!("{number:0>300}")
+            ),
+            "call" => format!(
+                r#"{{"type":"control_request","request_id":"03078c19-338f-4c28-9b0a-{number:012}","request":{{"subtype":"mcp_message","server_name":"calc","message":{{"method":"tools/call","params":{{"name":"add","arguments":{{"a":2,"b":3}},"_meta":{{"claudecode/toolUseId":"toolu_{number}","progressToken":{number}}}}},"jsonrpc":"2.0","id":{number}}}}}}}"#
+            ),
+            _ => format!("{number:0>300}"),
         };
         let asked = Instant::now();
         stdout.write_all(question.as_bytes()).unwrap();
@@ -279,7 +281,12 @@ fn ask(stdin: &mut impl BufRead, stdout: &mut impl Write, tools: bool) -> String
         answer.clear();
         assert!(stdin.read_line(&mut answer).unwrap() > 0);
         took.push(asked.elapsed().as_nanos() as u64);
-        assert!(!tools || answer.contains("allow"), "{answer}");
+        let expected = match what {
+            "ask" => "allow",
+            "call" => r#""text":"5""#,
+            _ => "",
+        };
+        assert!(answer.contains(expected), "{answer}");
     }
     let mean = took.iter().sum::<u64>() / took.len() as u64;
     took.sort_unstable();

@@ -37,6 +37,11 @@ pub(crate) fn one(case: &str, runtime: &str) {
             measured(&said);
             println!("cpu {}", per(cpu, feed::QUESTIONS as u64));
         }
+        "round-trip/tool" => {
+            let (said, cpu) = runtime.block_on(sessions::tool_calls());
+            measured(&said);
+            println!("cpu {}", per(cpu, feed::QUESTIONS as u64));
+        }
         "idle" => {
             let (bytes, tasks) = runtime.block_on(sessions::idle());
             println!("bytes {bytes}\ntasks {tasks}");
@@ -185,7 +190,8 @@ fn round_trip(runs: usize) {
         "", "median us", "mean us", "x floor", "client's CPU us"
     );
     for runtime in [CURRENT, MULTI] {
-        let cases = ["round-trip/floor", "round-trip/sdk"].map(|case| (case.to_owned(), runtime));
+        let cases =
+            ["round-trip/floor", "round-trip/sdk", "round-trip/tool"].map(|case| (case.to_owned(), runtime));
         let numbers = least(runs, &cases);
         for ((case, _), measured) in cases.iter().zip(&numbers) {
             let ratio = measured["median"] / numbers[0]["median"];

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use outrigger::mcp::{SdkMcpServer, Tool};
 use outrigger::options::{Auth, Launch, Secret};
 use outrigger::permissions::{PermissionResult, ask};
 use outrigger::transport::{BoxFuture, Connection, Exit, Pipes, Process, Signal, Transport};
@@ -129,7 +130,25 @@ pub(crate) async fn stream(what: &'static str, taking: Taking) -> Streamed {
 /// Lets the peer ask; what it measured.
 pub(crate) async fn round_trips() -> (String, Duration) {
     let allow = ask(|_| async { PermissionResult::allow() });
-    let session = options(Feeder("ask")).permissions(allow).start().await.unwrap();
+    asked(options(Feeder("ask")).permissions(allow)).await
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Add {
+    a: u64,
+    b: u64,
+}
+
+/// Lets the peer call a tool of a server in this process; what it measured.
+pub(crate) async fn tool_calls() -> (String, Duration) {
+    let add = Tool::new("add", "Adds", async |input: Add, _| {
+        (input.a + input.b).to_string()
+    });
+    asked(options(Feeder("call")).sdk_mcp_server("calc", SdkMcpServer::new("calc").tool(add))).await
+}
+
+async fn asked(options: Options) -> (String, Duration) {
+    let session = options.start().await.unwrap();
     let begun = gauge::cpu();
     let (said, _) = session.prompt("go").await.unwrap().text().await.unwrap();
     assert_eq!(said, "", "the answer is in the result alone");

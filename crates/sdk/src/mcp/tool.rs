@@ -53,6 +53,7 @@ type Call = dyn Fn(JsonObject, ToolContext) -> BoxFuture<'static, CallToolResult
 pub struct Tool {
     pub(super) definition: rmcp::model::Tool,
     pub(super) timeout: Option<Duration>,
+    pub(super) ends_turn: bool,
     call: Arc<Call>,
     /// What is wrong with it.
     pub(super) problem: Option<String>,
@@ -163,6 +164,7 @@ impl Tool {
         Self {
             definition,
             timeout: None,
+            ends_turn: false,
             call,
             problem,
         }
@@ -232,9 +234,10 @@ impl Tool {
         self.meta("anthropic/maxResultSizeChars", characters)
     }
 
-    /// Ends the turn with its result: the model is not asked again (`claude/endTurn`).
-    pub fn end_turn(self) -> Self {
-        self.meta("claude/endTurn", true)
+    /// Ends the turn with its result, unless that is an error: the model is not asked again (`claude/endTurn` of the result).
+    pub fn end_turn(mut self) -> Self {
+        self.ends_turn = true;
+        self
     }
 
     /// How long a call may take; for ever unless set. Then its future is dropped, and the call has failed.

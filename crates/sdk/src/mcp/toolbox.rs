@@ -221,8 +221,14 @@ impl ServerHandler for ToolServer {
                 ))
             }),
         };
+        let mut result = result;
+        if tool.ends_turn && result.is_error != Some(true) {
+            let meta = result.meta.get_or_insert_default();
+            meta.insert(END_TURN.to_owned(), serde_json::Value::Bool(true));
+        }
         Ok(result.into())
     }
 }
 
+pub(super) const END_TURN: &str = "claude/endTurn";
 pub(super) const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";

@@ -136,7 +136,7 @@ async fn the_names_settings_and_manifests_go_into_initialize() {
             },
             "_meta": {
                 "anthropic/searchHint": "birds", "anthropic/alwaysLoad": true,
-                "anthropic/maxResultSizeChars": 9, "claude/endTurn": true,
+                "anthropic/maxResultSizeChars": 9,
             },
         }]})
     );

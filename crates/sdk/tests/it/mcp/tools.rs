@@ -156,3 +156,11 @@ async fn a_whole_server_can_be_there_from_the_start() {
     assert_eq!(tools[0]["_meta"]["anthropic/alwaysLoad"], true);
     assert_eq!(tools[1]["_meta"]["anthropic/alwaysLoad"], false);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_result_ends_the_turn_unless_it_is_an_error() {
+    let good = Tool::new("t", "", async |_: Nothing, _| "done").end_turn();
+    assert_eq!(result(good).await["_meta"], json!({"claude/endTurn": true}));
+    let bad = Tool::new("t", "", async |_: Nothing, _| Err::<(), _>("no")).end_turn();
+    assert_eq!(result(bad).await.get("_meta"), None);
+}

@@ -605,3 +605,160 @@ async fn servers_are_set_at_run_time() {
     let _: McpServers = BTreeMap::<String, McpServerConfig>::new().into();
     session.close().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_in_this_program_is_waited_for_by_the_cli() {
+    let rig = Rig::start().await;
+    let session = rig
+        .options()
+        .sdk_mcp_server("library", SdkMcpServer::from_handler(|| SlowLibrary))
+        .allowed_tools(["mcp__library"])
+        .start()
+        .await
+        .unwrap();
+    let got = results(
+        &session,
+        "%tool mcp__library__shelve {\"book\":\"Moby Dick\"}\n%say done",
+    )
+    .await;
+    assert!(shown(&got[0]).contains("shelved Moby Dick"), "{}", shown(&got[0]));
+    session.close().await.unwrap();
+}
+
+/// Takes its time to say what it has.
+struct SlowLibrary;
+
+impl rmcp::ServerHandler for SlowLibrary {
+    fn get_info(&self) -> rmcp::model::ServerConfig {
+        Library.get_info()
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<rmcp::model::PaginatedRequestParams>,
+        context: rmcp::service::RequestContext<rmcp::RoleServer>,
+    ) -> Result<rmcp::model::ListToolsResult, rmcp::ErrorData> {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        Library.list_tools(request, context).await
+    }
+
+    async fn call_tool(
+        &self,
+        request: rmcp::model::CallToolRequestParams,
+        context: rmcp::service::RequestContext<rmcp::RoleServer>,
+    ) -> Result<rmcp::model::CallToolResponse, rmcp::ErrorData> {
+        Library.call_tool(request, context).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cli_does_with_hints_and_limits() {
+    let rig = Rig::start().await;
+    let (begun, mut cancelled) = tokio::sync::mpsc::channel(1);
+    let stuck = Tool::new("stuck", "", move |_: Nothing, cx: ToolContext| {
+        let begun = begun.clone();
+        async move {
+            let token = cx.cancelled().clone();
+            tokio::spawn(async move {
+                token.cancelled().await;
+                begun.send(()).await
+            });
+            std::future::pending::<String>().await
+        }
+    });
+    let long = |name: &str| Tool::new(name, "", async |_: Nothing, _| "word ".repeat(24_000));
+    let server = SdkMcpServer::new("lab")
+        .tool(stuck)
+        .tool(long("long"))
+        .tool(long("whole").max_result_size_chars(200_000))
+        .tool(Tool::new("last", "", async |_: Nothing, _| "that is all").end_turn())
+        .call_timeout(Duration::from_secs(2));
+    let session = rig
+        .options()
+        .sdk_mcp_server("lab", server)
+        .allowed_tools(["mcp__lab"])
+        .start()
+        .await
+        .unwrap();
+    let got = results(&session, "%tool mcp__lab__stuck {}\n%say done").await;
+    assert!(got[0].is_error, "{}", shown(&got[0]));
+    tokio::time::timeout(PATIENCE, cancelled.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    let clipped = results(&session, "%tool mcp__lab__long {}\n%say done").await;
+    let whole = results(&session, "%tool mcp__lab__whole {}\n%say done").await;
+    let (clipped, whole) = (shown(&clipped[0]).len(), shown(&whole[0]).len());
+    assert!(clipped < 20_000 && whole >= 120_000, "{clipped} {whole}");
+    let (seen, outcome) = turn(&session, "%tool mcp__lab__last {}\n%say not said").await;
+    assert_eq!(outcome.verdict(), &Verdict::Completed);
+    assert!(!seen.contains(&"text not said".to_owned()), "{seen:?}");
+    session.close().await.unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spare_has_servers_from_its_start_and_gets_more_by_its_claim() {
+    let rig = Rig::start().await;
+    let spare = rig
+        .options()
+        .sdk_mcp_server("calc", calc())
+        .allowed_tools(["mcp__calc", "mcp__more"])
+        .prewarm()
+        .await
+        .unwrap();
+    let claim = outrigger::Claim::new(rig.sandbox.project());
+    let taken = spare
+        .claim(claim.clone().sdk_mcp_server("calc", calc()))
+        .await
+        .unwrap_err();
+    assert!(taken.error.is_invalid(), "{taken}");
+    let more = SdkMcpServer::new("more").tool(Tool::new("hello", "", async |_: Nothing, _| "hello"));
+    let session = taken
+        .spare
+        .unwrap()
+        .claim(claim.sdk_mcp_server("more", more))
+        .await
+        .unwrap();
+    let got = results(
+        &session,
+        "%tool mcp__calc__add {\"a\":2,\"b\":3}\n%tool mcp__more__hello {}\n%say done",
+    )
+    .await;
+    assert!(shown(&got[0]).contains('5'), "{}", shown(&got[0]));
+    assert!(shown(&got[1]).contains("hello"), "{}", shown(&got[1]));
+    session.close().await.unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revived_session_has_its_servers_again() {
+    let rig = Rig::start().await;
+    let session = rig
+        .options()
+        .sdk_mcp_server("calc", calc())
+        .allowed_tools(["mcp__calc", "mcp__more"])
+        .start()
+        .await
+        .unwrap();
+    let add = "%tool mcp__calc__add {\"a\":2,\"b\":3}\n%say done";
+    results(&session, add).await;
+    let more = SdkMcpServer::new("more").tool(Tool::new("hello", "", async |_: Nothing, _| "hello"));
+    let both = McpServers::new().sdk("calc", calc()).sdk("more", more);
+    session.mcp_set_servers(both).await.unwrap();
+    session.mcp_ready(["calc", "more"], PATIENCE).await.unwrap();
+    let handle = session.clone();
+    session.kill().await.unwrap();
+    let revived = handle.revive().await.unwrap();
+    assert!(
+        revived.lost.mcp_servers.is_empty(),
+        "{:?}",
+        revived.lost.mcp_servers
+    );
+    let session = revived.session;
+    session.mcp_ready(["calc", "more"], PATIENCE).await.unwrap();
+    let got = results(&session, &add.replace("%say", "%tool mcp__more__hello {}\n%say")).await;
+    assert!(shown(&got[0]).contains('5'), "{}", shown(&got[0]));
+    assert!(shown(&got[1]).contains("hello"), "{}", shown(&got[1]));
+    session.close().await.unwrap();
+}
