@@ -240,7 +240,7 @@ pub(crate) struct Handlers {
     permission_deadline: Option<Duration>,
     pub(crate) hooks: Vec<Registration>,
     questions: Option<Callback<QuestionRequest, QuestionReply>>,
-    plans: Option<Callback<PlanRequest, PermissionDecision>>,
+    pub(crate) plans: Option<Callback<PlanRequest, PermissionDecision>>,
     elicitation: Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>,
     dialogs: BTreeMap<String, DialogCallback>,
     oauth_token: Option<Callback<TokenRequest<OauthTokenRefresh>, OauthTokenAnswer>>,
@@ -289,10 +289,17 @@ impl Handlers {
         }
     }
 
+    /// Whether anybody answers what the model asks the user.
+    pub(crate) fn answers_questions(&self) -> bool {
+        self.questions.is_some() || self.permissions.answers_questions()
+    }
+
     /// What the CLI has to be told of them when it is started.
     pub(crate) fn announced(&self, mut options: Options, asks_host: bool) -> Options {
-        let answers = self.questions.is_some() || self.permissions.answers_questions();
-        if asks_host && !answers && !options.disallowed_tools.iter().any(|tool| tool == QUESTION) {
+        if asks_host
+            && !self.answers_questions()
+            && !options.disallowed_tools.iter().any(|tool| tool == QUESTION)
+        {
             // A question that nobody answers reads like consent to the model.
             options.disallowed_tools.push(QUESTION.to_owned());
         }

@@ -105,7 +105,7 @@ impl Drop for Handle {
 impl Session {
     /// Where its tools are called, as far as that is known: where it was started.
     pub(crate) fn place(&self) -> crate::permissions::rules::Place {
-        self.0.settings.origin.place()
+        self.origin().place()
     }
 
     pub(crate) fn new(conn: Arc<Conn>, initialized: InitializeReply, settings: Settings) -> Self {

@@ -266,6 +266,7 @@ impl Opened {
     /// Starts the CLI.
     pub(crate) async fn open(options: Options, role: Role) -> Result<Self> {
         let hosting = options.hosting.clone();
+        options.warn();
         let mut host = options.host();
         if role == Role::Spare {
             host = host.awaiting_claim();

@@ -14,7 +14,8 @@ mod support;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use outrigger::Policy;
+use outrigger::protocol::shared::PermissionMode;
+use outrigger::{Options, Policy};
 use outrigger_sim::peer::Agent;
 use tracing::Level;
 use tracing::instrument::WithSubscriber;
@@ -37,6 +38,10 @@ impl io::Write for Written {
 
 /// What one session with a tool call writes at `level`.
 fn log_at(level: Level) -> String {
+    log_of(level, |options| options)
+}
+
+fn log_of(level: Level, change: impl FnOnce(Options) -> Options) -> String {
     let written = Written::default();
     let writer = written.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -53,7 +58,7 @@ fn log_at(level: Level) -> String {
         .unwrap();
     let talk = async {
         let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
-        let session = options
+        let session = change(options)
             .permissions(Policy::deny_all())
             .initialize_deadline(std::time::Duration::from_secs(60))
             .start()
@@ -85,4 +90,22 @@ fn the_log_tells_what_happened_and_not_what_was_said() {
         assert!(log.contains(part), "{part}\n{log}");
     }
     assert!(!log.contains("SECRET"), "{log}");
+}
+
+/// A handler that is set and not asked is worth a warning, with the option and a way out.
+#[test]
+fn a_handler_that_is_not_asked_is_warned_of_once() {
+    let log = log_of(Level::WARN, |options| {
+        options
+            .permission_mode(PermissionMode::DontAsk)
+            .allowed_tools(["Read"])
+    });
+    assert_eq!(log.lines().count(), 2, "{log}");
+    for part in [
+        "the permission handler is asked about nothing, since `permission_mode` decides first",
+        "the permission handler is not asked about Read, since `allowed_tools` decides first",
+        "use a PreToolUse hook",
+    ] {
+        assert!(log.contains(part), "{log}");
+    }
 }

@@ -255,6 +255,16 @@ impl fmt::Debug for Registration {
 }
 
 impl Registration {
+    /// The event that it is for.
+    pub(crate) fn event(&self) -> &HookEvent {
+        &self.event
+    }
+
+    /// What it is for of that.
+    pub(crate) fn matcher(&self) -> Option<&str> {
+        self.matcher.as_deref()
+    }
+
     fn new(event: HookEvent, call: Call) -> Self {
         Self {
             event,

@@ -1,12 +1,579 @@
 //! Who would decide about a call, and what keeps a handler from being asked.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use super::rules::Place;
+use outrigger_protocol::RawJson;
+use outrigger_protocol::settings::Settings;
+use outrigger_protocol::shared::{HookEvent, PermissionMode};
+
+use super::layers::{Foreseen, Outlook};
+use super::rules::{Call, Place, Rule, Sureness};
+use super::{PLAN, QUESTION};
 use crate::env;
-use crate::options::{Isolation, Options};
+use crate::options::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
+use crate::session::Session;
+
+/// Who may decide about a call, in the order in which they are asked. From [`Options::explain`].
+///
+/// ```
+/// use outrigger::permissions::Outlook;
+/// use outrigger::protocol::RawJson;
+/// use outrigger::{Agent, Policy};
+///
+/// let options = Agent::builder().allowed_tools(["Bash(git log *)"]).permissions(Policy::read_only());
+/// let input = RawJson::from_text(r#"{"command": "git log --oneline"}"#)?;
+/// let explanation = options.explain("Bash", &input);
+/// assert_eq!(explanation.outlook(), Outlook::Allowed);
+/// assert_eq!(explanation.decisive().unwrap().rule.as_deref(), Some("Bash(git log *)"));
+/// println!("{explanation}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The tool.
+    pub tool: String,
+    /// Those who may decide, up to the first that surely does.
+    pub steps: Vec<Step>,
+    /// What may decide as well and is not known here: settings files, the organization's policy, …
+    pub unknown: Vec<&'static str>,
+}
+
+/// One of those who may decide about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Who it is.
+    pub who: Decider,
+    /// What it would say.
+    pub outlook: Outlook,
+    /// Whether it surely says so. Otherwise it may, and those behind it are asked if it doesn't.
+    pub is_sure: bool,
+    /// The rule by which it does.
+    pub rule: Option<String>,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// Who may decide about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Decider {
+    /// A hook, of this program or of settings.
+    Hook,
+    /// The tools of the session: whether this one is among them.
+    Tools,
+    /// [`Options::disallowed_tools`].
+    DisallowedTools,
+    /// The rules of [`Options::settings`] and [`Options::managed_settings`].
+    Settings,
+    /// [`Options::permission_mode`].
+    PermissionMode,
+    /// [`Options::allowed_tools`].
+    AllowedTools,
+    /// [`Options::skills`].
+    Skills,
+    /// The CLI by itself: it allows what it knows to be harmless.
+    Cli,
+    /// [`Options::permission_prompts`].
+    PermissionPrompts,
+    /// The tool of [`Options::permission_prompt_tool_name`].
+    PromptTool,
+    /// Who answers questions, [`Options::questions`].
+    Questions,
+    /// Who decides about plans, [`Options::plans`].
+    Plans,
+    /// The permission handler, [`Options::permissions`].
+    Handler,
+}
+
+impl Explanation {
+    /// Who surely decides, unless one of the steps before it does. `None` never comes from [`Options::explain`].
+    pub fn decisive(&self) -> Option<&Step> {
+        self.steps.iter().find(|step| step.is_sure)
+    }
+
+    /// What becomes of the call, if what is not known here says nothing; [`Outlook::Unknown`] also when somebody may say
+    /// otherwise before the one who surely decides.
+    pub fn outlook(&self) -> Outlook {
+        let Some(decisive) = self.decisive() else {
+            return Outlook::Unknown;
+        };
+        let agree = self.steps.iter().all(|step| step.outlook == decisive.outlook);
+        if agree { decisive.outlook } else { Outlook::Unknown }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "a call of {}:", self.tool)?;
+        for step in &self.steps {
+            let may = if step.is_sure { "" } else { "perhaps " };
+            let says = match step.outlook {
+                Outlook::Allowed => "allowed",
+                Outlook::Refused => "refused",
+                Outlook::Asked => "asked",
+                Outlook::Unknown => "decided",
+            };
+            write!(f, "  {may}{says} by {}: {}", step.who, step.why)?;
+            match &step.rule {
+                Some(rule) => writeln!(f, " (`{rule}`)")?,
+                None => writeln!(f)?,
+            }
+        }
+        if !self.unknown.is_empty() {
+            writeln!(f, "  not known here: {}", self.unknown.join("; "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hook => "a hook",
+            Self::Tools => "the tools of the session",
+            Self::DisallowedTools => "disallowed_tools",
+            Self::Settings => "the settings of the session",
+            Self::PermissionMode => "permission_mode",
+            Self::AllowedTools => "allowed_tools",
+            Self::Skills => "skills",
+            Self::Cli => "the CLI",
+            Self::PermissionPrompts => "permission_prompts",
+            Self::PromptTool => "permission_prompt_tool_name",
+            Self::Questions => "who answers questions",
+            Self::Plans => "who decides about plans",
+            Self::Handler => "the permission handler",
+        })
+    }
+}
+
+/// Something in the options that is likely not meant. From [`Options::warnings`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A permission handler was set, and will not be asked about these calls.
+    HandlerNotAsked {
+        /// The tool; `*` for all.
+        calls: String,
+        /// The option that decides on them.
+        option: &'static str,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::HandlerNotAsked { calls, option } = self;
+        match calls.as_str() {
+            "*" => write!(f, "the permission handler is asked about nothing")?,
+            calls => write!(f, "the permission handler is not asked about {calls}")?,
+        }
+        write!(
+            f,
+            ", since `{option}` decides first; to see these calls use a PreToolUse hook, or change `{option}`"
+        )
+    }
+}
+
+struct Steps(Vec<Step>);
+
+impl Steps {
+    fn add(&mut self, who: Decider, outlook: Outlook, is_sure: bool, why: impl Into<String>) {
+        let step = Step {
+            who,
+            outlook,
+            is_sure,
+            rule: None,
+            why: why.into(),
+        };
+        self.0.push(step);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.0.iter().any(|step| step.is_sure)
+    }
+
+    /// Adds the rules of a list that could be about the call, as the CLI reads them.
+    fn rules(&mut self, who: Decider, outlook: Outlook, rules: &[String], call: &Call<'_>) {
+        for text in rules {
+            let (sureness, why) = match text.parse::<Rule>() {
+                Ok(rule) => (rule.sureness(call, outlook == Outlook::Allowed), "a rule"),
+                Err(_) => (
+                    whole(text, call),
+                    "a rule that the CLI may read in another way than it looks",
+                ),
+            };
+            if sureness != Sureness::No {
+                self.add(who, outlook, sureness == Sureness::Yes, why);
+                if let Some(step) = self.0.last_mut() {
+                    step.rule = Some(text.clone());
+                }
+            }
+            if self.is_settled() {
+                return;
+            }
+        }
+    }
+
+    fn foreseen(&mut self, foreseen: Foreseen) {
+        let Foreseen {
+            outlook,
+            layer,
+            rule,
+            why,
+        } = foreseen;
+        let why = layer.map_or(why.clone(), |layer| format!("layer {layer}: {why}"));
+        self.add(Decider::Handler, outlook, true, why);
+        if let Some(step) = self.0.last_mut() {
+            step.rule = rule;
+        }
+    }
+}
+
+/// Rules that this library does not take and the CLI does: `Tool()`, and the like.
+fn whole(text: &str, call: &Call<'_>) -> Sureness {
+    match text.split_once('(') {
+        Some((tool, ")")) if tool == call.tool() => Sureness::Yes,
+        Some((tool, _)) if tool == call.tool() => Sureness::Perhaps,
+        _ => Sureness::No,
+    }
+}
+
+/// Whether a hook with this matcher may be called for the tool. An expression may match anything.
+fn may_match(matcher: Option<&str>, tool: &str) -> bool {
+    let Some(matcher) = matcher.filter(|matcher| !matches!(*matcher, "" | "*")) else {
+        return true;
+    };
+    let is_list = matcher
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-|, ".contains(c));
+    let name = outrigger_protocol::tools::canonical_name;
+    !is_list
+        || matcher
+            .split(['|', ','])
+            .any(|one| name(one.trim()) == name(tool))
+}
 
 impl Options {
+    /// Who would decide about a call of this tool with this input, as far as the options say: a hook, rules, the mode, the
+    /// permission handler, and in a [`Policy`](super::Policy) which rule. Nothing is started, and nobody is asked.
+    ///
+    /// What is not known here is named in the [`Explanation`]. Rules of the CLI are read as in [`rules`](super::rules); where the
+    /// CLI may read one in another way, it is there as one that perhaps decides.
+    pub fn explain(&self, tool: &str, input: &RawJson) -> Explanation {
+        let place = self.place();
+        self.explain_at(tool, input, place)
+    }
+
+    fn explain_at(&self, tool: &str, input: &RawJson, place: Place) -> Explanation {
+        let call = Call::new(tool, input, place);
+        let tool = call.tool().to_owned();
+        let mut steps = Steps(Vec::new());
+        self.explain_refusals(&tool, &call, &mut steps);
+        if !steps.is_settled() {
+            self.explain_allowances(&tool, &call, &mut steps);
+        }
+        if !steps.is_settled() {
+            self.explain_asking(&tool, &call, &mut steps);
+        }
+        if let Some(last) = steps.0.iter().position(|step| step.is_sure) {
+            steps.0.truncate(last + 1);
+        }
+        Explanation {
+            tool,
+            steps: steps.0,
+            unknown: self.unknown(),
+        }
+    }
+
+    /// The settings that are given inline.
+    fn inline_settings(&self) -> impl Iterator<Item = &Settings> {
+        let own = match &self.settings {
+            Some(SettingsInput::Inline(settings)) => Some(&**settings),
+            _ => None,
+        };
+        self.managed_settings.as_deref().into_iter().chain(own)
+    }
+
+    fn explain_refusals(&self, tool: &str, call: &Call<'_>, steps: &mut Steps) {
+        let deciding =
+            |event: &HookEvent| matches!(event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
+        let own = self
+            .hosting
+            .handlers
+            .hooks
+            .iter()
+            .any(|hook| deciding(hook.event()) && may_match(hook.matcher(), tool));
+        if own {
+            steps.add(
+                Decider::Hook,
+                Outlook::Unknown,
+                false,
+                "a hook of this program is called first",
+            );
+        }
+        let configured = self.inline_settings().any(|settings| {
+            let hooks = settings.hooks.iter().flatten();
+            settings.disable_all_hooks != Some(true)
+                && hooks
+                    .filter(|(event, _)| deciding(&HookEvent::from(event.as_str())))
+                    .flat_map(|(_, matchers)| matchers)
+                    .any(|matcher| may_match(matcher.matcher.as_deref(), tool))
+        });
+        if configured {
+            steps.add(
+                Decider::Hook,
+                Outlook::Unknown,
+                false,
+                "a hook of the settings is called first",
+            );
+        }
+        if let Some(Tools::Only(tools)) = &self.tools
+            && outrigger_protocol::tools::BUILTIN_TOOL_NAMES.contains(&tool)
+            && !tools
+                .iter()
+                .any(|name| outrigger_protocol::tools::canonical_name(name) == tool)
+        {
+            return steps.add(
+                Decider::Tools,
+                Outlook::Refused,
+                true,
+                "the session does not have this tool",
+            );
+        }
+        steps.rules(
+            Decider::DisallowedTools,
+            Outlook::Refused,
+            &self.disallowed_tools,
+            call,
+        );
+        for permissions in self
+            .inline_settings()
+            .filter_map(|settings| settings.permissions.as_ref())
+        {
+            steps.rules(
+                Decider::Settings,
+                Outlook::Refused,
+                permissions.deny.as_deref().unwrap_or_default(),
+                call,
+            );
+        }
+    }
+
+    fn explain_allowances(&self, tool: &str, call: &Call<'_>, steps: &mut Steps) {
+        let asks = |steps: &mut Steps| {
+            for permissions in self
+                .inline_settings()
+                .filter_map(|settings| settings.permissions.as_ref())
+            {
+                steps.rules(
+                    Decider::Settings,
+                    Outlook::Asked,
+                    permissions.ask.as_deref().unwrap_or_default(),
+                    call,
+                );
+            }
+        };
+        if tool == QUESTION || tool == PLAN {
+            return;
+        }
+        let before = steps.0.len();
+        asks(steps);
+        if steps.is_settled() {
+            // Somebody is asked, whatever allows the call; who, is said next.
+            steps
+                .0
+                .iter_mut()
+                .skip(before)
+                .for_each(|step| step.is_sure = false);
+            return;
+        }
+        match self.permission_mode {
+            Some(PermissionMode::BypassPermissions) => {
+                return steps.add(
+                    Decider::PermissionMode,
+                    Outlook::Allowed,
+                    true,
+                    "bypassPermissions allows all calls",
+                );
+            }
+            Some(PermissionMode::AcceptEdits)
+                if matches!(tool, "Edit" | "Write" | "NotebookEdit" | "Bash") =>
+            {
+                steps.add(
+                    Decider::PermissionMode,
+                    Outlook::Allowed,
+                    false,
+                    "acceptEdits allows edits, and plain commands on files, in the working directories",
+                )
+            }
+            Some(PermissionMode::Plan) if !call.only_reads() => {
+                steps.add(
+                    Decider::PermissionMode,
+                    Outlook::Unknown,
+                    false,
+                    "plan lets the model change nothing but its plan",
+                );
+            }
+            Some(PermissionMode::Auto) => {
+                steps.add(
+                    Decider::PermissionMode,
+                    Outlook::Unknown,
+                    false,
+                    "auto has a classifier decide",
+                );
+            }
+            None => steps.add(
+                Decider::PermissionMode,
+                Outlook::Unknown,
+                false,
+                "no mode is chosen: the CLI chooses one",
+            ),
+            _ => {}
+        }
+        steps.rules(Decider::AllowedTools, Outlook::Allowed, &self.allowed_tools, call);
+        for permissions in self
+            .inline_settings()
+            .filter_map(|settings| settings.permissions.as_ref())
+        {
+            if !steps.is_settled() {
+                steps.rules(
+                    Decider::Settings,
+                    Outlook::Allowed,
+                    permissions.allow.as_deref().unwrap_or_default(),
+                    call,
+                );
+            }
+        }
+        match &self.skills {
+            Some(Skills::All) if tool == "Skill" => {
+                steps.add(Decider::Skills, Outlook::Allowed, true, "all skills are allowed")
+            }
+            Some(Skills::Named(names)) => {
+                let rules: Vec<String> = names.iter().map(|name| format!("Skill({name})")).collect();
+                steps.rules(Decider::Skills, Outlook::Allowed, &rules, call);
+            }
+            _ => {}
+        }
+        if !steps.is_settled() {
+            let why = match tool {
+                "Bash" => "it runs commands that it knows to be read-only without asking",
+                _ if call.only_reads() => "it reads in the working directories without asking",
+                _ => "some tools it never asks about",
+            };
+            steps.add(Decider::Cli, Outlook::Allowed, false, why);
+        }
+    }
+
+    fn explain_asking(&self, tool: &str, call: &Call<'_>, steps: &mut Steps) {
+        if self.permission_mode == Some(PermissionMode::DontAsk) {
+            return steps.add(
+                Decider::PermissionMode,
+                Outlook::Refused,
+                true,
+                "dontAsk refuses what would be asked",
+            );
+        }
+        if self.permission_prompts == Some(PermissionPrompts::None) {
+            return steps.add(
+                Decider::PermissionPrompts,
+                Outlook::Refused,
+                true,
+                "nobody is asked",
+            );
+        }
+        if self.permission_prompt_tool_name.is_some() {
+            return steps.add(
+                Decider::PromptTool,
+                Outlook::Unknown,
+                true,
+                "it is asked instead of this program",
+            );
+        }
+        let handlers = &self.hosting.handlers;
+        if tool == QUESTION {
+            return match handlers.answers_questions() {
+                true => steps.add(
+                    Decider::Questions,
+                    Outlook::Asked,
+                    true,
+                    "the question is passed on",
+                ),
+                false => steps.add(
+                    Decider::Tools,
+                    Outlook::Refused,
+                    true,
+                    "nobody answers questions, so the model can't ask any",
+                ),
+            };
+        }
+        if tool == PLAN && handlers.plans.is_some() {
+            return steps.add(Decider::Plans, Outlook::Asked, true, "the plan is passed on");
+        }
+        let foreseen = handlers.permissions.foresee(call);
+        steps.foreseen(match (tool, foreseen.outlook) {
+            // No rule stands for a person.
+            (QUESTION | PLAN, Outlook::Allowed) => {
+                Foreseen::new(Outlook::Refused, "only a person may answer this")
+            }
+            _ => foreseen,
+        });
+    }
+
+    /// What decides as well and is not known here.
+    fn unknown(&self) -> Vec<&'static str> {
+        let mut unknown = vec!["the organization's policy, if there is one"];
+        let sources = self.setting_sources.as_ref().map(|sources| !sources.is_empty());
+        if sources.unwrap_or(matches!(
+            self.isolation,
+            Isolation::Project | Isolation::Interactive
+        )) {
+            unknown.push("rules and hooks of the settings files that are loaded");
+        }
+        if matches!(self.settings, Some(SettingsInput::File(_))) {
+            unknown.push("rules and hooks of the settings file that was given");
+        }
+        if !self.plugins.is_empty() {
+            unknown.push("hooks of plugins");
+        }
+        unknown.push("what is changed while the session runs");
+        unknown
+    }
+
+    /// What is likely not meant in these options. Each is written to the log once, at the level of warnings, when a session is
+    /// started.
+    ///
+    /// A permission handler that was set and is not asked, for one: the mode, a rule for a whole tool or another option decides
+    /// first. [`explain`](Self::explain) says more about a single call.
+    pub fn warnings(&self) -> Vec<Warning> {
+        if !self.hosting.handlers.permissions_set {
+            return Vec::new();
+        }
+        let mut warnings: Vec<Warning> = self
+            .never_asked()
+            .into_iter()
+            .map(|never| Warning::HandlerNotAsked {
+                calls: never.calls,
+                option: never.option,
+            })
+            .collect();
+        if self.permission_prompt_tool_name.is_some() {
+            warnings.push(Warning::HandlerNotAsked {
+                calls: "*".to_owned(),
+                option: "permission_prompt_tool_name",
+            });
+        }
+        warnings
+    }
+
+    /// Writes the [`warnings`](Self::warnings) to the log.
+    pub(crate) fn warn(&self) {
+        for warning in self.warnings() {
+            tracing::warn!("{warning}");
+        }
+    }
+
     /// Where tools are called, as far as the options say.
     pub(crate) fn place(&self) -> Place {
         // A private home is made for each process.
@@ -31,3 +598,14 @@ impl Options {
         }
     }
 }
+
+impl Session {
+    /// Who would decide about a call of this tool with this input, by the options that the session was started with; see
+    /// [`Options::explain`]. What was changed since (the mode, rules, settings) is not known here.
+    pub fn explain(&self, tool: &str, input: &RawJson) -> Explanation {
+        self.origin().explain(tool, input)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ pub use outrigger_protocol::shared::{
 
 use outrigger_protocol::{Frame, RawJson};
 
+pub use self::explain::{Decider, Explanation, Step, Warning};
 pub use self::file::{PolicyError, PolicyFile};
 pub use self::layers::{
     Chain, Decided, DecidedBy, Foreseen, Layer, Opinion, Outlook, Sink, chain, layer, record,
@@ -308,3 +309,6 @@ fn has_answers(allow: &PermissionAllow) -> bool {
 
 /// The tool by which the model asks the user.
 pub(crate) const QUESTION: &str = "AskUserQuestion";
+
+/// The tool by which the model has a plan approved.
+pub(crate) const PLAN: &str = "ExitPlanMode";

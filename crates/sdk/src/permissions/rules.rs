@@ -87,6 +87,14 @@ pub struct RuleError {
     problem: String,
 }
 
+/// Whether a rule means a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sureness {
+    Yes,
+    Perhaps,
+    No,
+}
+
 /// The tools that a rule is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Tools {
@@ -426,6 +434,20 @@ impl Rule {
         }
     }
 
+    /// Whether the CLI would take a call for one of those that this rule means.
+    pub(crate) fn sureness(&self, call: &Call<'_>, allows: bool) -> Sureness {
+        let whole = matches!(self.what, What::All)
+            && self.names(&call.tool)
+            && (!allows || self.check_allow().is_ok());
+        if whole || self.covers(call) {
+            Sureness::Yes
+        } else if self.touches(call) && !(allows && matches!(self.what, What::All)) {
+            Sureness::Perhaps
+        } else {
+            Sureness::No
+        }
+    }
+
     /// Whether a call could be one of those that this rule means.
     pub fn touches(&self, call: &Call<'_>) -> bool {
         let (tool, place) = (call.tool.as_str(), &call.place);
@@ -623,6 +645,11 @@ impl<'a> Call<'a> {
     /// What it is called with.
     pub fn input(&self) -> &'a RawJson {
         self.raw
+    }
+
+    /// Whether the tool only reads files.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(self.file_tool(), Some((FileTool::Reads | FileTool::Searches, ..)))
     }
 
     fn fields(&self) -> &BTreeMap<String, RawJson> {
