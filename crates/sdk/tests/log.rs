@@ -84,7 +84,7 @@ fn the_log_tells_what_happened_and_not_what_was_said() {
         "turn{number=1",
         "tool{name=Bash",
         "request{subtype=\"initialize\"",
-        "asked{subtype=can_use_tool",
+        "asked{subtype=\"can_use_tool\"",
         "verdict=completed",
         "ended",
     ] {
