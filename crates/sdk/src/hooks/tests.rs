@@ -436,6 +436,19 @@ fn a_cli_that_does_not_confirm_is_not_used() {
     }
 }
 
+/// With its only thread blocked, the runtime learns of the answer and of the deadline at once.
+#[tokio::test]
+async fn an_answer_that_comes_after_its_time_does_not_count() {
+    let hook = Hook::raw("PreToolUse", |_, _| async {
+        std::thread::sleep(Duration::from_millis(100));
+        Ok::<_, String>(RawJson::from(json!({})))
+    })
+    .timeout(Duration::from_millis(10));
+    let hooks = Hooks::new(&[hook.registration]);
+    let answer = said(ask(&hooks, frame(&json!("hook_0"), &input("PreToolUse"))).await);
+    assert!(answer.to_string().contains("not done within 10ms"), "{answer}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_so_many_run_in_the_background() {
     use std::sync::Arc;
