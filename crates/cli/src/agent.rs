@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use outrigger::hooks::{self, HookOutput};
 use outrigger::options::{Auth, Isolation, Options, Secret, Tools};
 use outrigger::protocol::shared::{Effort, PermissionMode, SettingSource, SystemPrompt};
 
+use crate::ask::Ask;
 use crate::exit::{Failure, Status};
+use crate::policy::FilePolicy;
+use crate::screen::{Notes, Screen};
 
 /// Names that hold secrets. Every process of the machine can read a command line, so they are refused there.
 const SECRET: &[&str] = &[
@@ -18,6 +22,9 @@ const SECRET: &[&str] = &[
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 ];
+
+/// Matches the tools of all MCP servers.
+const MCP_TOOLS: &str = "^mcp__";
 
 /// The agent to start.
 #[derive(Debug, clap::Args)]
@@ -60,6 +67,9 @@ pub(crate) struct AgentArgs {
     /// A rule for tool calls that are refused. Can be repeated.
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
     deny: Vec<String>,
+    /// A file with rules (TOML or JSON): what it refuses is refused, what it allows runs, the rest is asked at the terminal.
+    #[arg(long, value_name = "FILE", help_heading = "Permissions")]
+    policy: Option<PathBuf>,
     /// The built-in tools that the agent has at all, separated by commas; an empty value is none.
     #[arg(long, value_name = "NAMES", help_heading = "Permissions")]
     tools: Option<String>,
@@ -103,7 +113,8 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "PATH", help_heading = "Surroundings")]
     cli: Option<PathBuf>,
 
-    /// Shows the model's thinking, what tools return, and other messages of the CLI.
+    /// Shows the model's thinking, what tools return, who decided on their calls, hooks, MCP servers, and other messages of the
+    /// CLI.
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Shows no tool calls and no summary.
@@ -175,6 +186,7 @@ impl AgentArgs {
             })
             .client_app(concat!("outrigger-cli/", env!("CARGO_PKG_VERSION")))
             .include_partial_messages(true)
+            .include_hook_events(self.verbose)
             .continue_conversation(self.continue_latest)
             .fork_session(self.fork_session)
             .additional_directories(self.add_dir.iter().cloned())
@@ -227,6 +239,22 @@ impl AgentArgs {
         Ok(options)
     }
 
+    /// The options with what answers the CLI, and with what there is to see when more is to be shown.
+    pub(crate) fn hosted(&self, asking: &Ask, screen: &Screen) -> Result<Options, Failure> {
+        let policy = self.policy()?;
+        let notes = self.verbose.then(|| screen.notes());
+        let options = asking.answers(self.options()?, policy.as_ref(), notes.clone());
+        Ok(match notes {
+            Some(notes) => observed(options, &notes),
+            None => options,
+        })
+    }
+
+    /// The rules of `--policy`.
+    fn policy(&self) -> Result<Option<FilePolicy>, Failure> {
+        self.policy.as_deref().map(FilePolicy::read).transpose()
+    }
+
     fn auth(&self) -> Result<Auth, Failure> {
         let secret = |usual: &str| {
             let name = self.auth_env.as_deref().unwrap_or(usual);
@@ -260,6 +288,35 @@ impl AgentArgs {
         };
         Ok(auth)
     }
+}
+
+/// Shows how long calls of MCP tools took, by the CLI's own clock, which stands while somebody is asked.
+fn observed(options: Options, notes: &Notes) -> Options {
+    let took = |ms: Option<f64>| ms.map_or_else(String::new, |ms| format!(" in {:.2} s", ms / 1000.0));
+    let (done, failed) = (notes.clone(), notes.clone());
+    options
+        .hook(
+            hooks::post_tool_use(move |call, _| {
+                done.say(&format!(
+                    "MCP call {} returned{}",
+                    call.tool_name,
+                    took(call.duration_ms)
+                ));
+                std::future::ready(HookOutput::none())
+            })
+            .matcher(MCP_TOOLS),
+        )
+        .hook(
+            hooks::post_tool_use_failure(move |call, _| {
+                failed.say(&format!(
+                    "MCP call {} failed{}",
+                    call.tool_name,
+                    took(call.duration_ms)
+                ));
+                std::future::ready(HookOutput::none())
+            })
+            .matcher(MCP_TOOLS),
+        )
 }
 
 /// A failure of the person who typed.

@@ -42,14 +42,15 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         (false, true) => Ask::by(keyboard),
         (false, false) => Ask::at_terminal(),
     };
-    let options = asking.answers(args.agent.options()?);
+    let screen = Screen::new(true, args.agent.verbose, args.agent.quiet);
+    let options = args.agent.hosted(&asking, &screen)?;
     let session = tokio::select! {
         started = options.start() => started?,
         signal = signals.next() => return Ok(signal.status()),
     };
     let mut chat = Chat {
         session: session.clone(),
-        screen: Screen::new(true, args.agent.verbose, args.agent.quiet),
+        screen,
         interactive,
         waiting: VecDeque::new(),
         unfinished: String::new(),

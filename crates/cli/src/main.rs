@@ -15,6 +15,7 @@ mod exit;
 mod input;
 mod keyboard;
 mod paint;
+mod policy;
 mod protocol;
 mod report;
 mod run;

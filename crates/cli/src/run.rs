@@ -65,16 +65,16 @@ enum Output {
 /// Asks, shows what happens, and waits until it is over.
 pub(crate) async fn run(args: Args) -> CommandResult {
     let mut signals = Signals::catch()?;
+    let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet);
     let early = async {
         let asked = Asked::read(args.prompt.clone()).await?;
-        let options = args.options().await?;
+        let options = args.options(&screen).await?;
         Ok::<_, Failure>((asked, options.start().await?))
     };
     let (asked, session) = tokio::select! {
         started = early => started?,
         signal = signals.next() => return Ok(signal.status()),
     };
-    let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet);
     let (paint, quiet) = (screen.paint(), args.agent.quiet);
     let mut watchman = Watchman::post(signals, session.clone(), move |text| {
         if !quiet {
@@ -199,13 +199,13 @@ impl Args {
         self.output == Output::Stream && !self.json && self.schema.is_none()
     }
 
-    async fn options(&self) -> Result<Options, Failure> {
+    async fn options(&self, screen: &Screen) -> Result<Options, Failure> {
         let asking = if self.agent.no_ask {
             Ask::nobody()
         } else {
             Ask::at_terminal()
         };
-        let options = asking.answers(self.agent.options()?);
+        let options = self.agent.hosted(&asking, screen)?;
         let Some(path) = &self.schema else {
             return Ok(options);
         };

@@ -1,8 +1,13 @@
 //! What people see: the answer on stdout, everything else on stderr.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use outrigger::protocol::inbound::SystemMessage;
+use outrigger::protocol::inbound::system::{HookResponse, InitMcpServer};
 use outrigger::protocol::{Message, RawJson};
 use outrigger::{Event, ToolUse};
 
@@ -22,7 +27,9 @@ pub(crate) struct Screen {
     guards_stdout: bool,
     paint: Paint,
     /// The last thing on stdout was not a line break.
-    in_line: bool,
+    in_line: Arc<AtomicBool>,
+    /// The states of the MCP servers that were shown last.
+    servers: BTreeMap<String, String>,
     /// Text came since the last call of [`begin_turn`](Self::begin_turn).
     said_any: bool,
 }
@@ -35,7 +42,8 @@ impl Screen {
             quiet,
             guards_stdout: io::stdout().is_terminal(),
             paint: Paint::on(&io::stderr()),
-            in_line: false,
+            in_line: Arc::default(),
+            servers: BTreeMap::new(),
             said_any: false,
         }
     }
@@ -86,11 +94,26 @@ impl Screen {
             }
             Event::Lagged(lag) => self.note(&lag.to_string())?,
             Event::Message(message, _) if self.verbose => {
-                if let Some(shown) = shown_message(message) {
+                if let Message::System(system) = &**message
+                    && let SystemMessage::Init(init) = &**system
+                {
+                    self.servers(&init.mcp_servers)?;
+                } else if let Some(shown) = shown_message(message) {
                     self.note(&shown)?;
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Shows the states of MCP servers that have changed.
+    fn servers(&mut self, servers: &[InitMcpServer]) -> io::Result<()> {
+        for server in servers {
+            let before = self.servers.insert(server.name.clone(), server.status.clone());
+            if before.as_ref() != Some(&server.status) {
+                self.note(&format!("MCP server {}: {}", server.name, server.status))?;
+            }
         }
         Ok(())
     }
@@ -118,7 +141,7 @@ impl Screen {
         } else {
             stdout.write_all(text.as_bytes())?;
         }
-        self.in_line = last != '\n';
+        self.in_line.store(last != '\n', Ordering::Relaxed);
         stdout.flush()
     }
 
@@ -127,7 +150,11 @@ impl Screen {
     /// # Errors
     /// When stdout can't be written to.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
-        if self.in_line { self.print("\n") } else { Ok(()) }
+        if self.in_line.load(Ordering::Relaxed) {
+            self.print("\n")
+        } else {
+            Ok(())
+        }
     }
 
     /// Says something beside the answer, unless this is a quiet run.
@@ -143,9 +170,39 @@ impl Screen {
         Ok(())
     }
 
+    /// For what happens beside the events.
+    pub(crate) fn notes(&self) -> Notes {
+        Notes {
+            quiet: self.quiet,
+            paint: self.paint,
+            in_line: Arc::clone(&self.in_line),
+        }
+    }
+
     /// How notes are painted.
     pub(crate) fn paint(&self) -> Paint {
         self.paint
+    }
+}
+
+/// Says something beside the answer, from any task.
+#[derive(Debug, Clone)]
+pub(crate) struct Notes {
+    quiet: bool,
+    paint: Paint,
+    in_line: Arc<AtomicBool>,
+}
+
+impl Notes {
+    pub(crate) fn say(&self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        // Where the answer goes to a file, its lines are its own.
+        if io::stdout().is_terminal() && self.in_line.swap(false, Ordering::Relaxed) {
+            let _ = writeln!(io::stdout());
+        }
+        note(text, self.paint);
     }
 }
 
@@ -219,13 +276,40 @@ fn first_line(text: &str) -> String {
 /// Another message in a line; nothing for those that only repeat what is shown already.
 fn shown_message(message: &Message) -> Option<String> {
     match message {
-        Message::System(system) => Some(format!("system: {}", system.tag())),
+        Message::System(system) => shown_system(system),
         Message::RateLimitEvent(_) => Some("rate limit: changed".to_owned()),
         Message::AuthStatus(_) => Some("login: changed".to_owned()),
         Message::ConversationReset(_) => Some("the conversation starts from scratch".to_owned()),
         Message::Unknown(raw) => Some(format!("unknown message: {}", first_line(raw.get()))),
         _ => None,
     }
+}
+
+fn shown_system(message: &SystemMessage) -> Option<String> {
+    match message {
+        SystemMessage::HookResponse(hook) => Some(shown_hook(hook)),
+        // What came of it is shown.
+        SystemMessage::HookStarted(_) | SystemMessage::HookProgress(_) => None,
+        SystemMessage::PermissionDenied(denied) => Some(format!(
+            "permission: {} refused by the CLI: {}",
+            denied.tool_name,
+            first_line(denied.decision_reason.as_deref().unwrap_or(&denied.message))
+        )),
+        other => Some(format!("system: {}", other.tag())),
+    }
+}
+
+/// How a hook command of the settings ended.
+fn shown_hook(hook: &HookResponse) -> String {
+    let mut text = format!("hook {}: {}", hook.hook_name, hook.outcome.as_str());
+    if let Some(code) = hook.exit_code.filter(|code| *code != 0) {
+        let _ = write!(text, ", exit {code}");
+    }
+    let output = first_line(&hook.output);
+    if !output.is_empty() {
+        let _ = write!(text, ": {output}");
+    }
+    text
 }
 
 #[cfg(test)]

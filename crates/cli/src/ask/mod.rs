@@ -6,15 +6,23 @@ mod permission;
 mod plan;
 mod question;
 
+use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use outrigger::options::Options;
-use outrigger::permissions::{PermissionDecision, PermissionHandler, PermissionRequest};
+use outrigger::permissions::{
+    Decided, Layer as _, PermissionDecision, PermissionHandler, PermissionRequest, PlanReply, QuestionReply,
+    chain, record,
+};
 use outrigger::transport::BoxFuture;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::keyboard::{self, Keyboard};
-use crate::screen::plain;
+use crate::policy::FilePolicy;
+use crate::screen::{Notes, plain};
+
+/// What records call the rules of `--policy`.
+const POLICY: &str = "--policy";
 
 const NO_ANSWER: &str = "the person at the terminal gave no answer";
 
@@ -48,28 +56,90 @@ impl Ask {
         Self::Nobody("outrigger was told not to ask anybody (--no-ask), and no rule allows this call")
     }
 
-    /// Has all that the CLI asks answered in this way. Where nobody is there the model does not get the tool that asks the user,
-    /// plans are refused as tool calls are, and MCP servers are declined.
-    pub(crate) fn answers(&self, options: Options) -> Options {
-        let options = options.permissions(self.clone());
+    /// Has all that the CLI asks answered in this way, after the rules of `policy`. Where nobody is there the model does not get
+    /// the tool that asks the user, plans are refused as tool calls are, and MCP servers are declined. `notes` are told who
+    /// decided.
+    pub(crate) fn answers(
+        &self,
+        options: Options,
+        policy: Option<&FilePolicy>,
+        notes: Option<Notes>,
+    ) -> Options {
+        let options = match policy {
+            None => recorded(options, chain().last(self.name(), self.clone()), notes),
+            Some(file) => {
+                let rules = chain().layer(POLICY, file.policy.clone());
+                recorded(file.impose(options), rules.last(self.name(), self.clone()), notes)
+            }
+        };
         let Self::Person(person) = self else {
             return options;
         };
         let (questions, plans, forms) = (Arc::clone(person), Arc::clone(person), Arc::clone(person));
+        // These do not come to the handler, and deny rules hold for them, too.
+        let (may_ask, may_plan) = (policy.cloned(), policy.cloned());
         options
             .questions(move |asked| {
                 let person = Arc::clone(&questions);
-                async move { question::answer(&person, &asked).await }
+                let refused = refused(may_ask.as_ref(), &asked.request);
+                async move {
+                    match refused {
+                        Some(why) => QuestionReply::Declined(why),
+                        None => question::answer(&person, &asked).await,
+                    }
+                }
             })
             .plans(move |plan| {
                 let person = Arc::clone(&plans);
-                async move { plan::decide(&person, &plan).await }
+                let refused = refused(may_plan.as_ref(), &plan.request);
+                async move {
+                    match refused {
+                        Some(why) => PlanReply::KeepPlanning(why),
+                        None => plan::decide(&person, &plan).await,
+                    }
+                }
             })
             .elicitation(move |request| {
                 let person = Arc::clone(&forms);
                 async move { form::answer(&person, &request).await }
             })
     }
+
+    /// Who decides, for records.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Person(_) => "the person at the terminal",
+            Self::Nobody(_) => "nobody",
+        }
+    }
+}
+
+/// What the policy says about something that no handler is asked about.
+fn refused(policy: Option<&FilePolicy>, request: &PermissionRequest) -> Option<String> {
+    let (deny, _) = policy?.policy.refuses(request)?;
+    Some(deny.message)
+}
+
+/// Has the handler asked, and who decided noted.
+fn recorded(options: Options, handler: impl PermissionHandler, notes: Option<Notes>) -> Options {
+    let Some(notes) = notes else {
+        return options.permissions(handler);
+    };
+    options.permissions(record(handler, move |decided: Decided| {
+        let verdict = if decided.decision.is_allow() {
+            "allowed"
+        } else {
+            "refused"
+        };
+        let mut text = format!("permission: {} {verdict}", decided.request.tool_name);
+        if let Some(layer) = &decided.by.layer {
+            let _ = write!(text, " by {layer}");
+        }
+        if let Some(rule) = &decided.by.rule {
+            let _ = write!(text, " ({rule})");
+        }
+        notes.say(&text);
+    }))
 }
 
 impl PermissionHandler for Ask {
