@@ -12,6 +12,7 @@ mod chat;
 mod demo;
 mod doctor;
 mod exit;
+mod explain;
 mod input;
 mod keyboard;
 mod paint;
@@ -44,6 +45,8 @@ enum Command {
     Demo(demo::Args),
     /// Find out why sessions do not start: installations, account, directories.
     Doctor(doctor::Args),
+    /// Say who would decide about a tool call: a rule, the mode, a person.
+    Explain(Box<explain::Args>),
     /// Hold recorded conversations against the types.
     Protocol(protocol::Args),
 }
@@ -55,6 +58,7 @@ async fn main() -> ExitCode {
         Command::Chat(args) => chat::run(*args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
+        Command::Explain(args) => explain::run(*args).await,
         Command::Protocol(args) => protocol::run(args).await,
     };
     exit::report(result)

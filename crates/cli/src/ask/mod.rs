@@ -10,9 +10,10 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use outrigger::options::Options;
+use outrigger::permissions::rules::Call;
 use outrigger::permissions::{
-    Decided, Layer as _, PermissionDecision, PermissionHandler, PermissionRequest, PlanReply, QuestionReply,
-    chain, record,
+    Decided, Foreseen, Layer as _, Outlook, PermissionDecision, PermissionHandler, PermissionRequest,
+    PlanReply, QuestionReply, chain, record,
 };
 use outrigger::transport::BoxFuture;
 use tokio::sync::{Mutex, MutexGuard};
@@ -150,6 +151,13 @@ impl PermissionHandler for Ask {
                 Self::Nobody(why) => PermissionDecision::deny(*why),
             }
         })
+    }
+
+    fn foresee(&self, _: &Call<'_>) -> Foreseen {
+        match self {
+            Self::Person(_) => Foreseen::new(Outlook::Asked, "the person at the terminal is asked"),
+            Self::Nobody(why) => Foreseen::new(Outlook::Refused, *why),
+        }
     }
 }
 

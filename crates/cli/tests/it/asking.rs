@@ -182,7 +182,7 @@ async fn a_plan_that_nobody_can_approve_is_refused() {
 }
 
 /// An MCP server with one tool, `ask`, that asks the user: `asked` is what it asks. It gives back what it was told.
-fn server(rig: &Rig, asked: &Value) -> String {
+pub(crate) fn server(rig: &Rig, asked: &Value) -> String {
     let script = format!(
         r#"while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')

@@ -14,6 +14,7 @@ mod asking;
 mod chat;
 mod demo;
 mod doctor;
+mod policy;
 mod protocol;
 mod rig;
 mod run;

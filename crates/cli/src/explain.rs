@@ -1,0 +1,47 @@
+//! `outrigger explain`: who would decide about a tool call.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use outrigger::protocol::RawJson;
+use outrigger::protocol::shared::JsonObject;
+
+use crate::agent::{AgentArgs, usage};
+use crate::ask::Ask;
+use crate::exit::{CommandResult, Status};
+use crate::screen::{Screen, plain};
+
+/// What `outrigger explain` takes: a call, and the options of `outrigger run`, so that a command line can be tried out. Nothing is
+/// started, and nobody is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The tool, such as `Bash`.
+    tool: String,
+    /// Its input as JSON, such as `{"command": "git push"}`.
+    #[arg(default_value = "{}")]
+    input: String,
+
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+/// Writes who may decide, in order, and why.
+pub(crate) async fn run(args: Args) -> CommandResult {
+    serde_json::from_str::<JsonObject>(&args.input)
+        .map_err(|error| usage(format!("the input of {} is no JSON object: {error}", args.tool)))?;
+    let input = RawJson::from_text(&args.input)?;
+    let asking = if args.agent.no_ask {
+        Ask::nobody()
+    } else {
+        Ask::at_terminal()
+    };
+    let screen = Screen::new(false, args.agent.verbose, args.agent.quiet);
+    let options = args.agent.hosted(&asking, &screen)?;
+    let explanation = options.explain(&args.tool, &input).to_string();
+    let mut stdout = io::stdout().lock();
+    if stdout.is_terminal() {
+        write!(stdout, "{}", plain(&explanation))?;
+    } else {
+        write!(stdout, "{explanation}")?;
+    }
+    Ok(Status::Success)
+}
