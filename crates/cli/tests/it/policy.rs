@@ -54,7 +54,7 @@ async fn a_policy_that_is_half_understood_is_none() {
         .write("policy.json", "{\"allow\": [\n\"Bash(\"]}")
         .unwrap();
     for (file, says) in [
-        ("policy.toml", "line 2: unknown field `allowed`"),
+        ("policy.toml", "line 2: in `allowed`: unknown field `allowed`"),
         ("policy.json", "line 2: in `allow` the rule `Bash(`"),
         ("none.toml", "because: "),
     ] {
