@@ -141,3 +141,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/production.md")]
 struct Production;
+
+/// The examples of the page on callbacks, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/callbacks.md")]
+struct CallbacksPage;
