@@ -162,6 +162,9 @@ impl Chain {
     }
 
     /// Ends it: decides what no layer does, and what layers want to be asked. Usually asks a person.
+    ///
+    /// # Cancel safety
+    /// The layer that is being asked is dropped with the question when the CLI withdraws it; those behind it are not asked.
     pub fn last(self, name: impl Into<String>, handler: impl PermissionHandler) -> impl PermissionHandler {
         Chained {
             layers: self.layers,
@@ -171,6 +174,9 @@ impl Chain {
     }
 
     /// Ends it: what no layer decides is refused.
+    ///
+    /// # Cancel safety
+    /// As [`last`](Self::last).
     pub fn or_deny(self) -> impl PermissionHandler {
         self.last("nobody", super::Policy::deny_all())
     }
@@ -309,6 +315,10 @@ impl Sink for mpsc::Sender<Decided> {
 /// });
 /// # let _ = handler;
 /// ```
+///
+/// # Cancel safety
+/// The handler is dropped with the question when the CLI withdraws it, and nothing is recorded. A decision that waits for room in
+/// a channel then is lost with its record, and does not go out.
 pub fn record(handler: impl PermissionHandler, sink: impl Sink) -> impl PermissionHandler {
     struct Recorded<H, S>(H, S);
     impl<H: PermissionHandler, S: Sink> PermissionHandler for Recorded<H, S> {

@@ -141,3 +141,38 @@ async fn decisions_are_recorded_before_they_go_out() {
     drop(receiver);
     assert!(recorded.decide(bash("c")).await.is_allow());
 }
+
+/// A question that is withdrawn takes the layer that thinks about it along, asks no other and leaves no record.
+#[test]
+fn what_is_dropped_decides_nothing() {
+    let inside = Arc::new(());
+    let held = Arc::clone(&inside);
+    let asked = Arc::new(Mutex::new(0));
+    let (count, records) = (Arc::clone(&asked), Arc::clone(&asked));
+    let chain = chain()
+        .layer(
+            "slow",
+            layer(move |_| {
+                let held = Arc::clone(&held);
+                async move {
+                    std::future::pending::<()>().await;
+                    drop(held);
+                    Opinion::Pass
+                }
+            }),
+        )
+        .last(
+            "person",
+            ask(move |_| {
+                *count.lock().unwrap() += 1;
+                async { PermissionDecision::allow() }
+            }),
+        );
+    let handler = record(chain, move |_: Decided| *records.lock().unwrap() += 1);
+    let mut deciding = handler.decide(bash("x"));
+    assert!((&mut deciding).now_or_never().is_none());
+    assert_eq!(Arc::strong_count(&inside), 3, "the layer, and what it is about");
+    drop(deciding);
+    assert_eq!(Arc::strong_count(&inside), 2);
+    assert_eq!(*asked.lock().unwrap(), 0);
+}

@@ -19,6 +19,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("ToolContext::progress", "tells something that needs no answer"),
     ("ask", "makes a handler; `a_handler_is_dropped_by_a_withdrawal`"),
+    (
+        "Chain::last",
+        "makes a handler; `what_is_dropped_decides_nothing`",
+    ),
+    (
+        "Chain::or_deny",
+        "makes a handler; `what_is_dropped_decides_nothing`",
+    ),
+    ("record", "makes a handler; `what_is_dropped_decides_nothing`"),
 ];
 
 /// A public future in the source.

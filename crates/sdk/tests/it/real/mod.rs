@@ -26,6 +26,8 @@ mod queue;
 #[cfg(unix)]
 mod revive;
 pub(crate) mod rig;
+#[cfg(target_os = "linux")]
+mod rules;
 mod sessions;
 mod steering;
 mod turns;
