@@ -56,8 +56,8 @@ functions! {
     /// [`stop`](super::HookOutput::stop) end the turn. Has no matchers. A failure is no opinion unless told otherwise.
     post_tool_batch => PostToolBatch;
 
-    /// The CLI has something to tell the user who looks elsewhere: that it waits, for one. A CLI that is driven by a program has
-    /// hardly a reason to; none was seen.
+    /// The CLI has something to tell a user who may look elsewhere: that a question about a permission has been open for some
+    /// seconds (`permission_prompt`), or what became of one of an MCP server (`elicitation_response`).
     ///
     /// May answer with a [`ContextOutput`](super::ContextOutput). The matcher is compared with the kind of notification.
     notification => Notification;
@@ -164,7 +164,7 @@ functions! {
     /// A failure is a denial unless told otherwise.
     permission_request => PermissionRequest;
 
-    /// The classifier of auto mode refused a tool call. Not called for other refusals.
+    /// Auto mode refused a tool call, by its classifier or for want of it. Not called for other refusals.
     ///
     /// May answer with a [`PermissionDeniedOutput`](super::PermissionDeniedOutput). The matcher is compared with the tool's name.
     permission_denied => PermissionDenied;
@@ -231,7 +231,8 @@ functions! {
     /// May answer nothing. The matcher is compared with the reason: `nested_traversal`, …
     instructions_loaded => InstructionsLoaded;
 
-    /// The working directory of the session changed. A `cd` of the model within the project does not; none was seen.
+    /// The working directory of the session changed. CLI 2.1.330 calls it neither for a `cd` of the model nor for a `set_cwd` of this
+    /// program.
     ///
     /// May answer with a [`WatchOutput`](super::WatchOutput). Has no matchers.
     cwd_changed => CwdChanged;
