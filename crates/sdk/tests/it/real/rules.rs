@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::fs;
 
 use outrigger::permissions::rules::{Call, Place, Rules};
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::{Decider, Outlook, PermissionResult, ask};
 use outrigger::protocol::RawJson;
-use outrigger::{Event, Options};
+use outrigger::protocol::shared::PermissionMode;
+use outrigger::{Event, Options, Policy};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::rig::{PATIENCE, Rig};
+use super::rig::{PATIENCE, Rig, turn};
 
 /// What the CLI did about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -350,4 +351,39 @@ async fn files_are_refused_alike() {
         &cases,
     )
     .await;
+}
+
+/// A policy knows where its session is, and says beforehand what it does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_goes_by_the_place_of_its_session() {
+    let rig = Rig::start().await;
+    let at = furnish(&rig);
+    let policy = Policy::allow_list(["Edit(src/**)", "Edit(~/notes/*)"]).unwrap();
+    let session = rig
+        .options()
+        .permission_mode(PermissionMode::Default)
+        .permissions(policy)
+        .start()
+        .await
+        .unwrap();
+    for (path, runs) in [
+        ("project/src/n1", true),
+        ("project/n2", false),
+        ("project/src/link/n3", false),
+        ("home/notes/n4", true),
+    ] {
+        let input = json!({"file_path": at(path), "content": "y"});
+        let (events, _) = turn(&session, &format!("%tool Write {input}\n%say done")).await;
+        let result = if runs { "result ok" } else { "result error" };
+        assert_eq!(events[1], result, "{path}: {events:?}");
+        let explanation = session.explain("Write", &RawJson::encode(&input).unwrap());
+        let decisive = explanation.decisive().unwrap();
+        let outlook = if runs { Outlook::Allowed } else { Outlook::Refused };
+        assert_eq!(
+            (decisive.who, decisive.outlook),
+            (Decider::Handler, outlook),
+            "{explanation}"
+        );
+    }
+    session.close().await.unwrap();
 }
