@@ -318,3 +318,33 @@ async fn a_question_that_is_withdrawn_takes_no_line_with_it() {
     .await;
     rig.nothing_left().await;
 }
+
+/// Half an answer, too: it must not become the beginning of something else.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_an_answer_goes_with_its_question() {
+    use rexpect::process::Signal;
+
+    let rig = Rig::start().await;
+    let mut session = at_terminal(&rig, "chat", &[]);
+    let questions = questions().replace('\n', "\\\n");
+    blocking(move || {
+        session.exp_string("> ").unwrap();
+        session.send_line(&questions).unwrap();
+        session.exp_string("skip): ").unwrap();
+        session.send("the half of it ").unwrap();
+        session.flush().unwrap();
+        // By the signal alone: Ctrl-C at a terminal takes what was typed with it.
+        session.process_mut().signal(Signal::SIGINT).unwrap();
+        session.exp_string("withdrawn").unwrap();
+        session.exp_string("> ").unwrap();
+        session.send_line("%say Next.").unwrap();
+        session.exp_string("Next.").unwrap();
+        session.exp_string("> ").unwrap();
+        session.send_control('d').unwrap();
+        ends_with(&mut session, 0);
+    })
+    .await;
+    let requests = rig.api.message_requests();
+    let last = requests.last().unwrap().last_user_text().unwrap();
+    assert!(last.ends_with("\n%say Next."), "{last}");
+}

@@ -77,6 +77,23 @@ async fn what_the_policy_leaves_open_is_refused_where_nobody_is() {
     assert!(!rig.sandbox.project().join("made.txt").exists());
 }
 
+/// Also what the CLI by itself would ask nobody about.
+#[tokio::test]
+async fn what_the_policy_wants_asked_is_asked() {
+    for (policy, is_read) in [
+        ("default = \"ask\"", true),
+        ("ask = [\"Read(./secret.txt)\"]", false),
+    ] {
+        let rig = Rig::start().await;
+        rig.sandbox.write("policy.toml", policy).unwrap();
+        let read = json!({"file_path": rig.sandbox.write("secret.txt", "the secret").unwrap()});
+        let prompt = format!("%tool Read {read}\n%say {{{{last}}}}");
+        let ran = rig.run(&["--policy", "policy.toml", &prompt]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(ran.stdout.contains("the secret"), is_read, "{policy}: {ran:?}");
+    }
+}
+
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_policy_leaves_open_is_asked_and_every_decision_is_shown() {
