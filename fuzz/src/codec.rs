@@ -1,7 +1,8 @@
 //! Bytes in, typed messages out: nothing panics, nothing is lost, nothing is kept that should not be.
 
 use outrigger_protocol::framer::{Framed, LineFramer};
-use outrigger_protocol::{Frame, MisfitKind, drift};
+use outrigger_protocol::inbound::{ApiStreamEvent, BlockDelta};
+use outrigger_protocol::{Delta, Frame, FrameReader, Message, MisfitKind, PieceKind, drift};
 
 /// The caps that an input can choose.
 const CAPS: [usize; 4] = [16, 200, 4096, 1 << 20];
@@ -13,9 +14,17 @@ pub fn run(data: &[u8]) {
     let whole = frame(cap, [stream]);
     assert_eq!(whole, frame(cap, chunks(stream, *cut)), "the chunks matter");
     assert_eq!(whole, plainly(cap, stream), "not what a plain reader finds");
-    for framed in whole {
-        check(framed);
+    let mut read = Vec::new();
+    let mut reader = FrameReader::new(cap);
+    for chunk in chunks(stream, *cut) {
+        reader.feed(chunk, &mut read);
     }
+    reader.finish(&mut read);
+    let mut read = read.iter();
+    for framed in whole {
+        check(framed, &mut read);
+    }
+    assert_eq!(read.count(), 0, "frames from nowhere");
 }
 
 /// What a framer finds, and that it holds no more than it may.
@@ -68,7 +77,7 @@ fn plainly(cap: usize, stream: &[u8]) -> Vec<Framed> {
         .collect()
 }
 
-fn check(framed: Framed) {
+fn check<'f>(framed: Framed, mut read: impl Iterator<Item = &'f Frame>) {
     let line = match &framed {
         Framed::Line(line) | Framed::Oversized { head: line, .. } => line.to_vec(),
         _ => return,
@@ -92,6 +101,10 @@ fn check(framed: Framed) {
             None => assert!(!oversized, "an oversized line passes for whole"),
         }
         decode(frame);
+        let same = read.next().expect("a frame for each");
+        assert_eq!((same.line(), same.bytes()), (frame.line(), frame.bytes()));
+        assert_eq!((same.kind(), same.flaw()), (frame.kind(), frame.flaw()));
+        assert_eq!((same.uuid(), same.delta()), (frame.uuid(), frame.delta()));
     }
     assert!(
         line[at..].iter().all(u8::is_ascii_whitespace),
@@ -118,6 +131,12 @@ fn decode(frame: &Frame) {
     let (decoded, drifts) = drift::watch(|| frame.decode());
     for drift in drifts {
         let _ = drift.to_string();
+    }
+    if let Some(delta) = frame.delta() {
+        assert!(
+            matches!(&decoded, Ok(message) if is_said(&delta, message)),
+            "{delta:?} is not {decoded:?}"
+        );
     }
     let Ok(message) = decoded else { return };
     assert!(frame.flaw().is_none(), "a flawed frame was decoded");
@@ -146,6 +165,23 @@ fn decode(frame: &Frame) {
     let reread = reread.decode().unwrap_or_else(|error| panic!("{error}: {again}"));
     let twice = reread.to_body().expect("it can be written again");
     assert_eq!(body.get(), twice.get(), "typing it twice is different");
+}
+
+/// Whether a message is what the short way of reading it says.
+fn is_said(delta: &Delta<'_>, message: &Message) -> bool {
+    let Message::StreamEvent(event) = message else {
+        return false;
+    };
+    let ApiStreamEvent::ContentBlockDelta(event) = &event.event else {
+        return false;
+    };
+    let (kind, text) = match &event.delta {
+        BlockDelta::Text(text) => (PieceKind::Text, &text.text),
+        BlockDelta::Thinking(thinking) => (PieceKind::Thinking, &thinking.thinking),
+        BlockDelta::InputJson(input) => (PieceKind::InputJson, &input.partial_json),
+        _ => return false,
+    };
+    (delta.index, delta.kind, &*delta.text) == (event.index, kind, text)
 }
 
 /// Whether an object has a `type`: then it is a frame that was kept as it came.

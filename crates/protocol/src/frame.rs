@@ -1,31 +1,33 @@
 //! One line, routed but not decoded.
 
+mod delta;
 mod head;
+mod lines;
 mod parse;
+mod reader;
 mod skim;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use self::head::{Head, Read, Span, mend, read_head};
+pub use self::delta::{Delta, PieceKind};
+use self::head::{Field, Head, Read, Span, mend, read_head};
+use self::lines::{Body, Lines, Text};
+pub use self::reader::FrameReader;
 use crate::framer::Framed;
 use crate::inbound::Message;
 
 /// One JSON object that the CLI wrote, with the line it came in.
 ///
 /// Making one reads the few fields that routing needs (type, subtype, ids); the payload is decoded by
-/// [`decode`](Self::decode), when somebody wants it. Cloning shares the line.
+/// [`decode`](Self::decode), when somebody wants it. Cloning shares the line, with the other objects on it, and with up to 15
+/// neighbours of short partial messages ([`FrameReader`]): they are let go together.
 #[derive(Clone)]
-pub struct Frame(Arc<Body>);
-
-struct Body {
-    line: Arc<[u8]>,
-    /// This frame's part of the line: all of it, unless several objects share the line.
-    start: usize,
-    end: usize,
-    head: Head,
-    flaw: Option<Box<Misfit>>,
+pub struct Frame {
+    lines: Arc<Lines>,
+    /// Which of them it is.
+    at: u32,
 }
 
 /// Why a frame could not be decoded.
@@ -88,38 +90,14 @@ fn read_mended(text: &[u8], reason: String) -> (Head, Option<Box<Misfit>>) {
 }
 
 impl Frame {
-    fn of(body: Body) -> Self {
-        Self(Arc::new(body))
-    }
-
     /// Reads what the framer found; one frame for each object on the line, at least one.
     pub fn read(framed: Framed) -> Vec<Self> {
         let mut frames = Vec::with_capacity(1);
-        Self::read_into(framed, &mut frames);
-        frames
-    }
-
-    /// Like [`read`](Self::read), adding the frames to those in `into`: a reader of many lines needs no list for each.
-    pub fn read_into(framed: Framed, into: &mut Vec<Self>) {
         match framed {
-            Framed::Line(line) => Self::read_line(line, into),
-            Framed::Oversized { head, length } => {
-                let mut spans = Head::default();
-                // The beginning of an object: it ends in an error, and keeps what was read until then.
-                let _ = read_head(&head, &mut spans);
-                let reason = format!(
-                    "the first {} bytes are kept; raise the cap to receive such lines",
-                    head.len()
-                );
-                into.push(Self::of(Body {
-                    start: 0,
-                    end: head.len(),
-                    line: head,
-                    head: spans,
-                    flaw: Misfit::boxed(MisfitKind::Oversized(length), reason),
-                }));
-            }
+            Framed::Line(line) => Self::read_line(&line, &mut frames),
+            Framed::Oversized { head, length } => frames.push(Self::oversized(&head, length)),
         }
+        frames
     }
 
     /// How many objects on one line are told apart. A frame takes some hundred bytes besides its line, so a line of tiny
@@ -127,33 +105,47 @@ impl Frame {
     pub const MOST_ON_A_LINE: usize = 65_536;
 
     /// Reads one line (without its line ending); one frame for each object on it, at least one.
-    pub fn from_line(line: impl Into<Arc<[u8]>>) -> Vec<Self> {
+    pub fn from_line(line: impl AsRef<[u8]>) -> Vec<Self> {
         let mut frames = Vec::with_capacity(1);
-        Self::read_line(line.into(), &mut frames);
+        Self::read_line(line.as_ref(), &mut frames);
         frames
     }
 
-    fn read_line(line: Arc<[u8]>, into: &mut Vec<Self>) {
-        let before = into.len();
-        let mut start = 0;
+    /// The beginning of a line that was too long to be kept.
+    fn oversized(text: &[u8], length: u64) -> Self {
+        let mut head = Head::default();
+        // The beginning of an object: it ends in an error, and keeps what was read until then.
+        let _ = read_head(text, &mut head);
+        let reason = format!(
+            "the first {} bytes are kept; raise the cap to receive such lines",
+            text.len()
+        );
+        let flaw = Misfit::boxed(MisfitKind::Oversized(length), reason);
+        Self::alone(Text::of(text), Body::of(0..text.len(), 0..text.len(), head, flaw))
+    }
+
+    fn alone(text: Text, body: Body) -> Self {
+        let rest = Box::default();
+        let first = body;
+        Self {
+            lines: Arc::new(Lines { text, first, rest }),
+            at: 0,
+        }
+    }
+
+    fn read_line(line: &[u8], into: &mut Vec<Self>) {
+        let mut head = Head::default();
+        let read = read_head(line, &mut head);
+        Self::go_on(line, head, read, into);
+    }
+
+    /// Reads a line whose first object was read.
+    fn go_on(line: &[u8], mut head: Head, mut read: Result<Read, String>, into: &mut Vec<Self>) {
+        let text = Text::of(line);
+        let (mut start, mut told) = (0, 0);
         loop {
-            let mut head = Head::default();
-            if into.len() - before == Self::MOST_ON_A_LINE {
-                let reason = format!("more than {} objects on one line", Self::MOST_ON_A_LINE);
-                into.push(Self::of(Body {
-                    start,
-                    end: line.len(),
-                    line,
-                    head,
-                    flaw: Misfit::boxed(MisfitKind::NotJson, reason),
-                }));
-                return;
-            }
-            let (end, flaw) = match read_head(&line[start..], &mut head) {
-                Ok(Read { length, flaw }) => {
-                    head.rebase(&line, start);
-                    (start + length, flaw)
-                }
+            let (end, flaw) = match read {
+                Ok(Read { length, flaw }) => (start + length, flaw),
                 Err(reason) => {
                     let (mended, flaw) = read_mended(&line[start..], reason);
                     head = mended;
@@ -162,120 +154,121 @@ impl Frame {
             };
             let gap = line[end..].iter().take_while(|byte| byte.is_ascii_whitespace());
             let next = end + gap.count();
+            let body = Body::of(0..line.len(), start..end, head, flaw);
             if next >= line.len() {
-                into.push(Self::of(Body {
-                    line,
-                    start,
-                    end,
-                    head,
-                    flaw,
-                }));
+                into.push(Self::alone(text, body));
                 return;
             }
-            into.push(Self::of(Body {
-                line: Arc::clone(&line),
-                start,
-                end,
-                head,
-                flaw,
-            }));
-            start = next;
+            into.push(Self::alone(text.clone(), body));
+            (start, told) = (next, told + 1);
+            head = Head::default();
+            if told == Self::MOST_ON_A_LINE {
+                let reason = format!("more than {} objects on one line", Self::MOST_ON_A_LINE);
+                let flaw = Misfit::boxed(MisfitKind::NotJson, reason);
+                let body = Body::of(0..line.len(), start..line.len(), head, flaw);
+                into.push(Self::alone(text, body));
+                return;
+            }
+            read = read_head(&line[start..], &mut head);
         }
+    }
+
+    fn body(&self) -> &Body {
+        self.lines.body(self.at)
     }
 
     /// The whole line, byte for byte, as it came, without its line ending.
     pub fn line(&self) -> &[u8] {
-        &self.0.line
+        &self.lines.text.bytes()[self.body().line.clone()]
     }
 
     /// This frame's own bytes: the whole line, unless several objects share it.
     pub fn bytes(&self) -> &[u8] {
-        &self.0.line[self.0.start..self.0.end]
+        &self.lines.text.bytes()[self.body().own.clone()]
     }
 
     /// This frame's text, with invalid UTF-8 replaced by U+FFFD.
     pub fn text(&self) -> Cow<'_, str> {
-        // What is valid, as nearly everything is, is found to be so much faster this way.
-        match std::str::from_utf8(self.bytes()) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(self.bytes()),
+        let own = &self.body().own;
+        match self.lines.text.part(own.start, own.end) {
+            Some(text) => Cow::Borrowed(text),
+            None => String::from_utf8_lossy(self.bytes()),
         }
     }
 
     /// The `type` field; empty if there is none.
     pub fn kind(&self) -> &str {
-        self.span(&self.0.head.kind).unwrap_or_default()
+        self.body()
+            .head
+            .known
+            .or_else(|| self.field(Field::Kind))
+            .unwrap_or_default()
     }
 
     /// The `subtype`, of the frame or of the control request or response inside it.
     pub fn subtype(&self) -> Option<&str> {
-        self.span(&self.0.head.subtype)
+        self.field(Field::Subtype)
     }
 
     /// The `uuid` of the frame itself.
     pub fn uuid(&self) -> Option<&str> {
-        self.span(&self.0.head.uuid)
+        self.field(Field::Uuid)
     }
 
     /// The `session_id`.
     pub fn session_id(&self) -> Option<&str> {
-        self.span(&self.0.head.session_id)
+        self.field(Field::SessionId)
     }
 
     /// The `request_id`, of a control request, a response or a cancellation.
     pub fn request_id(&self) -> Option<&str> {
-        self.span(&self.0.head.request_id)
+        self.field(Field::RequestId)
     }
 
     /// The tool call under whose subagent this frame was made.
     pub fn parent_tool_use_id(&self) -> Option<&str> {
-        self.span(&self.0.head.parent_tool_use_id)
+        self.field(Field::ParentToolUseId)
     }
 
     /// The prompt (by its uuid) that a `command_lifecycle` frame is about.
     pub fn command_uuid(&self) -> Option<&str> {
-        self.span(&self.0.head.command_uuid)
+        self.field(Field::CommandUuid)
     }
 
     /// The `state` of `command_lifecycle` and `session_state_changed`.
     pub fn state(&self) -> Option<&str> {
-        self.span(&self.0.head.state)
+        self.field(Field::State)
     }
 
     /// The `type` of the API's event inside a `stream_event`.
     pub fn event_type(&self) -> Option<&str> {
-        self.span(&self.0.head.event_type)
+        self.field(Field::EventType)
     }
 
     /// The `kind` of the `origin`.
     pub fn origin_kind(&self) -> Option<&str> {
-        self.span(&self.0.head.origin_kind)
+        self.field(Field::OriginKind)
     }
 
     /// The prompts that this frame answers: `user_message_uuids`, or `user_message_uuid` alone.
     pub fn user_message_uuids(&self) -> impl Iterator<Item = &str> {
-        let one = self
-            .0
-            .head
-            .user_message_uuids
+        let head = &self.body().head;
+        let one = head
+            .prompts()
             .is_empty()
-            .then_some(&self.0.head.user_message_uuid);
-        self.0
-            .head
-            .user_message_uuids
-            .iter()
-            .chain(one)
-            .filter_map(|span| self.span(span))
+            .then_some(head.span(Field::UserMessageUuid));
+        let spans = head.prompts().iter().copied().chain(one);
+        spans.filter_map(|span| self.span(span))
     }
 
     /// Whether `isReplay` is true.
     pub fn is_replay(&self) -> bool {
-        self.0.head.is_replay
+        self.body().head.is_replay
     }
 
     /// Why this frame is no well-formed frame at all; `None` for one that is, whatever its payload.
     pub fn flaw(&self) -> Option<&Misfit> {
-        self.0.flaw.as_deref()
+        self.body().flaw.as_deref()
     }
 
     /// Decodes the payload.
@@ -286,7 +279,7 @@ impl Frame {
     /// # Errors
     /// When the line is no frame, or a known type does not have the shape that this build expects.
     pub fn decode(&self) -> Result<Message, Misfit> {
-        if let Some(flaw) = &self.0.flaw {
+        if let Some(flaw) = &self.body().flaw {
             return Err(Misfit::clone(flaw));
         }
         let text = self.text();
@@ -303,8 +296,27 @@ impl Frame {
             })
     }
 
-    fn span<'a>(&'a self, span: &'a Span) -> Option<&'a str> {
-        span.get(&self.0.line)
+    /// What the frame adds to a block of the answer, if it is a `content_block_delta` of text, thinking or a tool's input, and
+    /// nothing unusual about it: what [`decode`](Self::decode) would say, for much less. `None` does not mean that it is none.
+    pub fn delta(&self) -> Option<Delta<'_>> {
+        let head = &self.body().head;
+        let piece = head.piece.filter(|_| head.known == Some("stream_event"))?;
+        Some(Delta {
+            index: piece.index.into(),
+            kind: piece.kind,
+            text: crate::scan::unescape(self.span(piece.text)?)?,
+        })
+    }
+
+    fn field(&self, field: Field) -> Option<&str> {
+        self.span(self.body().head.span(field))
+    }
+
+    fn span(&self, span: Span) -> Option<&str> {
+        let Body { own, head, .. } = self.body();
+        head.get(span, |start, end| {
+            self.lines.text.part(own.start + start, own.start + end)
+        })
     }
 }
 
@@ -314,7 +326,7 @@ impl fmt::Debug for Frame {
             .field("kind", &self.kind())
             .field("subtype", &self.subtype())
             .field("bytes", &self.bytes().len())
-            .field("flaw", &self.0.flaw)
+            .field("flaw", &self.body().flaw)
             .finish_non_exhaustive()
     }
 }

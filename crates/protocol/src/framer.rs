@@ -1,20 +1,43 @@
 //! Bytes in, lines out: the framing of both directions.
 
-use std::sync::Arc;
-
 /// What the framer found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framed {
     /// One line without its line ending. Never blank.
-    Line(Arc<[u8]>),
+    Line(Vec<u8>),
     /// A line longer than the cap. It was read over to its end; its beginning is kept as evidence.
     Oversized {
         /// The first bytes of the line, [`LineFramer::KEPT`] at most.
-        head: Arc<[u8]>,
+        head: Vec<u8>,
         /// How long the line was, in bytes, without its line ending.
         length: u64,
     },
+}
+
+/// What was found, before anything is copied.
+pub(crate) enum Found<'l> {
+    Line {
+        line: &'l [u8],
+        /// Where it begins in the chunk, if it is there as a whole.
+        at: Option<usize>,
+    },
+    Oversized {
+        head: &'l [u8],
+        length: u64,
+    },
+}
+
+impl Found<'_> {
+    fn framed(self) -> Framed {
+        match self {
+            Self::Line { line, .. } => Framed::Line(line.to_vec()),
+            Self::Oversized { head, length } => Framed::Oversized {
+                head: head.to_vec(),
+                length,
+            },
+        }
+    }
 }
 
 /// Cuts a byte stream into lines at `\n`, whatever the sizes of the chunks it is fed.
@@ -52,23 +75,29 @@ impl LineFramer {
     }
 
     /// Takes the next chunk and hands each line that ends in it to `emit`, in order.
-    pub fn feed(&mut self, mut chunk: &[u8], mut emit: impl FnMut(Framed)) {
-        while let Some(end) = memchr::memchr(b'\n', chunk) {
-            let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
-            chunk = rest;
-            if self.partial.is_empty() && self.skipped.is_none() && line.len() <= self.cap {
-                emit_line(line, &mut emit);
-                continue;
-            }
-            self.hold(line);
-            self.end_line(&mut emit);
-        }
-        self.hold(chunk);
+    pub fn feed(&mut self, chunk: &[u8], mut emit: impl FnMut(Framed)) {
+        self.find(chunk, |found| emit(found.framed()));
     }
 
     /// Ends the stream: a last line without `\n` is handed to `emit`.
     pub fn finish(&mut self, mut emit: impl FnMut(Framed)) {
-        self.end_line(&mut emit);
+        self.end(|found| emit(found.framed()));
+    }
+
+    /// Like [`feed`](Self::feed), without a copy of each line.
+    pub(crate) fn find(&mut self, chunk: &[u8], mut emit: impl FnMut(Found<'_>)) {
+        let mut at = 0;
+        while let Some(length) = memchr::memchr(b'\n', &chunk[at..]) {
+            let line = &chunk[at..at + length];
+            if self.partial.is_empty() && self.skipped.is_none() && length <= self.cap {
+                emit_line(line, Some(at), &mut emit);
+            } else {
+                self.hold(line);
+                self.end(&mut emit);
+            }
+            at += length + 1;
+        }
+        self.hold(&chunk[at..]);
     }
 
     fn hold(&mut self, bytes: &[u8]) {
@@ -94,13 +123,14 @@ impl LineFramer {
         Self::KEPT.min(self.cap)
     }
 
-    fn end_line(&mut self, emit: &mut impl FnMut(Framed)) {
+    /// Like [`finish`](Self::finish), without a copy.
+    pub(crate) fn end(&mut self, mut emit: impl FnMut(Found<'_>)) {
         match self.skipped.take() {
-            Some(length) => emit(Framed::Oversized {
-                head: self.partial.as_slice().into(),
+            Some(length) => emit(Found::Oversized {
+                head: &self.partial,
                 length,
             }),
-            None => emit_line(&self.partial, emit),
+            None => emit_line(&self.partial, None, &mut emit),
         }
         // The next line will most likely need the room again, unless this one was out of the common.
         self.partial.clear();
@@ -108,10 +138,10 @@ impl LineFramer {
     }
 }
 
-fn emit_line(line: &[u8], emit: &mut impl FnMut(Framed)) {
+fn emit_line(line: &[u8], at: Option<usize>, emit: &mut impl FnMut(Found<'_>)) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if !line.iter().all(u8::is_ascii_whitespace) {
-        emit(Framed::Line(line.into()));
+        emit(Found::Line { line, at });
     }
 }
 

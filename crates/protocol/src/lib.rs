@@ -37,6 +37,7 @@ mod lenient;
 mod open_struct;
 pub mod outbound;
 pub mod repair;
+mod scan;
 pub mod settings;
 mod shape;
 pub mod shared;
@@ -46,7 +47,7 @@ pub mod tools;
 mod whole;
 pub mod wire_enum;
 
-pub use frame::{Frame, Misfit, MisfitKind};
+pub use frame::{Delta, Frame, FrameReader, Misfit, MisfitKind, PieceKind};
 pub use inbound::Message;
 pub use json::RawJson;
 

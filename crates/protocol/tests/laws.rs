@@ -1,7 +1,5 @@
 //! What holds for whatever comes in: nothing panics, nothing is lost, and routing agrees with a plain JSON reader.
 
-use std::sync::Arc;
-
 use outrigger_protocol::framer::{Framed, LineFramer};
 use outrigger_protocol::{Frame, MisfitKind};
 use proptest::prelude::*;
@@ -354,8 +352,7 @@ fn places(value: &Value) -> Vec<String> {
 }
 
 fn one_frame(value: &Value) -> Frame {
-    let line: Arc<[u8]> = value.to_string().into_bytes().into();
-    let mut frames = Frame::read(Framed::Line(line));
+    let mut frames = Frame::read(Framed::Line(value.to_string().into_bytes()));
     assert_eq!(frames.len(), 1);
     frames.remove(0)
 }

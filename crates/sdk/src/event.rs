@@ -6,7 +6,7 @@ use outrigger_protocol::inbound::{
     ApiStreamEvent, AssistantMessage, BlockDelta, Message, StreamEvent, UserMessage,
 };
 use outrigger_protocol::shared::{ContentBlock, MessageContent};
-use outrigger_protocol::{Frame, Misfit, RawJson};
+use outrigger_protocol::{Frame, Misfit, PieceKind, RawJson};
 
 pub use crate::conn::lane::Lag;
 
@@ -158,6 +158,12 @@ impl Reducer {
         if matches!(frame.kind(), "result" | "command_lifecycle") {
             return false;
         }
+        if frame.parent_tool_use_id().is_none()
+            && let Some(delta) = frame.delta()
+        {
+            self.piece(delta.index, delta.kind, delta.text.into_owned());
+            return false;
+        }
         let message = match frame.decode() {
             Ok(message) => message,
             Err(misfit) => {
@@ -255,29 +261,38 @@ impl Reducer {
                 self.streaming = true;
             }
             ApiStreamEvent::ContentBlockDelta(delta) => {
-                // Without its beginning the message will be repeated in full, so its parts are held back.
-                let mut streamed = self.streamed.back_mut().filter(|_| self.streaming);
-                let mut said = |text: &str| {
-                    let sent = streamed
-                        .as_mut()
-                        .map(|streamed| streamed.sent(delta.index).push_str(text));
-                    sent.is_some() && !text.is_empty()
-                };
-                let event = match delta.delta {
-                    BlockDelta::Text(text) if said(&text.text) => Event::Text(text.text),
-                    BlockDelta::Thinking(thinking) if said(&thinking.thinking) => {
-                        Event::Thinking(thinking.thinking)
-                    }
-                    BlockDelta::InputJson(input) => Event::ToolInput {
-                        index: delta.index,
-                        partial_json: input.partial_json,
-                    },
+                let (kind, text) = match delta.delta {
+                    BlockDelta::Text(text) => (PieceKind::Text, text.text),
+                    BlockDelta::Thinking(thinking) => (PieceKind::Thinking, thinking.thinking),
+                    BlockDelta::InputJson(input) => (PieceKind::InputJson, input.partial_json),
                     _ => return,
                 };
-                self.ready.push_back(event);
+                self.piece(delta.index, kind, text);
             }
             _ => {}
         }
+    }
+
+    /// A block grows; `text` is what is added.
+    fn piece(&mut self, index: u64, kind: PieceKind, text: String) {
+        // Without its beginning the message will be repeated in full, so its parts are held back.
+        let mut streamed = self.streamed.back_mut().filter(|_| self.streaming);
+        let mut said = || {
+            let sent = streamed
+                .as_mut()
+                .map(|streamed| streamed.sent(index).push_str(&text));
+            sent.is_some() && !text.is_empty()
+        };
+        let event = match kind {
+            PieceKind::Text if said() => Event::Text(text),
+            PieceKind::Thinking if said() => Event::Thinking(text),
+            PieceKind::InputJson => Event::ToolInput {
+                index,
+                partial_json: text,
+            },
+            _ => return,
+        };
+        self.ready.push_back(event);
     }
 
     fn user(&mut self, user: UserMessage, frame: &Frame) {

@@ -394,7 +394,7 @@ mod tests {
     fn a_result_that_was_cut_off_is_one() {
         let frame = |head: &str| {
             let framed = outrigger_protocol::framer::Framed::Oversized {
-                head: head.as_bytes().to_vec().into(),
+                head: head.as_bytes().to_vec(),
                 length: 1_000_000,
             };
             Frame::read(framed).remove(0)

@@ -2,122 +2,173 @@
 
 use std::borrow::Cow;
 
+use super::delta::Piece;
 use super::{Misfit, MisfitKind, parse, skim};
 use crate::inbound::Message;
 
-/// Where one of the routing strings is.
-#[derive(Debug, Clone, Default)]
-#[cfg_attr(test, derive(PartialEq))]
-pub(super) enum Span {
-    #[default]
-    None,
-    /// In the line, which saves an allocation.
-    Line { start: u32, length: u32 },
-    /// One of the strings that nearly every frame has in this place.
-    Known(&'static &'static str),
-    /// Written with escapes, or numeric, or in mended text.
-    Own(Box<Own>),
+/// The routing strings.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Field {
+    Kind,
+    Subtype,
+    Uuid,
+    SessionId,
+    RequestId,
+    ParentToolUseId,
+    EventType,
+    UserMessageUuid,
+    CommandUuid,
+    State,
+    OriginKind,
 }
 
-/// A string on its own, such that a [`Span`] takes no more than 16 bytes.
-#[derive(Debug, Clone)]
+const FIELDS: usize = Field::OriginKind as usize + 1;
+
+/// Where one of the routing strings is: in the frame's text, which saves an allocation, or among the head's own.
+#[derive(Debug, Clone, Copy)]
 #[cfg_attr(test, derive(PartialEq))]
-pub(super) struct Own(pub(super) Box<str>);
+pub(super) struct Span {
+    start: u32,
+    length: u32,
+}
 
 impl Span {
-    pub(super) fn own(text: impl Into<Box<str>>) -> Self {
-        Self::Own(Box::new(Own(text.into())))
+    pub(super) const NONE: Self = Self {
+        start: u32::MAX,
+        length: u32::MAX,
+    };
+
+    /// Set in the length of those that the head has.
+    const OWN: u32 = 1 << 31;
+
+    /// The part of the frame's text from `start` on; `None` where a span can't reach.
+    pub(super) fn part(start: usize, length: usize) -> Option<Self> {
+        let start = u32::try_from(start).ok()?;
+        let length = u32::try_from(length).ok().filter(|length| *length < Self::OWN)?;
+        Some(Self { start, length })
     }
 
-    /// The part of the line from `start` on.
-    pub(super) fn part(start: usize, text: &str) -> Self {
-        match (u32::try_from(start), u32::try_from(text.len())) {
-            (Ok(start), Ok(length)) if start.checked_add(length).is_some() => Self::Line { start, length },
-            _ => Self::own(text),
-        }
-    }
-
-    /// The string, when `line` is what it was read from.
-    pub(super) fn get<'a>(&'a self, line: &'a [u8]) -> Option<&'a str> {
-        match self {
-            Self::None => None,
-            Self::Line { start, length } => {
-                std::str::from_utf8(line.get(*start as usize..(*start + *length) as usize)?).ok()
-            }
-            Self::Known(text) => Some(text),
-            Self::Own(text) => Some(&text.0),
-        }
+    pub(super) fn is_none(self) -> bool {
+        self.start == u32::MAX
     }
 }
 
-#[derive(Debug, Clone, Default)]
+/// A routing string as it was found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// In the frame's text.
+    Part(Span),
+    /// Written with escapes, or numeric, or out of a span's reach.
+    Own(Box<str>),
+}
+
+#[derive(Debug, Clone)]
 #[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Head {
-    pub(super) kind: Span,
-    pub(super) subtype: Span,
-    pub(super) uuid: Span,
-    pub(super) session_id: Span,
-    pub(super) request_id: Span,
-    pub(super) parent_tool_use_id: Span,
-    pub(super) event_type: Span,
-    pub(super) user_message_uuid: Span,
-    pub(super) user_message_uuids: Vec<Span>,
-    pub(super) command_uuid: Span,
-    pub(super) state: Span,
-    pub(super) origin_kind: Span,
+    spans: [Span; FIELDS],
+    user_message_uuids: Vec<Span>,
+    /// The strings that are not in the text as they are.
+    own: String,
+    /// The type, if it is one of those that there are types for: it is what is asked for most.
+    pub(super) known: Option<&'static str>,
     pub(super) is_replay: bool,
+    /// What the line adds to a block, if that is all that it says.
+    pub(super) piece: Option<Piece>,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self {
+            spans: [Span::NONE; FIELDS],
+            user_message_uuids: Vec::new(),
+            own: String::new(),
+            known: None,
+            is_replay: false,
+            piece: None,
+        }
+    }
 }
 
 impl Head {
-    fn spans(&mut self) -> impl Iterator<Item = &mut Span> {
-        [
-            &mut self.kind,
-            &mut self.subtype,
-            &mut self.uuid,
-            &mut self.session_id,
-            &mut self.request_id,
-            &mut self.parent_tool_use_id,
-            &mut self.event_type,
-            &mut self.user_message_uuid,
-            &mut self.command_uuid,
-            &mut self.state,
-            &mut self.origin_kind,
-        ]
-        .into_iter()
-        .chain(&mut self.user_message_uuids)
+    pub(super) fn span(&self, field: Field) -> Span {
+        self.spans[field as usize]
     }
 
-    /// What was read from a part of the line counts from the beginning of the line.
-    pub(super) fn rebase(&mut self, line: &[u8], by: usize) {
-        if by == 0 {
-            return;
+    pub(super) fn set(&mut self, field: Field, found: Found) {
+        self.spans[field as usize] = self.keep(found);
+    }
+
+    pub(super) fn clear_prompts(&mut self) {
+        self.user_message_uuids.clear();
+    }
+
+    pub(super) fn add_prompt(&mut self, found: Found) {
+        let span = self.keep(found);
+        self.user_message_uuids.push(span);
+    }
+
+    pub(super) fn prompts(&self) -> &[Span] {
+        &self.user_message_uuids
+    }
+
+    /// The string of a span, when `part` looks into the frame's text.
+    pub(super) fn get<'a>(
+        &'a self,
+        span: Span,
+        part: impl FnOnce(usize, usize) -> Option<&'a str>,
+    ) -> Option<&'a str> {
+        if span.is_none() {
+            return None;
         }
-        for span in self.spans() {
-            if let Span::Line { start, .. } = span {
-                let at = *start as usize + by;
-                *span = Span::part(at, span.get(&line[by..]).unwrap_or_default());
+        let start = span.start as usize;
+        match span.length & Span::OWN {
+            0 => part(start, start + span.length as usize),
+            _ => self.own.get(start..start + (span.length & !Span::OWN) as usize),
+        }
+    }
+
+    fn keep(&mut self, found: Found) -> Span {
+        match found {
+            Found::Part(span) => span,
+            Found::Own(text) => {
+                let span = Span::part(self.own.len(), text.len());
+                self.own.push_str(&text);
+                // A routing string of 2 GiB is none.
+                span.map_or(Span::NONE, |span| Span {
+                    length: span.length | Span::OWN,
+                    ..span
+                })
             }
         }
     }
 
     /// Copies the strings out of `text`, which will not be kept.
     pub(super) fn own(&mut self, text: &[u8]) {
-        for span in self.spans() {
-            if let Span::Line { .. } = span {
-                *span = Span::own(span.get(text).unwrap_or_default());
-            }
+        self.piece = None;
+        for at in 0..self.spans.len() {
+            self.spans[at] = self.owned(self.spans[at], text);
+        }
+        for at in 0..self.user_message_uuids.len() {
+            self.user_message_uuids[at] = self.owned(self.user_message_uuids[at], text);
         }
     }
 
-    /// Spares the strings that are looked at most the way back into the line.
-    fn recognise(&mut self, line: &[u8]) {
-        let known = self.kind.get(line).and_then(|kind| known(Message::KNOWN, kind));
-        self.kind = known.unwrap_or(std::mem::take(&mut self.kind));
+    fn owned(&mut self, span: Span, text: &[u8]) -> Span {
+        if span.is_none() || span.length & Span::OWN != 0 {
+            return span;
+        }
+        let start = span.start as usize;
+        let copy = text.get(start..start + span.length as usize);
+        let copy = copy.and_then(|copy| std::str::from_utf8(copy).ok());
+        self.keep(Found::Own(copy.unwrap_or_default().into()))
     }
-}
 
-fn known(list: &'static [&'static str], text: &str) -> Option<Span> {
-    list.iter().find(|known| **known == text).map(Span::Known)
+    /// Spares the type the way back into the text.
+    fn recognise(&mut self, text: &[u8]) {
+        let part = |start, end| std::str::from_utf8(text.get(start..end)?).ok();
+        let kind = self.get(self.span(Field::Kind), part).unwrap_or_default();
+        self.known = Message::KNOWN.iter().copied().find(|known| *known == kind);
+    }
 }
 
 /// What was read: how many bytes the object takes, and what is wrong with it.
@@ -137,9 +188,9 @@ pub(super) fn read_head(text: &[u8], head: &mut Head) -> Result<Read, String> {
     }
     *head = Head::default();
     let (length, is_object) = parse::object(text, head)?;
-    let flaw = match (is_object, &head.kind) {
-        (true, Span::None) => Some("an object without a string `type`"),
-        (true, _) => None,
+    let flaw = match (is_object, head.span(Field::Kind).is_none()) {
+        (true, true) => Some("an object without a string `type`"),
+        (true, false) => None,
         (false, _) => Some("a JSON value that is no object"),
     };
     head.recognise(text);

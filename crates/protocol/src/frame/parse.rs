@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use serde_json::value::RawValue;
 
-use super::head::{Head, Span};
+use super::head::{Field, Found, Head, Span};
 use crate::lenient::Each;
 
 /// Reads the first value of `text`: how many bytes it takes, and whether it is an object.
@@ -61,24 +61,21 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
         let Self { text, head, level } = self;
         while let Some(key) = map.next_key::<Key<'de>>()? {
-            let span = match (level, &*key.0) {
-                (Level::Frame, "type") => &mut head.kind,
-                (Level::Frame | Level::Control, "subtype") => &mut head.subtype,
-                (Level::Frame, "uuid") => &mut head.uuid,
-                (Level::Frame, "session_id") => &mut head.session_id,
-                (Level::Frame | Level::Control, "request_id") => &mut head.request_id,
-                (Level::Frame, "parent_tool_use_id") => &mut head.parent_tool_use_id,
-                (Level::Frame, "user_message_uuid") => &mut head.user_message_uuid,
-                (Level::Frame, "command_uuid") => &mut head.command_uuid,
-                (Level::Frame, "state") => &mut head.state,
-                (Level::Origin, "kind") => &mut head.origin_kind,
-                (Level::Event, "type") => &mut head.event_type,
+            let field = match (level, &*key.0) {
+                (Level::Frame, "type") => Field::Kind,
+                (Level::Frame | Level::Control, "subtype") => Field::Subtype,
+                (Level::Frame, "uuid") => Field::Uuid,
+                (Level::Frame, "session_id") => Field::SessionId,
+                (Level::Frame | Level::Control, "request_id") => Field::RequestId,
+                (Level::Frame, "parent_tool_use_id") => Field::ParentToolUseId,
+                (Level::Frame, "user_message_uuid") => Field::UserMessageUuid,
+                (Level::Frame, "command_uuid") => Field::CommandUuid,
+                (Level::Frame, "state") => Field::State,
+                (Level::Origin, "kind") => Field::OriginKind,
+                (Level::Event, "type") => Field::EventType,
                 (Level::Frame, "user_message_uuids") => {
-                    head.user_message_uuids.clear();
-                    map.next_value_seed(Strings {
-                        text,
-                        into: &mut head.user_message_uuids,
-                    })?;
+                    head.clear_prompts();
+                    map.next_value_seed(Strings { text, head })?;
                     continue;
                 }
                 (Level::Frame, "isReplay") => {
@@ -115,7 +112,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
                 }
             };
             if let Some(found) = map.next_value_seed(Str { text })? {
-                *span = found;
+                head.set(field, found);
             }
         }
         Ok(true)
@@ -172,36 +169,33 @@ struct Str<'t> {
 }
 
 impl<'de> DeserializeSeed<'de> for Str<'_> {
-    type Value = Option<Span>;
+    type Value = Option<Found>;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         // Taken as text first: no number is too large for it, and a cargo feature of serde_json that makes numbers
         // look like objects does not matter.
         let raw = <&RawValue>::deserialize(deserializer)?.get();
         Ok(match raw.as_bytes().first() {
             Some(b'"') => self.string(raw),
-            Some(b'-' | b'0'..=b'9') => integer(raw).map(Span::own),
+            Some(b'-' | b'0'..=b'9') => integer(raw).map(Found::Own),
             _ => None,
         })
     }
 }
 
 impl Str<'_> {
-    fn string(&self, raw: &str) -> Option<Span> {
+    fn string(&self, raw: &str) -> Option<Found> {
         let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') {
             let own: Option<Box<str>> = serde_json::from_str(raw).ok();
             let mended = || serde_json::from_str(&crate::repair::lone_surrogates(raw)?).ok();
-            return own.or_else(mended).map(Span::own);
+            return own.or_else(mended).map(Found::Own);
         }
         let start = (inner.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         let inside = start
             .checked_add(inner.len())
             .is_some_and(|end| end <= self.text.len());
-        Some(if inside {
-            Span::part(start, inner)
-        } else {
-            Span::own(inner)
-        })
+        let part = Span::part(start, inner.len()).filter(|_| inside);
+        Some(part.map_or_else(|| Found::Own(inner.into()), Found::Part))
     }
 }
 
@@ -252,9 +246,9 @@ impl<'de> DeserializeSeed<'de> for Flag {
 }
 
 /// A list of strings; other elements are skipped, another value than a list is an empty one.
-struct Strings<'t, 'v> {
+struct Strings<'t, 'h> {
     text: &'t [u8],
-    into: &'v mut Vec<Span>,
+    head: &'h mut Head,
 }
 
 impl<'de> DeserializeSeed<'de> for Strings<'_, '_> {
@@ -272,7 +266,7 @@ impl<'de> Visitor<'de> for Strings<'_, '_> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         while let Some(found) = seq.next_element_seed(Str { text: self.text })? {
-            self.into.extend(found);
+            found.into_iter().for_each(|found| self.head.add_prompt(found));
         }
         Ok(())
     }

@@ -5,25 +5,58 @@
 //! that is not JSON. So what it accepts is JSON to the last byte, except that it does not look at the UTF-8 within strings
 //! that it passes over, as the other mostly does not.
 
-use super::head::{Head, Span};
+use super::delta::{Piece, PieceKind};
+use super::head::{Field, Found, Head, Span};
+use crate::scan;
 
 /// Reads the object at the beginning of `text`; how many bytes it takes, `None` when it gave up. The head is to be empty,
 /// and has no meaning afterwards when it gave up.
 pub(super) fn object(text: &[u8], head: &mut Head) -> Option<usize> {
-    let mut skim = Skim { text, at: 0 };
+    let mut skim = Skim {
+        text,
+        at: 0,
+        plain: Plain::default(),
+    };
     skim.space();
     skim.frame(head)?;
-    // Within strings they are errors, and between tokens JSON.stringify has none. The shape of this loop is one that
-    // compilers make vector instructions of.
-    let least = text[..skim.at]
-        .iter()
-        .fold(u8::MAX, |least, byte| least.min(*byte));
-    (least >= b' ').then_some(skim.at)
+    Some(skim.at)
 }
 
 struct Skim<'t> {
     text: &'t [u8],
     at: usize,
+    plain: Plain,
+}
+
+/// Whether the frame is a piece of a block and nothing else: each of the fields that it has to have once, those that it may have
+/// at most once, all of their type, and no others.
+#[derive(Debug, Default)]
+struct Plain {
+    /// Which fields were seen, one bit each.
+    seen: u8,
+    is_not: bool,
+    piece: Option<Piece>,
+}
+
+impl Plain {
+    const TYPE: u8 = 1;
+    const EVENT: u8 = 2;
+    const SESSION_ID: u8 = 4;
+    const UUID: u8 = 8;
+    const PARENT: u8 = 16;
+    const API_MESSAGE_ID: u8 = 32;
+    const NEEDED: u8 = Self::TYPE | Self::EVENT | Self::SESSION_ID | Self::UUID;
+
+    /// A field is seen: it has to be the first time, and of the right type.
+    fn see(&mut self, field: u8, is_right: bool) {
+        self.is_not |= self.seen & field != 0 || !is_right;
+        self.seen |= field;
+    }
+
+    fn piece(self) -> Option<Piece> {
+        let is_plain = !self.is_not && self.seen & Self::NEEDED == Self::NEEDED;
+        self.piece.filter(|_| is_plain)
+    }
 }
 
 impl<'t> Skim<'t> {
@@ -44,64 +77,149 @@ impl<'t> Skim<'t> {
 
     fn frame(&mut self, head: &mut Head) -> Option<()> {
         self.fields(|skim, key| {
-            let span = match key {
-                b"type" => &mut head.kind,
-                b"subtype" => &mut head.subtype,
-                b"uuid" => &mut head.uuid,
-                b"session_id" => &mut head.session_id,
-                b"request_id" => &mut head.request_id,
-                b"parent_tool_use_id" => &mut head.parent_tool_use_id,
-                b"user_message_uuid" => &mut head.user_message_uuid,
-                b"command_uuid" => &mut head.command_uuid,
-                b"state" => &mut head.state,
+            let is_string = skim.peek()? == b'"';
+            let is_optional = is_string || skim.peek()? == b'n';
+            let (field, bit, is_right) = match key {
+                b"type" => (Field::Kind, Plain::TYPE, is_string),
+                b"uuid" => (Field::Uuid, Plain::UUID, is_string),
+                b"session_id" => (Field::SessionId, Plain::SESSION_ID, is_string),
+                b"parent_tool_use_id" => (Field::ParentToolUseId, Plain::PARENT, is_optional),
                 b"event" => {
-                    return skim.inner(|skim, key| match key {
-                        b"type" => skim.text(&mut head.event_type),
-                        _ => skim.value(),
-                    });
+                    skim.plain.see(Plain::EVENT, true);
+                    return skim.event(head);
                 }
-                b"request" | b"response" => {
-                    return skim.inner(|skim, key| match key {
-                        b"subtype" => skim.text(&mut head.subtype),
-                        b"request_id" => skim.text(&mut head.request_id),
-                        _ => skim.value(),
-                    });
-                }
-                b"origin" => {
-                    return skim.inner(|skim, key| match key {
-                        b"kind" => skim.text(&mut head.origin_kind),
-                        _ => skim.value(),
-                    });
-                }
-                b"user_message_uuids" => return skim.texts(&mut head.user_message_uuids),
-                b"isReplay" => {
-                    head.is_replay = skim.peek()? == b't';
+                b"api_message_id" => {
+                    skim.plain.see(Plain::API_MESSAGE_ID, is_optional);
                     return skim.value();
                 }
-                _ => return skim.value(),
+                _ => {
+                    skim.plain.is_not = true;
+                    return skim.rarer(key, head);
+                }
             };
-            skim.text(span)
+            skim.plain.see(bit, is_right);
+            skim.text(field, head)
         })?;
+        head.piece = std::mem::take(&mut self.plain).piece();
         // An object without a type is for the other to tell.
-        (!matches!(head.kind, Span::None)).then_some(())
+        (!head.span(Field::Kind).is_none()).then_some(())
+    }
+
+    fn rarer(&mut self, key: &[u8], head: &mut Head) -> Option<()> {
+        let field = match key {
+            b"subtype" => Field::Subtype,
+            b"request_id" => Field::RequestId,
+            b"user_message_uuid" => Field::UserMessageUuid,
+            b"command_uuid" => Field::CommandUuid,
+            b"state" => Field::State,
+            b"request" | b"response" => {
+                return self.inner(|skim, key| match key {
+                    b"subtype" => skim.text(Field::Subtype, head),
+                    b"request_id" => skim.text(Field::RequestId, head),
+                    _ => skim.value(),
+                });
+            }
+            b"origin" => {
+                return self.inner(|skim, key| match key {
+                    b"kind" => skim.text(Field::OriginKind, head),
+                    _ => skim.value(),
+                });
+            }
+            b"user_message_uuids" => return self.prompts(head),
+            b"isReplay" => {
+                head.is_replay = self.peek()? == b't';
+                return self.value();
+            }
+            _ => return self.value(),
+        };
+        self.text(field, head)
+    }
+
+    /// The event of a `stream_event`, and the piece in it.
+    fn event(&mut self, head: &mut Head) -> Option<()> {
+        let (mut seen, mut index, mut delta) = (0_u8, None, None);
+        let mut is_delta = false;
+        self.inner(|skim, key| match key {
+            b"type" => {
+                seen = seen.saturating_add(1);
+                let from = skim.at;
+                skim.text(Field::EventType, head)?;
+                is_delta = skim.text.get(from..skim.at)? == br#""content_block_delta""#;
+                Some(())
+            }
+            b"index" => {
+                seen = seen.saturating_add(1);
+                let from = skim.at;
+                skim.value()?;
+                index = small(skim.text.get(from..skim.at)?);
+                Some(())
+            }
+            b"delta" => {
+                seen = seen.saturating_add(1);
+                delta = skim.delta()?;
+                Some(())
+            }
+            _ => {
+                // Something more than a piece.
+                seen = u8::MAX;
+                skim.value()
+            }
+        })?;
+        // Three fields, and all three of them.
+        self.plain.piece = match (seen, is_delta, index, delta) {
+            (3, true, Some(index), Some((kind, text))) => Some(Piece { index, kind, text }),
+            _ => None,
+        };
+        Some(())
+    }
+
+    /// What is added to a block, if it is nothing but a kind and a string.
+    fn delta(&mut self) -> Option<Option<(PieceKind, Span)>> {
+        let (mut seen, mut kind, mut piece) = (0_u8, None, None);
+        self.inner(|skim, key| {
+            seen = seen.saturating_add(1);
+            let from = skim.at;
+            skim.value()?;
+            let value = skim.text.get(from..skim.at)?;
+            match key {
+                b"type" => {
+                    kind = match value {
+                        br#""text_delta""# => Some((PieceKind::Text, "text")),
+                        br#""thinking_delta""# => Some((PieceKind::Thinking, "thinking")),
+                        br#""input_json_delta""# => Some((PieceKind::InputJson, "partial_json")),
+                        _ => None,
+                    }
+                }
+                _ if value.first() == Some(&b'"') => {
+                    piece = Span::part(from + 1, value.len() - 2).map(|span| (key, span));
+                }
+                _ => {}
+            }
+            Some(())
+        })?;
+        Some(match (seen, kind, piece) {
+            (2, Some((kind, name)), Some((key, span))) if name.as_bytes() == key => Some((kind, span)),
+            _ => None,
+        })
     }
 
     /// The object here, whose values `field` reads; anything else than an object is a value without fields.
-    fn inner(&mut self, field: impl FnMut(&mut Self, &[u8]) -> Option<()>) -> Option<()> {
+    fn inner(&mut self, field: impl FnMut(&mut Self, &'t [u8]) -> Option<()>) -> Option<()> {
         match self.peek()? {
             b'{' => self.fields(field),
             _ => self.value(),
         }
     }
 
-    fn fields(&mut self, mut field: impl FnMut(&mut Self, &[u8]) -> Option<()>) -> Option<()> {
+    #[inline]
+    fn fields(&mut self, mut field: impl FnMut(&mut Self, &'t [u8]) -> Option<()>) -> Option<()> {
         self.take(b'{')?;
         self.space();
         if self.take(b'}').is_some() {
             return Some(());
         }
         loop {
-            let key = self.plain()?;
+            let key = self.ascii()?;
             self.colon()?;
             field(self, key)?;
             self.space();
@@ -125,7 +243,8 @@ impl<'t> Skim<'t> {
     }
 
     /// A string of ASCII without escapes.
-    fn plain(&mut self) -> Option<&'t [u8]> {
+    #[inline]
+    fn ascii(&mut self) -> Option<&'t [u8]> {
         let from = self.at + 1;
         let escaped = self.string()?;
         let text = self.text.get(from..self.at - 1)?;
@@ -133,31 +252,31 @@ impl<'t> Skim<'t> {
     }
 
     /// A routing string; any other value leaves what was there.
-    fn text(&mut self, into: &mut Span) -> Option<()> {
+    fn text(&mut self, field: Field, head: &mut Head) -> Option<()> {
         match self.peek()? {
-            b'"' => *into = self.part()?,
+            b'"' => head.set(field, self.part()?),
             b'-' | b'0'..=b'9' => return None,
             _ => self.value()?,
         }
         Some(())
     }
 
-    fn part(&mut self) -> Option<Span> {
+    fn part(&mut self) -> Option<Found> {
         let from = self.at + 1;
-        let text = std::str::from_utf8(self.plain()?).ok()?;
-        Some(Span::part(from, text))
+        let length = self.ascii()?.len();
+        Span::part(from, length).map(Found::Part)
     }
 
     /// A list of routing strings.
-    fn texts(&mut self, into: &mut Vec<Span>) -> Option<()> {
-        into.clear();
+    fn prompts(&mut self, head: &mut Head) -> Option<()> {
+        head.clear_prompts();
         self.take(b'[')?;
         self.space();
         if self.take(b']').is_some() {
             return Some(());
         }
         loop {
-            into.push(self.part()?);
+            head.add_prompt(self.part()?);
             self.space();
             match self.peek()? {
                 b',' => self.at += 1,
@@ -267,48 +386,18 @@ impl<'t> Skim<'t> {
     /// Goes over a string; whether it has escapes.
     fn string(&mut self) -> Option<bool> {
         self.take(b'"')?;
-        let mut escaped = false;
-        loop {
-            self.at += end_or_escape(&self.text[self.at..])?;
-            if self.text[self.at] == b'"' {
-                self.at += 1;
-                return Some(escaped);
-            }
-            escaped = true;
-            match self.text.get(self.at + 1)? {
-                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
-                b'u' => {
-                    let digits = self.text.get(self.at + 2..self.at + 6)?;
-                    if !digits.iter().all(u8::is_ascii_hexdigit) {
-                        return None;
-                    }
-                    self.at += 6;
-                }
-                _ => return None,
-            }
-        }
+        let end = scan::string_end(self.text, self.at)?;
+        self.at = end.at;
+        Some(end.escaped)
     }
 }
 
-/// Where the next quote or backslash is. Most strings are short, and a call of memchr costs as much as they do.
-pub(super) fn end_or_escape(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHS: u64 = ONES << 7;
-    const QUOTES: u64 = ONES * b'"' as u64;
-    const SLASHES: u64 = ONES * b'\\' as u64;
-    /// The lowest bit that is set shows the first zero byte.
-    fn zeros(word: u64) -> u64 {
-        word.wrapping_sub(ONES) & !word & HIGHS
-    }
-    const WORDS: usize = 6;
-    let (words, _) = text.as_chunks::<8>();
-    for (index, word) in words.iter().take(WORDS).enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let found = zeros(word ^ QUOTES) | zeros(word ^ SLASHES);
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let done = words.len().min(WORDS) * 8;
-    memchr::memchr2(b'"', b'\\', &text[done..]).map(|at| done + at)
+/// A number of a few digits and nothing else.
+fn small(number: &[u8]) -> Option<u32> {
+    let is_small = number.len() < 10 && number.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(number)
+        .ok()
+        .filter(|_| is_small)?
+        .parse()
+        .ok()
 }

@@ -123,10 +123,8 @@ fn deep_nesting_is_no_obstacle() {
 
 #[test]
 fn an_oversized_control_request_can_still_be_answered() {
-    let head: Arc<[u8]> =
-        br#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","input":"#
-            .as_slice()
-            .into();
+    let head = br#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","input":"#
+        .to_vec();
     let frame = Frame::read(Framed::Oversized {
         head,
         length: 1 << 30,

@@ -126,7 +126,7 @@ mod tests {
     fn frames_in_a_row_are_one_note_and_the_notes_are_bounded() {
         let mut recent = Recent::default();
         let mut see = |line: &str| {
-            for frame in Frame::from_line(line.as_bytes().to_vec()) {
+            for frame in Frame::from_line(line.as_bytes()) {
                 recent.on_frame(&frame);
             }
         };

@@ -556,7 +556,7 @@ fn listed(body: &HashMap<String, RawJson>) -> Vec<Frame> {
     let lists = LISTS.iter().filter_map(|list| body.get(*list));
     let requests = lists.flat_map(|list| list.decode::<Vec<RawJson>>().unwrap_or_default());
     requests
-        .flat_map(|request| Frame::from_line(request.get().as_bytes().to_vec()))
+        .flat_map(|request| Frame::from_line(request.get()))
         .filter(|frame| frame.kind() == "control_request")
         .collect()
 }

@@ -223,11 +223,8 @@ impl Record {
         from.read_exact(&mut bytes)?;
         let record = match tag {
             tag::ASIDE => Self::Aside,
-            tag::OVERSIZED => Self::Frame(Framed::Oversized {
-                head: bytes.into(),
-                length,
-            }),
-            _ => Self::Frame(Framed::Line(bytes.into())),
+            tag::OVERSIZED => Self::Frame(Framed::Oversized { head: bytes, length }),
+            _ => Self::Frame(Framed::Line(bytes)),
         };
         Ok((record, HEADER as u64 + kept))
     }
@@ -314,7 +311,7 @@ mod tests {
     fn an_oversized_line_stays_one() {
         let mut spill = Spill::new();
         let frame = Frame::read(Framed::Oversized {
-            head: br#"{"type":"user","#.as_slice().into(),
+            head: br#"{"type":"user","#.to_vec(),
             length: 99,
         })
         .remove(0);

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_protocol::Frame;
-use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::control::Interrupt;
+use outrigger_protocol::{Frame, FrameReader};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -126,17 +125,16 @@ impl Drop for Outlived {
 }
 
 async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, host: Arc<Host>) {
-    let mut framer = LineFramer::new(conn.limits.max_line);
+    let mut reader = FrameReader::new(conn.limits.max_line);
     let mut chunk = vec![0; CHUNK];
     let mut frames = Vec::new();
     loop {
         // An error of the pipe is its end; the supervisor tells why.
         let read = stdout.read(&mut chunk).await.unwrap_or(0);
         let now = Instant::now();
-        let mut emit = |framed| Frame::read_into(framed, &mut frames);
         match read {
-            0 => framer.finish(&mut emit),
-            read => framer.feed(&chunk[..read], &mut emit),
+            0 => reader.finish(&mut frames),
+            read => reader.feed(&chunk[..read], &mut frames),
         }
         route(&conn, &host, &mut frames, now);
         if read == 0 {

@@ -11,6 +11,8 @@ fn compare(text: &[u8]) -> bool {
     let Some(length) = skim::object(text, &mut quick) else {
         return false;
     };
+    // The other does not look for it.
+    quick.piece = None;
     let mut exact = Head::default();
     let read = parse::object(text, &mut exact);
     if read.is_err() && std::str::from_utf8(text).is_err() {
@@ -190,19 +192,5 @@ proptest! {
         compare(&text);
         text.push(b'}');
         compare(&text);
-    }
-
-    #[test]
-    fn strings_of_any_length_end_where_they_end(
-        text in proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'"' ^ 1), Just(0x80 | b'"'), any::<u8>()], 0..90),
-        at in 0_usize..90,
-        special in prop_oneof![Just(b'"'), Just(b'\\')],
-    ) {
-        let mut text = text;
-        if at < text.len() {
-            text[at] = special;
-        }
-        let expected = text.iter().position(|byte| matches!(byte, b'"' | b'\\'));
-        prop_assert_eq!(skim::end_or_escape(&text), expected);
     }
 }

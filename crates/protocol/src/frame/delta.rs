@@ -1,0 +1,38 @@
+//! The commonest line of all: a piece of text that a block of the answer grows by.
+
+use std::borrow::Cow;
+
+use super::head::Span;
+
+/// What a piece is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PieceKind {
+    /// The answer: `text_delta`.
+    Text,
+    /// The model's reasoning: `thinking_delta`.
+    Thinking,
+    /// JSON text of a tool call's input: `input_json_delta`.
+    InputJson,
+}
+
+/// What a `content_block_delta` adds to a block; see [`Frame::delta`](super::Frame::delta).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Delta<'f> {
+    /// The block's place in the message.
+    pub index: u64,
+    /// What it is a piece of.
+    pub kind: PieceKind,
+    /// What is added.
+    pub text: Cow<'f, str>,
+}
+
+/// Where a delta is in the frame's text.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(PartialEq))]
+pub(super) struct Piece {
+    pub(super) index: u32,
+    pub(super) kind: PieceKind,
+    pub(super) text: Span,
+}

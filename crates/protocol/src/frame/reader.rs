@@ -1,0 +1,126 @@
+//! Chunks of bytes to frames.
+
+use std::sync::Arc;
+
+use super::Frame;
+use super::head::{Head, Read, read_head};
+use super::lines::{Body, Lines, Text};
+use crate::framer::{Found, LineFramer};
+
+/// How long a line is at most that shares its memory with others.
+const SHORT: usize = 1024;
+
+/// How many short lines share their memory at most, so that one that is kept keeps no more than 20 KiB.
+const TOGETHER: usize = 16;
+
+/// Reads frames from a byte stream, whatever the sizes of the chunks it is fed: a [`LineFramer`] and [`Frame::read`] in one,
+/// with less copying in between.
+///
+/// Short partial messages that come together share an allocation, up to sixteen; everything else has its own.
+#[derive(Debug)]
+pub struct FrameReader {
+    framer: LineFramer,
+    /// Empty between calls; kept for its room.
+    together: Vec<Body>,
+}
+
+impl FrameReader {
+    /// Makes one that accepts lines of up to `cap` bytes; see [`LineFramer::new`].
+    pub fn new(cap: usize) -> Self {
+        Self {
+            framer: LineFramer::new(cap),
+            together: Vec::with_capacity(TOGETHER),
+        }
+    }
+
+    /// Takes the next chunk and adds the frames that end in it to those in `into`, in order.
+    pub fn feed(&mut self, chunk: &[u8], into: &mut Vec<Frame>) {
+        let mut gather = Gather {
+            chunk,
+            start: 0,
+            end: 0,
+            together: &mut self.together,
+            into,
+        };
+        self.framer.find(chunk, |found| gather.take(found));
+        gather.end_group();
+    }
+
+    /// Ends the stream: a last line without `\n` is read.
+    pub fn finish(&mut self, into: &mut Vec<Frame>) {
+        let mut gather = Gather {
+            chunk: &[],
+            start: 0,
+            end: 0,
+            together: &mut self.together,
+            into,
+        };
+        self.framer.end(|found| gather.take(found));
+    }
+}
+
+struct Gather<'r> {
+    chunk: &'r [u8],
+    /// Where the lines in `together` are in the chunk.
+    start: usize,
+    end: usize,
+    together: &'r mut Vec<Body>,
+    into: &'r mut Vec<Frame>,
+}
+
+impl Gather<'_> {
+    fn take(&mut self, found: Found<'_>) {
+        let (line, at) = match found {
+            Found::Line { line, at } => (line, at),
+            Found::Oversized { head, length } => {
+                self.end_group();
+                self.into.push(Frame::oversized(head, length));
+                return;
+            }
+        };
+        let mut head = Head::default();
+        match (read_head(line, &mut head), at) {
+            (Ok(Read { length, flaw: None }), Some(at))
+                if length == line.len() && length <= SHORT && head.known == Some("stream_event") =>
+            {
+                self.add(at, length, head);
+            }
+            (read, _) => {
+                self.end_group();
+                Frame::go_on(line, head, read, self.into);
+            }
+        }
+    }
+
+    fn add(&mut self, at: usize, length: usize, head: Head) {
+        if self.together.is_empty() {
+            self.start = at;
+        }
+        self.end = at + length;
+        let own = at - self.start..self.end - self.start;
+        self.together.push(Body::of(own.clone(), own, head, None));
+        if self.together.len() == TOGETHER {
+            self.end_group();
+        }
+    }
+
+    /// Makes frames of the lines that were gathered.
+    fn end_group(&mut self) {
+        let mut bodies = self.together.drain(..);
+        let Some(first) = bodies.next() else { return };
+        let lines = Arc::new(Lines {
+            text: Text::of(&self.chunk[self.start..self.end]),
+            first,
+            rest: bodies.collect(),
+        });
+        let count = lines.rest.len() as u32;
+        self.into.extend((0..count).map(|at| Frame {
+            lines: Arc::clone(&lines),
+            at,
+        }));
+        self.into.push(Frame { lines, at: count });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::framer::LineFramer;
+
+const DELTA: &str = r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some\n\"text\" é"}},"session_id":"s","parent_tool_use_id":null,"uuid":"u","api_message_id":"m"}"#;
+
+fn read(chunks: &[&[u8]], cap: usize) -> Vec<Frame> {
+    let mut reader = FrameReader::new(cap);
+    let mut frames = Vec::new();
+    for chunk in chunks {
+        reader.feed(chunk, &mut frames);
+    }
+    reader.finish(&mut frames);
+    frames
+}
+
+/// What can be told of a frame.
+fn told(frame: &Frame) -> String {
+    format!(
+        "{:?} {:?} {frame:?} {:?} {:?} {:?} {:?}",
+        String::from_utf8_lossy(frame.line()),
+        String::from_utf8_lossy(frame.bytes()),
+        frame.uuid(),
+        frame.session_id(),
+        frame.event_type(),
+        frame.delta()
+    )
+}
+
+#[test]
+fn short_partial_messages_share_their_memory_up_to_a_bound() {
+    let many = format!("{DELTA}\r\n\n{DELTA}\n").repeat(10);
+    let frames = read(&[many.as_bytes()], 1 << 20);
+    assert_eq!(frames.len(), 20);
+    let sharing = |frame: &Frame| {
+        let with = |other: &&Frame| Arc::ptr_eq(&frame.lines, &other.lines);
+        frames.iter().filter(with).count()
+    };
+    assert_eq!((sharing(&frames[0]), sharing(&frames[19])), (TOGETHER, 4));
+    for frame in &frames {
+        assert_eq!(frame.line(), DELTA.as_bytes());
+        assert_eq!(frame.text(), DELTA);
+        assert_eq!(frame.delta().unwrap().text, "some\n\"text\" é");
+    }
+    let long = DELTA.replace("some", &"some ".repeat(SHORT));
+    let other = r#"{"type":"keep_alive"}"#;
+    let mixed = format!("{DELTA}\n{long}\n{DELTA}\n{other}\n{DELTA}\n");
+    let frames = read(&[mixed.as_bytes()], 1 << 20);
+    let alone = |frame: &Frame| Arc::strong_count(&frame.lines) == 1;
+    assert!(frames.len() == 5 && frames.iter().all(alone));
+}
+
+#[test]
+fn one_that_is_no_utf8_does_not_harm_its_neighbours() {
+    let mut bytes = format!("{DELTA}\n").into_bytes();
+    bytes.extend(
+        DELTA
+            .replace("é", "\u{1}")
+            .bytes()
+            .map(|byte| if byte == 1 { 0xff } else { byte }),
+    );
+    bytes.extend(format!("\n{DELTA}\n").bytes());
+    let frames = read(&[&bytes], 1 << 20);
+    let said: Vec<_> = frames
+        .iter()
+        .map(|frame| frame.delta().map(|delta| delta.text))
+        .collect();
+    assert_eq!(said[0], said[2]);
+    assert_eq!(
+        (said[0].as_deref(), said[1].as_deref()),
+        (Some("some\n\"text\" é"), None)
+    );
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame.decode().is_ok() && frame.uuid() == Some("u"))
+    );
+    assert!(frames[1].text().contains('\u{fffd}'));
+}
+
+#[test]
+fn only_a_plain_delta_is_read_the_short_way() {
+    let one = |line: &str| Frame::from_line(line).remove(0);
+    assert!(one(DELTA).delta().is_some());
+    for (from, to) in [
+        ("text_delta", "signature_delta"),
+        ("text_delta", "thinking_delta"),
+        ("content_block_delta", "content_block_stop"),
+        ("stream_event", "stream_events"),
+        ("\"index\":0", "\"index\":0.0"),
+        ("\"index\":0", "\"index\":-0"),
+        ("\"index\":0", "\"index\":9999999999"),
+        ("\"index\":0", "\"index\":0,\"index\":0"),
+        ("\"index\":0", "\"index\":0,\"more\":0"),
+        ("\"index\":0,", ""),
+        ("\"uuid\":\"u\"", "\"uuid\":null"),
+        ("\"uuid\":\"u\"", "\"uuid\":\"u\",\"uuid\":\"u\""),
+        ("\"uuid\":\"u\"", "\"uuid\":\"u\",\"ttft_ms\":1"),
+        ("\"uuid\":\"u\",", ""),
+        ("\"session_id\":\"s\"", "\"session_id\":{}"),
+        ("_id\":null", "_id\":true"),
+        ("\"m\"", "5"),
+        ("some", "some\\ud83d"),
+        ("\"text\":\"", "\"text\":null,\"no\":\""),
+        ("{\"type\":\"text_delta\",", "{"),
+    ] {
+        let line = DELTA.replace(from, to);
+        assert_ne!(line, DELTA, "{from}");
+        assert_eq!(one(&line).delta(), None, "{line}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_reads_what_the_framer_and_the_frames_read(
+        lines in proptest::collection::vec(prop_oneof![
+            6 => Just(DELTA.as_bytes().to_vec()),
+            1 => Just(format!("{DELTA} {DELTA}").into_bytes()),
+            1 => Just(b"{\"type\":\"stream_event\",\"uuid\":\"u\\n\"} ".to_vec()),
+            1 => Just(b"{\"type\":\"user\"}\r".to_vec()),
+            1 => Just(b"noise \xff".to_vec()),
+            1 => Just(Vec::new()),
+        ], 0..40),
+        cuts in proptest::collection::vec(0_usize..9000, 0..6),
+        cap in prop_oneof![Just(30_usize), Just(230), Just(1000)],
+    ) {
+        let stream = lines.join(&b'\n');
+        let mut framer = LineFramer::new(cap);
+        let mut framed = Vec::new();
+        framer.feed(&stream, |found| framed.push(found));
+        framer.finish(|found| framed.push(found));
+        let expected: Vec<_> = framed.into_iter().flat_map(Frame::read).collect();
+        let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+        cuts.sort_unstable();
+        let mut chunks = Vec::new();
+        let mut from = 0;
+        for cut in cuts.into_iter().chain([stream.len()]) {
+            chunks.push(&stream[from..cut]);
+            from = cut;
+        }
+        let read = read(&chunks, cap);
+        prop_assert_eq!(
+            read.iter().map(told).collect::<Vec<_>>(),
+            expected.iter().map(told).collect::<Vec<_>>()
+        );
+    }
+}
