@@ -5,6 +5,7 @@ mod head;
 mod lines;
 mod parse;
 mod reader;
+mod shape;
 mod skim;
 
 use std::borrow::Cow;

@@ -14,21 +14,25 @@ pub(crate) struct End {
 /// Goes over the string whose first character (behind the opening quote) is at `at`. `None` for one that does not end, or that
 /// JSON does not allow: with a control character, or with an escape that is none.
 pub(crate) fn string_end(text: &[u8], mut at: usize) -> Option<End> {
+    let mut escaped = false;
     // Most strings are short.
-    if let Some(block) = text.get(at..)?.first_chunk() {
+    for _ in 0..2 {
+        let Some(block) = text.get(at..)?.first_chunk() else {
+            break;
+        };
         match specials_of_16(block) {
             0 => at += 16,
             found => {
                 let quote = found.trailing_zeros() as usize;
                 if block[quote] == b'"' {
                     let at = at + quote + 1;
-                    return Some(End { at, escaped: false });
+                    return Some(End { at, escaped });
                 }
+                break;
             }
         }
     }
-    let mut escaped = false;
-    while let Some(block) = text[at..].first_chunk() {
+    while let Some(block) = text.get(at..)?.first_chunk() {
         let mut specials = specials_of_64(block);
         let mut next = 64;
         while specials != 0 {
@@ -52,17 +56,32 @@ pub(crate) fn string_end(text: &[u8], mut at: usize) -> Option<End> {
         }
         at += next;
     }
+    // The text ends soon.
     loop {
+        at += plain(text.get(at..)?);
         match *text.get(at)? {
             b'"' => return Some(End { at: at + 1, escaped }),
             b'\\' => {
                 escaped = true;
                 at += escape(text, at)?;
             }
-            0..b' ' => return None,
-            _ => at += 1,
+            _ => return None,
         }
     }
+}
+
+/// How many bytes are nothing special.
+fn plain(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(block) = text[at..].first_chunk() {
+        match specials_of_16(block) {
+            0 => at += 16,
+            found => return at + found.trailing_zeros() as usize,
+        }
+    }
+    let is_special = |byte: &u8| matches!(*byte, b'"' | b'\\' | 0..b' ');
+    let tail = text[at..].iter().position(is_special);
+    tail.map_or(text.len(), |tail| at + tail)
 }
 
 /// How many bytes the escape at `at` has.

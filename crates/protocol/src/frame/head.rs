@@ -1,6 +1,7 @@
 //! The few fields of a frame that routing needs, read without the rest.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::delta::Piece;
 use super::{Misfit, MisfitKind, parse, skim};
@@ -50,6 +51,28 @@ impl Span {
 
     pub(super) fn is_none(self) -> bool {
         self.start == u32::MAX
+    }
+
+    /// The part of the text, for one that is there.
+    pub(super) fn range(self) -> Range<usize> {
+        let start = self.start as usize;
+        start..start.saturating_add((self.length & !Self::OWN) as usize)
+    }
+
+    /// The same place when the text up to it has become longer: by `first` from the position `behind_first` on, and by
+    /// `second`, in all, from `behind_second` on.
+    fn shifted(self, behind_first: usize, first: usize, behind_second: usize, second: usize) -> Option<Self> {
+        if self.is_none() {
+            return Some(self);
+        }
+        let by = |at: usize| match at {
+            at if at >= behind_second => at.wrapping_add(second),
+            at if at >= behind_first => at.wrapping_add(first),
+            at => at,
+        };
+        let Range { start, end } = self.range();
+        let (start, end) = (by(start), by(end));
+        Self::part(start, end.checked_sub(start)?)
     }
 }
 
@@ -142,6 +165,27 @@ impl Head {
         }
     }
 
+    /// What it would be for a text that differs in two strings; see [`Span::shifted`]. `None` if it has strings of its own.
+    pub(super) fn shift(
+        &mut self,
+        behind_first: usize,
+        first: usize,
+        behind_second: usize,
+        second: usize,
+    ) -> Option<()> {
+        if !self.own.is_empty() || !self.user_message_uuids.is_empty() {
+            return None;
+        }
+        let shifted = |span: Span| span.shifted(behind_first, first, behind_second, second);
+        for span in &mut self.spans {
+            *span = shifted(*span)?;
+        }
+        if let Some(piece) = &mut self.piece {
+            piece.text = shifted(piece.text)?;
+        }
+        Some(())
+    }
+
     /// Copies the strings out of `text`, which will not be kept.
     pub(super) fn own(&mut self, text: &[u8]) {
         self.piece = None;
@@ -165,9 +209,14 @@ impl Head {
 
     /// Spares the type the way back into the text.
     fn recognise(&mut self, text: &[u8]) {
-        let part = |start, end| std::str::from_utf8(text.get(start..end)?).ok();
-        let kind = self.get(self.span(Field::Kind), part).unwrap_or_default();
-        self.known = Message::KNOWN.iter().copied().find(|known| *known == kind);
+        let kind = self.span(Field::Kind);
+        let kind = match kind.length & Span::OWN {
+            0 => text.get(kind.range()),
+            // That of none does not reach.
+            _ => self.own.as_bytes().get(kind.range()),
+        };
+        let mut known = Message::KNOWN.iter().copied();
+        self.known = kind.and_then(|kind| known.find(|known| known.as_bytes() == kind));
     }
 }
 

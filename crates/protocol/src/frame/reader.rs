@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Frame;
 use super::head::{Head, Read, read_head};
 use super::lines::{Body, Lines, Text};
+use super::shape::Shape;
 use crate::framer::{Found, LineFramer};
 
 /// How long a line is at most that shares its memory with others.
@@ -22,6 +23,8 @@ pub struct FrameReader {
     framer: LineFramer,
     /// Empty between calls; kept for its room.
     together: Vec<Body>,
+    /// What the last piece of text looked like.
+    shape: Option<Shape>,
 }
 
 impl FrameReader {
@@ -30,6 +33,7 @@ impl FrameReader {
         Self {
             framer: LineFramer::new(cap),
             together: Vec::with_capacity(TOGETHER),
+            shape: None,
         }
     }
 
@@ -40,6 +44,7 @@ impl FrameReader {
             start: 0,
             end: 0,
             together: &mut self.together,
+            shape: &mut self.shape,
             into,
         };
         self.framer.find(chunk, |found| gather.take(found));
@@ -53,6 +58,7 @@ impl FrameReader {
             start: 0,
             end: 0,
             together: &mut self.together,
+            shape: &mut self.shape,
             into,
         };
         self.framer.end(|found| gather.take(found));
@@ -65,6 +71,7 @@ struct Gather<'r> {
     start: usize,
     end: usize,
     together: &'r mut Vec<Body>,
+    shape: &'r mut Option<Shape>,
     into: &'r mut Vec<Frame>,
 }
 
@@ -78,11 +85,19 @@ impl Gather<'_> {
                 return;
             }
         };
+        let shape = self.shape.as_ref().filter(|_| line.len() <= SHORT);
+        if let Some(at) = at
+            && let Some(head) = shape.and_then(|shape| shape.read(line))
+        {
+            self.add(at, line.len(), head);
+            return;
+        }
         let mut head = Head::default();
         match (read_head(line, &mut head), at) {
             (Ok(Read { length, flaw: None }), Some(at))
                 if length == line.len() && length <= SHORT && head.known == Some("stream_event") =>
             {
+                *self.shape = Shape::of(line, &head).or(self.shape.take());
                 self.add(at, length, head);
             }
             (read, _) => {

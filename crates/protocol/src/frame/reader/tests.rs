@@ -80,6 +80,40 @@ fn one_that_is_no_utf8_does_not_harm_its_neighbours() {
 }
 
 #[test]
+fn a_line_of_the_same_shape_is_read_like_any_other() {
+    let swapped = r#"{"uuid":"u","type":"stream_event","session_id":"s","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}}"#;
+    for first in [DELTA, swapped] {
+        for (from, to) in [
+            ("\"u\"", "\"another, longer one\""),
+            ("\"u\"", "\"\""),
+            ("\"u\"", "\"\\u0075\""),
+            ("\"u\"", "\"é\""),
+            ("\"u\"", "\"u\\"),
+            ("\"u\"", "5"),
+            ("\"text\":\"", "\"text\":\"more of it, with \\\" and \\\\"),
+            ("\"text\":\"", "\"text\":\"\\x"),
+            ("\"text\":\"", "\"text\":\"\",\"more\":\""),
+            ("\"text\":\"", "\"text\":\"\u{1}"),
+            ("\"index\":0", "\"index\":1"),
+            ("\"s\"", "\"t\""),
+            ("}}", "}"),
+            ("}}", "}}}"),
+        ] {
+            let second = first.replace(from, to);
+            assert_ne!(first, second);
+            let frames = read(&[format!("{first}\n{second}\n{first}\n").as_bytes()], 1 << 20);
+            let expected: Vec<_> = [first, &second, first]
+                .into_iter()
+                .flat_map(Frame::from_line)
+                .collect();
+            let [frames, expected] =
+                [frames, expected].map(|frames| frames.iter().map(told).collect::<Vec<_>>());
+            assert_eq!(frames, expected);
+        }
+    }
+}
+
+#[test]
 fn only_a_plain_delta_is_read_the_short_way() {
     let one = |line: &str| Frame::from_line(line).remove(0);
     assert!(one(DELTA).delta().is_some());
@@ -119,6 +153,8 @@ proptest! {
             1 => Just(format!("{DELTA} {DELTA}").into_bytes()),
             1 => Just(b"{\"type\":\"stream_event\",\"uuid\":\"u\\n\"} ".to_vec()),
             1 => Just(b"{\"type\":\"user\"}\r".to_vec()),
+            3 => "[a-z\"\\\\é]{0,9}".prop_map(|text| DELTA.replace("some", &text).into_bytes()),
+            3 => "[a-z\"\\\\é]{0,9}".prop_map(|uuid| DELTA.replace("\"u", &format!("\"{uuid}")).into_bytes()),
             1 => Just(b"noise \xff".to_vec()),
             1 => Just(Vec::new()),
         ], 0..40),

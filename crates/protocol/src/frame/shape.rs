@@ -1,0 +1,51 @@
+//! A line that says nothing new but a text and an id.
+//!
+//! While the model writes, each line is the one before it with another piece of text and another uuid. What the line before was
+//! read as then holds for this one too, so it is enough to see that the rest is the same, and where the two strings end.
+
+use super::head::{Field, Head, Span};
+use crate::scan;
+
+/// A line that is a piece of text, as the next ones may be.
+#[derive(Debug)]
+pub(super) struct Shape {
+    line: Vec<u8>,
+    head: Head,
+    /// Where the text and the uuid are, as they come.
+    free: [Span; 2],
+}
+
+impl Shape {
+    /// Remembers a line of which `head` was read; `None` if it is no piece of text.
+    pub(super) fn of(line: &[u8], head: &Head) -> Option<Self> {
+        let (text, uuid) = (head.piece?.text, head.span(Field::Uuid));
+        let mut free = [text, uuid];
+        free.sort_by_key(|span| span.range().start);
+        (!uuid.is_none()).then(|| Self {
+            line: line.to_vec(),
+            head: head.clone(),
+            free,
+        })
+    }
+
+    /// Reads a line that is of this shape.
+    pub(super) fn read(&self, line: &[u8]) -> Option<Head> {
+        let [first, second] = self.free.map(Span::range);
+        let same = |at: usize, part: &[u8]| line.get(at..)?.starts_with(part).then_some(at + part.len());
+        let begin = same(0, &self.line[..first.start])?;
+        // The closing quote is in what is the same.
+        let end = scan::string_end(line, begin)?.at - 1;
+        let first_by = end.wrapping_sub(first.end);
+        let begin = same(end, &self.line[first.end..second.start])?;
+        let end = scan::string_end(line, begin)?.at - 1;
+        let second_by = end.wrapping_sub(second.end);
+        if same(end, &self.line[second.end..])? != line.len() {
+            return None;
+        }
+        let mut head = self.head.clone();
+        head.shift(first.end, first_by, second.end, second_by)?;
+        let uuid = line.get(head.span(Field::Uuid).range())?;
+        let is_plain = uuid.is_ascii() && !uuid.contains(&b'\\');
+        is_plain.then_some(head)
+    }
+}
