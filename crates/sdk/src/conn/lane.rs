@@ -51,8 +51,6 @@ struct State {
     queue: VecDeque<Item>,
     /// What comes after it, on disk.
     spill: Option<Spill>,
-    /// Bytes of the frames in `queue`, as taken from the budget.
-    bytes: usize,
     /// Bytes of the frames in `spill`, as taken from the budget.
     spilled: u64,
     outcomes: usize,
@@ -62,8 +60,11 @@ struct State {
 }
 
 /// The producing end. Pushing never waits for the reader.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct LaneIn {
+    /// What was given since the last [`flush`](Self::flush).
+    given: Vec<Frame>,
+    is_dead: bool,
     state: Arc<Mutex<State>>,
     budget: Arc<Budget>,
 }
@@ -71,6 +72,8 @@ pub(crate) struct LaneIn {
 /// The consuming end.
 #[derive(Debug)]
 pub(crate) struct LaneOut {
+    /// What was in memory when it was looked last, so that the lock is taken once for all of it. It counts as waiting.
+    taken: VecDeque<Item>,
     state: Arc<Mutex<State>>,
     budget: Arc<Budget>,
 }
@@ -80,10 +83,16 @@ pub(crate) fn lane(budget: &Arc<Budget>) -> (LaneIn, LaneOut) {
     let budget = Arc::clone(budget);
     (
         LaneIn {
+            given: Vec::new(),
+            is_dead: false,
             state: Arc::clone(&state),
             budget: Arc::clone(&budget),
         },
-        LaneOut { state, budget },
+        LaneOut {
+            taken: VecDeque::new(),
+            state,
+            budget,
+        },
     )
 }
 
@@ -99,11 +108,21 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl State {
+    /// Adds all of the frames at once if there is room for all; whether there was.
+    fn push_all(&mut self, frames: &mut Vec<Frame>, budget: &Budget) -> bool {
+        let size = frames.iter().map(held_by).sum();
+        if self.spill.is_some() || !budget.take(size, true) {
+            return false;
+        }
+        budget.waits(frames.len() as u64);
+        self.queue.extend(frames.drain(..).map(Item::Frame));
+        true
+    }
+
     fn push(&mut self, frame: &Frame, budget: &Budget) {
         let size = held_by(frame);
         // What comes after frames on disk has to go there too, or it would overtake them.
         if self.spill.is_none() && budget.take(size, frame.kind() == "stream_event") {
-            self.bytes += size;
             self.queue.push_back(Item::Frame(frame.clone()));
         } else if !self.spill(frame, budget) {
             self.leave_out(
@@ -188,7 +207,6 @@ impl State {
                 let size = held_by(frame);
                 budget.take_back(size);
                 budget.waits(1);
-                self.bytes += size;
             }
             self.queue.push_back(item);
         }
@@ -202,36 +220,30 @@ impl State {
         budget.give_disk(std::mem::take(&mut self.spilled));
     }
 
-    fn pop(&mut self, budget: &Budget) -> Option<Item> {
+    /// All that is next in memory, in place of `taken`, which is empty.
+    fn take(&mut self, taken: &mut VecDeque<Item>, budget: &Budget) {
         if self.queue.is_empty() {
             self.refill(budget);
         }
-        let item = self.queue.pop_front()?;
-        match &item {
-            Item::Frame(frame) => {
-                let size = held_by(frame);
-                self.bytes -= size;
-                budget.give(size);
-                budget.waits_no_more(1);
-            }
-            Item::Outcome(_) => self.outcomes -= 1,
-            Item::Lag(_) => {}
-        }
-        Some(item)
+        std::mem::swap(&mut self.queue, taken);
     }
 
     fn clear(&mut self, budget: &Budget) {
-        let in_memory = self
-            .queue
-            .iter()
-            .filter(|item| matches!(item, Item::Frame(_)))
-            .count() as u64;
         let on_disk = self.spill.as_ref().map_or(0, |spill| spill.frames);
-        budget.waits_no_more(in_memory + on_disk);
-        self.queue = VecDeque::new();
+        budget.waits_no_more(on_disk);
+        let_go(std::mem::take(&mut self.queue), budget);
         self.outcomes = 0;
-        budget.give(std::mem::take(&mut self.bytes));
         self.let_disk_go(budget);
+    }
+}
+
+/// Gives the room back that elements took which nobody will read.
+fn let_go(items: VecDeque<Item>, budget: &Budget) {
+    for item in items {
+        if let Item::Frame(frame) = item {
+            budget.give(held_by(&frame));
+            budget.waits_no_more(1);
+        }
     }
 }
 
@@ -243,36 +255,62 @@ fn wake(mut state: MutexGuard<'_, State>) {
 }
 
 impl LaneIn {
-    /// Adds a frame; `false` when nobody will ever take it.
-    pub(crate) fn push(&self, frame: &Frame) -> bool {
-        let mut state = lock(&self.state);
-        if state.abandoned || state.closed {
-            return false;
+    /// Adds a frame that the reader gets with the next [`flush`](Self::flush), so that it is woken once for many; `false` when
+    /// nobody will ever take it.
+    pub(crate) fn give(&mut self, frame: &Frame) -> bool {
+        if !self.is_dead {
+            self.given.push(frame.clone());
         }
-        state.push(frame, &self.budget);
-        wake(state);
-        true
+        !self.is_dead
+    }
+
+    /// Hands over what was given.
+    pub(crate) fn flush(&mut self) {
+        if !self.given.is_empty() {
+            self.with(|_, _| {});
+        }
+    }
+
+    /// Adds a frame; `false` when nobody will ever take it.
+    #[cfg(test)]
+    pub(crate) fn push(&mut self, frame: &Frame) -> bool {
+        self.give(frame);
+        self.flush();
+        !self.is_dead
     }
 
     /// Adds the outcome of an ambient turn.
-    pub(crate) fn push_outcome(&self, outcome: &Outcome) {
-        let mut state = lock(&self.state);
-        if state.abandoned || state.closed {
-            return;
-        }
-        if state.outcomes < MAX_OUTCOMES {
-            state.outcomes += 1;
-            state.push_aside(Item::Outcome(outcome.clone()));
-        } else {
-            state.leave_out(Lag { frames: 1, bytes: 0 }, &self.budget);
-        }
-        wake(state);
+    pub(crate) fn push_outcome(&mut self, outcome: &Outcome) {
+        self.with(|state, budget| {
+            if state.outcomes < MAX_OUTCOMES {
+                state.outcomes += 1;
+                state.push_aside(Item::Outcome(outcome.clone()));
+            } else {
+                state.leave_out(Lag { frames: 1, bytes: 0 }, budget);
+            }
+        });
     }
 
     /// Says that nothing more will come.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&mut self) {
+        self.with(|state, _| state.closed = true);
+        self.is_dead = true;
+    }
+
+    /// Hands over what was given, does what comes behind it, and wakes the reader.
+    fn with(&mut self, then: impl FnOnce(&mut State, &Budget)) {
         let mut state = lock(&self.state);
-        state.closed = true;
+        if state.abandoned || state.closed {
+            self.is_dead = true;
+            self.given = Vec::new();
+            return;
+        }
+        if !state.push_all(&mut self.given, &self.budget) {
+            for frame in self.given.drain(..) {
+                state.push(&frame, &self.budget);
+            }
+        }
+        then(&mut state, &self.budget);
         wake(state);
     }
 }
@@ -280,15 +318,24 @@ impl LaneIn {
 impl LaneOut {
     /// The next element; `None` after the end. Reads from disk what waits there.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
-        let mut state = lock(&self.state);
-        match state.pop(&self.budget) {
-            Some(item) => Poll::Ready(Some(item)),
-            None if state.closed => Poll::Ready(None),
-            None => {
+        if self.taken.is_empty() {
+            let mut state = lock(&self.state);
+            state.take(&mut self.taken, &self.budget);
+            if self.taken.is_empty() && !state.closed {
                 state.waker = Some(cx.waker().clone());
-                Poll::Pending
+                return Poll::Pending;
             }
         }
+        let item = self.taken.pop_front();
+        match &item {
+            Some(Item::Frame(frame)) => {
+                self.budget.give(held_by(frame));
+                self.budget.waits_no_more(1);
+            }
+            Some(Item::Outcome(_)) => lock(&self.state).outcomes -= 1,
+            Some(Item::Lag(_)) | None => {}
+        }
+        Poll::Ready(item)
     }
 
     /// Gives up the rest: what waits is let go, and what comes is not kept.
@@ -296,6 +343,8 @@ impl LaneOut {
         let mut state = lock(&self.state);
         state.abandoned = true;
         state.clear(&self.budget);
+        drop(state);
+        let_go(std::mem::take(&mut self.taken), &self.budget);
     }
 }
 
@@ -337,7 +386,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_goes_over_the_disk_and_keeps_its_order() {
         let budget = budget(2_000, SlowReader::spill());
-        let (tx, mut rx) = lane(&budget);
+        let (mut tx, mut rx) = lane(&budget);
         let mut seen = Vec::new();
         for number in 0..1_000 {
             assert!(tx.push(&numbered(number)));
@@ -365,7 +414,7 @@ mod tests {
     fn a_full_disk_is_told_in_place() {
         let limit = 10 * Spill::size_of(&numbered(10));
         let budget = budget(0, SlowReader::Spill { dir: None, limit });
-        let (tx, mut rx) = lane(&budget);
+        let (mut tx, mut rx) = lane(&budget);
         for number in 10..25 {
             assert!(tx.push(&numbered(number)));
         }
@@ -381,7 +430,7 @@ mod tests {
     fn without_a_place_to_spill_it_is_told_in_place() {
         let dir = Some("/nonexistent/directory".into());
         let budget = budget(600, SlowReader::Spill { dir, limit: 1 << 20 });
-        let (tx, mut rx) = lane(&budget);
+        let (mut tx, mut rx) = lane(&budget);
         for number in 0..3 {
             assert!(tx.push(&numbered(number)));
         }
@@ -394,7 +443,7 @@ mod tests {
     #[test]
     fn partials_are_left_out_first() {
         let budget = budget(2_000, SlowReader::LeaveOut);
-        let (tx, mut rx) = lane(&budget);
+        let (mut tx, mut rx) = lane(&budget);
         for text in [
             r#"{"type":"user"}"#,
             r#"{"type":"stream_event"}"#,
@@ -414,7 +463,7 @@ mod tests {
     #[test]
     fn an_abandoned_lane_holds_nothing() {
         let budget = budget(600, SlowReader::spill());
-        let (tx, mut rx) = lane(&budget);
+        let (mut tx, mut rx) = lane(&budget);
         for number in 0..3 {
             assert!(tx.push(&numbered(number)));
         }

@@ -149,7 +149,7 @@ impl Router {
         self.stats.bytes += frame.bytes().len() as u64;
         self.recent.on_frame(frame);
         self.note_drift(frame);
-        self.taps.retain(|tap| tap.push(frame));
+        self.taps.retain_mut(|tap| tap.give(frame));
         match frame.kind() {
             "control_response" => self.on_response(frame),
             "control_request" => self.on_request(frame),
@@ -164,6 +164,12 @@ impl Router {
             "transcript_mirror" => None,
             _ => self.on_message(frame, now),
         }
+    }
+
+    /// Hands the frames to those who read them: once for all that came together, before the lock is let go.
+    pub(crate) fn flush(&mut self) {
+        let lanes = self.taps.iter_mut().chain(&mut self.ambient);
+        lanes.chain(self.turns.lanes()).for_each(LaneIn::flush);
     }
 
     /// Registers a request of ours.
@@ -217,7 +223,7 @@ impl Router {
         }
     }
 
-    pub(crate) fn tap(&mut self, lane: LaneIn) {
+    pub(crate) fn tap(&mut self, mut lane: LaneIn) {
         if self.ended.is_some() {
             lane.close()
         } else {
@@ -225,7 +231,7 @@ impl Router {
         }
     }
 
-    pub(crate) fn listen(&mut self, lane: LaneIn) {
+    pub(crate) fn listen(&mut self, mut lane: LaneIn) {
         if self.ended.is_some() {
             lane.close()
         } else {
@@ -300,7 +306,7 @@ impl Router {
         self.turns.fail_all(error);
         self.watchdog.tools.clear();
         self.ledger.end();
-        for lane in self.taps.drain(..).chain(self.ambient.drain(..)) {
+        for mut lane in self.taps.drain(..).chain(self.ambient.drain(..)) {
             lane.close();
         }
     }
@@ -401,9 +407,10 @@ impl Router {
             .turns
             .on_frame(frame, child_of, |result| meter.on_result(result));
         if route == Route::Ambient {
-            self.ambient.retain(|lane| lane.push(frame));
+            self.ambient.retain_mut(|lane| lane.give(frame));
             if let Some(outcome) = &outcome {
-                self.ambient.iter().for_each(|lane| lane.push_outcome(outcome));
+                let ambient = self.ambient.iter_mut();
+                ambient.for_each(|lane| lane.push_outcome(outcome));
             }
         }
         let ended = outcome.is_some();

@@ -168,6 +168,7 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Insta
             };
             router.on_frame(&frame, now)
         });
+        router.flush();
         drop(router);
         match action {
             Some(action) => act(conn, host, action),

@@ -257,6 +257,11 @@ impl Turns {
         }
     }
 
+    /// The queues of the prompts that are open.
+    pub(crate) fn lanes(&mut self) -> impl Iterator<Item = &mut LaneIn> {
+        self.slots.iter_mut().map(|slot| &mut slot.lane)
+    }
+
     /// The number of the turn that is running.
     pub(crate) fn current(&self) -> Option<u64> {
         self.running.as_ref().map(|running| running.number)
@@ -346,7 +351,7 @@ impl Turns {
     /// Everything is over: whoever waits gets `error`.
     pub(crate) fn fail_all(&mut self, error: &Error) {
         self.running = None;
-        for slot in self.slots.drain(..) {
+        for mut slot in self.slots.drain(..) {
             slot.done.send_replace(Some(Err(error.clone())));
             slot.lane.close();
         }
@@ -455,8 +460,8 @@ impl Turns {
                 self.end(&id, Outcome::without_result(verdict, &id));
             }
         }
-        if let Some(slot) = self.slots.iter().find(|slot| slot.id == id) {
-            slot.lane.push(frame);
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) {
+            slot.lane.give(frame);
         }
         Route::Turn
     }
@@ -505,8 +510,8 @@ impl Turns {
             tracing::debug!(parent: &running.span, verdict = %outcome.verdict(), "ended");
         }
         for id in &prompts {
-            if let Some(slot) = self.slots.iter().find(|slot| slot.id == *id) {
-                slot.lane.push(frame);
+            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == *id) {
+                slot.lane.give(frame);
             }
             self.end(id, outcome.clone());
         }
@@ -559,17 +564,17 @@ impl Turns {
         self.end(id, outcome);
     }
 
-    fn deliver(&self, frame: &Frame) -> Route {
+    fn deliver(&mut self, frame: &Frame) -> Route {
         let Some(running) = &self.running else {
             return Route::Ambient;
         };
         let mut route = Route::Ambient;
         for slot in self
             .slots
-            .iter()
+            .iter_mut()
             .filter(|slot| running.prompts.contains(&slot.id))
         {
-            slot.lane.push(frame);
+            slot.lane.give(frame);
             route = Route::Turn;
         }
         route
@@ -577,7 +582,7 @@ impl Turns {
 
     fn end(&mut self, id: &str, outcome: Outcome) {
         if let Some(at) = self.slots.iter().position(|slot| slot.id == id)
-            && let Some(slot) = self.slots.remove(at)
+            && let Some(mut slot) = self.slots.remove(at)
         {
             let aborted = matches!(outcome.verdict(), Verdict::Interrupted | Verdict::Cancelled);
             slot.done.send_replace(Some(match slot.stalled {

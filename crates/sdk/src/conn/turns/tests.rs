@@ -46,7 +46,9 @@ fn send(turns: &mut Turns) -> Vec<String> {
 fn feed(turns: &mut Turns, fields: &str) -> Route {
     let frame = Frame::from_line(format!("{{{fields}}}").into_bytes()).remove(0);
     assert!(frame.flaw().is_none(), "{fields}");
-    turns.on_frame(&frame, None, |_| TurnUsage::default()).0
+    let (route, _) = turns.on_frame(&frame, None, |_| TurnUsage::default());
+    turns.lanes().for_each(LaneIn::flush);
+    route
 }
 
 fn life(turns: &mut Turns, id: &str, state: &str) {
@@ -305,6 +307,7 @@ fn frames_of_an_earlier_turns_background_agent_are_ambient() {
         turns.on_frame(&frame, Some(99), |_| TurnUsage::default()).0,
         Route::Ambient
     );
+    turns.lanes().for_each(LaneIn::flush);
     assert_eq!(a.kinds(), ["command_lifecycle", "assistant"]);
 }
 
