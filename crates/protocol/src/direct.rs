@@ -6,6 +6,8 @@
 //! through; when anything at all is unusual, the attempt is given up and everything is read again in the general way, which
 //! alone decides what an unknown tag or a misfit becomes.
 
+mod reader;
+
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -49,7 +51,7 @@ fn within<R>(mode: Mode, decode: impl FnOnce() -> R) -> (R, Mode) {
 
 /// Decodes `text`: straight through if that goes, else in the general way.
 pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    let attempt = || within(Mode::Straight, || serde_json::from_str(text));
+    let attempt = || within(Mode::Straight, || reader::read(text));
     match crate::drift::watch(attempt) {
         ((Ok(value), Mode::Straight), seen) => {
             crate::drift::pass_on(seen);

@@ -24,7 +24,7 @@ fn compare<T: DeserializeOwned + fmt::Debug>(text: &str) {
 
 /// Whether nothing had to be read twice.
 fn goes_straight<T: DeserializeOwned>(text: &str) -> bool {
-    let (read, mode) = within(Mode::Straight, || serde_json::from_str::<T>(text));
+    let (read, mode) = within(Mode::Straight, || reader::read::<T>(text));
     read.is_ok() && mode == Mode::Straight
 }
 
@@ -85,6 +85,95 @@ fn an_error_that_somebody_takes_for_an_answer_counts() {
     }
     compare::<BTreeUnion>(r#"{"type":"text"}"#);
     compare::<Either>(r#""x""#);
+}
+
+#[test]
+fn every_kind_of_value_is_read_alike() {
+    use std::collections::BTreeMap;
+    for text in [
+        "0",
+        "-0",
+        "7",
+        "-7",
+        "01",
+        "5.0",
+        "5e0",
+        "-2.5E+3",
+        "0.00028000000000000003",
+        "1e400",
+        "1.",
+        "-",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "18446744073709551615",
+        "99999999999999999999",
+        "null",
+        "nul",
+        "nulls",
+        "true",
+        "false",
+        "truefalse",
+        "\"a\"",
+        "\"a",
+        "\"a\" ",
+        "\"\\u0041\\ud83d\\ude00\\n\"",
+        "\"\\ud83d\"",
+        "\"\\q\"",
+        "\"\u{1}\"",
+        "\"a\"b",
+        "[]",
+        "[ ]",
+        "[1]",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "[1,2,3]",
+        "[[1],[2]]",
+        "[1}",
+        "{}",
+        "{ }",
+        "{\"a\":1}",
+        "{\"a\":1,}",
+        "{\"a\"}",
+        "{\"a\":1 \"b\":2}",
+        "{\"a\":1,\"a\":2}",
+        "{\"\\u0061\":1}",
+        "{\"1\":\"a\"}",
+        "{1:2}",
+        " \n\t{ \"a\" : [ 1 , 2.5 ] , \"b\" : null }\r\n ",
+        "{\"a\":[1,2.5]",
+        "",
+        " ",
+        "\u{feff}1",
+    ] {
+        compare::<serde_json::Value>(text);
+        compare::<Option<serde_json::Value>>(text);
+        compare::<crate::RawJson>(text);
+        compare::<Vec<crate::RawJson>>(&format!("[{text} , {text}]"));
+        compare::<(String, Option<String>)>(text);
+        compare::<Option<f64>>(text);
+        compare::<u64>(text);
+        compare::<i8>(text);
+        compare::<Option<bool>>(text);
+        compare::<String>(text);
+        compare::<()>(text);
+        compare::<(u8, f64)>(text);
+        compare::<Vec<u64>>(text);
+        compare::<BTreeMap<String, Option<f64>>>(text);
+        compare::<BTreeMap<u8, String>>(text);
+        compare::<crate::inbound::StopReason>(text);
+        compare::<Vec<serde::de::IgnoredAny>>(text);
+    }
+    let deep = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    for levels in [60, 65, 99, 101, 127, 128, 5000] {
+        compare::<serde_json::Value>(&deep(levels));
+        compare::<crate::RawJson>(&deep(levels));
+    }
+    assert!(goes_straight::<Vec<crate::RawJson>>(r#"[{"a":[1.5,"\n"]},null]"#));
+    assert!(goes_straight::<(u64, f64, Option<String>)>(
+        r#"[7,-2.5e3,"\u00e9"]"#
+    ));
 }
 
 proptest! {

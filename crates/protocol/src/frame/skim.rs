@@ -22,6 +22,17 @@ pub(super) fn object(text: &[u8], head: &mut Head) -> Option<usize> {
     Some(skim.at)
 }
 
+/// Goes over the value at `at`; where it ends. Gives up on what [`object`] gives up on within a value.
+pub(crate) fn value_end(text: &[u8], at: usize) -> Option<usize> {
+    let mut skim = Skim {
+        text,
+        at,
+        plain: Plain::default(),
+    };
+    skim.value()?;
+    Some(skim.at)
+}
+
 struct Skim<'t> {
     text: &'t [u8],
     at: usize,
