@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outrigger_protocol::outbound::{Initialize, McpMessageAnswer, SdkMcpServerSettings};
+use outrigger_protocol::outbound::{
+    Initialize, McpMessageAnswer, SdkMcpServerManifest, SdkMcpServerSettings,
+};
 use outrigger_protocol::{Frame, RawJson};
-use rmcp::model::{ErrorCode, RequestId};
+use rmcp::model::{ErrorCode, RequestId, ServerJsonRpcMessage};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,8 @@ pub(crate) struct Bridge {
     outlet: Arc<Outlet>,
     /// Fires at the session's end.
     end: CancellationToken,
+    /// Held while the CLI is told of other servers, so that what it has and what is here stay the same.
+    pub(super) setting: tokio::sync::Mutex<()>,
 }
 
 struct Entry {
@@ -63,6 +67,7 @@ impl Bridge {
             servers: Mutex::new(entries.collect()),
             outlet: Arc::new(Outlet::new()),
             end: CancellationToken::new(),
+            setting: tokio::sync::Mutex::default(),
         }
     }
 
@@ -144,7 +149,7 @@ impl Bridge {
     async fn manifests(
         &self,
         names: &[String],
-    ) -> BTreeMap<String, outrigger_protocol::outbound::SdkMcpServerManifest> {
+    ) -> BTreeMap<String, SdkMcpServerManifest> {
         let mut started = BTreeMap::new();
         for name in names {
             let server = self.servers().get(name).map(|entry| entry.server.clone());
@@ -302,7 +307,7 @@ fn mcp_response(message: RawJson) -> Answer {
     })
 }
 
-fn respond(message: &rmcp::model::ServerJsonRpcMessage) -> Answer {
+fn respond(message: &ServerJsonRpcMessage) -> Answer {
     match RawJson::encode(message) {
         Ok(message) => mcp_response(message),
         Err(error) => Answer::Error(format!("the answer could not be written: {error}")),
@@ -342,12 +347,12 @@ fn acknowledge(server: &str, taken: Result<(), NotTaken>) -> Answer {
     }
 }
 
-fn ended(server: &str, id: Option<RequestId>) -> rmcp::model::ServerJsonRpcMessage {
+fn ended(server: &str, id: Option<RequestId>) -> ServerJsonRpcMessage {
     let why = format!("the MCP server {server:?} has ended; it begins anew when it is initialized");
     failure(id, ErrorCode::INTERNAL_ERROR, why)
 }
 
-fn not_taken(server: &str, id: RequestId, why: &NotTaken) -> rmcp::model::ServerJsonRpcMessage {
+fn not_taken(server: &str, id: RequestId, why: &NotTaken) -> ServerJsonRpcMessage {
     match why {
         NotTaken::Ended => ended(server, Some(id)),
         NotTaken::Duplicate => {

@@ -128,6 +128,7 @@ impl Session {
     pub async fn mcp_set_servers(&self, servers: impl Into<McpServers>) -> Result<McpSetServersReply> {
         let (told, here) = servers.into().split()?;
         let bridge = self.bridge();
+        let _alone = bridge.setting.lock().await;
         let before = bridge.recipes();
         let other = |name: &String| match (here.get(name), before.get(name)) {
             (Some(now), Some(before)) => !now.is_same(before),
