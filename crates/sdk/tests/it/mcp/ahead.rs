@@ -234,6 +234,7 @@ async fn a_change_before_the_cli_knows_the_server_is_told_afterwards() {
     let initialize = cli.request("initialize").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!cli.is_answered("nothing").await);
+    assert!(cli.has_not_heard(|line| line["request"]["subtype"] == "mcp_message"));
     cli.reply(&initialize, super::cli::ready()).await;
     let told = cli.request("mcp_message").await;
     assert_eq!(

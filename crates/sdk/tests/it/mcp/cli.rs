@@ -53,9 +53,9 @@ impl Cli {
         self.stdout.write_all(line.as_bytes()).await.expect("it reads");
     }
 
-    /// Whether no prompt has come so far.
-    pub(super) fn no_prompt(&self) -> bool {
-        !self.early.iter().any(|line| line["type"] == "user")
+    /// Whether no such line was read so far.
+    pub(super) fn has_not_heard(&self, what: impl Fn(&Value) -> bool) -> bool {
+        !self.early.iter().any(what)
     }
 
     /// The next line that fits, leaving others for later.
