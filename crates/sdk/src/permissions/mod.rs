@@ -3,6 +3,7 @@
 mod explain;
 mod file;
 mod layers;
+mod person;
 mod plan;
 mod policy;
 mod question;
@@ -25,6 +26,7 @@ pub use self::file::{PolicyError, PolicyFile};
 pub use self::layers::{
     Chain, Decided, DecidedBy, Foreseen, Layer, Opinion, Outlook, Sink, chain, layer, record,
 };
+pub use self::person::{PersonReply, one_at_a_time};
 pub use self::plan::{PlanReply, PlanRequest};
 pub use self::policy::{Policy, PolicyDefault};
 pub use self::question::{Answers, QuestionReply, QuestionRequest};

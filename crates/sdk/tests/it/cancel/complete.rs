@@ -27,6 +27,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "Chain::or_deny",
         "makes a handler; `what_is_dropped_decides_nothing`",
     ),
+    (
+        "one_at_a_time",
+        "makes a handler; `one_question_at_a_time`, with its tests",
+    ),
     ("record", "makes a handler; `what_is_dropped_decides_nothing`"),
 ];
 
