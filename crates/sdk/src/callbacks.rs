@@ -207,6 +207,42 @@ pub trait Callbacks: Send + Sync + 'static {
     fn dialog(&self, _request: DialogRequest) -> impl Future<Output = Reply<UserDialogResult>> + Send {
         async { UserDialogResult::Cancelled.into() }
     }
+
+    /// Whether [`oauth_token`](Self::oauth_token) gives tokens. Unless it does, the CLI does not ask for any.
+    fn gives_oauth_tokens(&self) -> bool {
+        false
+    }
+
+    /// Gives a fresh token of the sign-in; see [`Options::oauth_token_refresh`].
+    fn oauth_token(
+        &self,
+        _request: TokenRequest<OauthTokenRefresh>,
+    ) -> impl Future<Output = OauthTokenAnswer> + Send {
+        async {
+            OauthTokenAnswer {
+                access_token: None,
+                reason: None,
+            }
+        }
+    }
+
+    /// Whether [`host_auth_token`](Self::host_auth_token) gives credentials. Unless it does, the CLI does not ask for any.
+    fn gives_host_auth_tokens(&self) -> bool {
+        false
+    }
+
+    /// Gives a fresh credential of the host; see [`Options::host_auth_token_refresh`].
+    fn host_auth_token(
+        &self,
+        _request: TokenRequest<HostAuthTokenRefresh>,
+    ) -> impl Future<Output = HostAuthTokenAnswer> + Send {
+        async {
+            HostAuthTokenAnswer {
+                auth_token: None,
+                material_unchanged: None,
+            }
+        }
+    }
 }
 
 /// Such an object, as far as it decides about tool calls.
@@ -414,7 +450,8 @@ impl Options {
         self
     }
 
-    /// Has one object handle permissions, questions, plans, elicitation and dialogs. Replaces what was set for these before.
+    /// Has one object handle permissions, questions, plans, elicitation, dialogs and token refresh. Replaces what was set for
+    /// these before.
     pub fn callbacks(mut self, callbacks: impl Callbacks) -> Self {
         let all = Arc::new(callbacks);
         let handlers = &mut self.hosting.handlers;
@@ -428,6 +465,15 @@ impl Options {
             &all,
             |all, request| async move { all.elicitation(request).await },
         ));
+        handlers.oauth_token = all
+            .gives_oauth_tokens()
+            .then(|| by(&all, |all, request| async move { all.oauth_token(request).await }));
+        handlers.host_auth_token = all.gives_host_auth_tokens().then(|| {
+            by(
+                &all,
+                |all, request| async move { all.host_auth_token(request).await },
+            )
+        });
         let show: DialogCallback = by(&all, |all, request| async move { all.dialog(request).await });
         let kinds = all.dialog_kinds().into_iter();
         handlers.dialogs = kinds.map(|kind| (kind, Arc::clone(&show))).collect();

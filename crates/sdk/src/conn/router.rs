@@ -65,6 +65,8 @@ pub(crate) enum Action {
     Dispatch,
     /// Something else is waited for now.
     Watch,
+    /// This turn was taken for a prompt's: settle it, unless the CLI says otherwise soon.
+    Unsure(u64),
 }
 
 /// What the CLI says it is doing.
@@ -406,6 +408,15 @@ impl Router {
         let (route, outcome) = self
             .turns
             .on_frame(frame, child_of, |result| meter.on_result(result));
+        let (frames, outcome_of_nobody) = self.turns.disowned();
+        for frame in &frames {
+            self.ambient.retain_mut(|lane| lane.give(frame));
+        }
+        if let Some(outcome) = outcome_of_nobody {
+            self.ambient
+                .iter_mut()
+                .for_each(|lane| lane.push_outcome(&outcome));
+        }
         if route == Route::Ambient {
             self.ambient.retain_mut(|lane| lane.give(frame));
             if let Some(outcome) = &outcome {
@@ -424,11 +435,24 @@ impl Router {
             self.agents_ended = None;
         }
         let watch = self.watch(frame, now, ended);
+        if let Some(number) = self.turns.new_guess() {
+            return Some(Action::Unsure(number));
+        }
         if ended || frame.kind() == "command_lifecycle" {
             Some(Action::Dispatch)
         } else {
             watch.then_some(Action::Watch)
         }
+    }
+
+    /// Enough was waited for the CLI to say that this turn's result is nobody's; whether that changes anything.
+    pub(crate) fn confirm(&mut self, number: u64, now: Instant) -> bool {
+        let confirmed = self.turns.confirm(Some(number));
+        self.flush();
+        if confirmed {
+            self.watchdog.on_turn_end(now, self.turns.any_sent());
+        }
+        confirmed
     }
 
     /// Tells the watchdog; whether it has something else to wait for now.

@@ -30,6 +30,10 @@ const AFTER_STDOUT: Duration = Duration::from_secs(2);
 /// How long a killed process may take to be reaped.
 const REAP: Duration = Duration::from_secs(5);
 
+/// How long a CLI that announces to report the life of prompts may take to say something of one, once a turn has begun that may be
+/// that prompt's. It usually says so before the turn begins.
+const UNSURE: Duration = Duration::from_secs(1);
+
 /// How much is read at once: more than a pipe holds, so that a read tells that the pipe is empty now.
 const CHUNK: usize = 128 * 1024;
 
@@ -205,6 +209,24 @@ fn act(conn: &Arc<Conn>, host: &Arc<Host>, action: Action) {
             conn.watched.notify_one();
         }
         Action::Watch => conn.watched.notify_one(),
+        Action::Unsure(number) => {
+            conn.watched.notify_one();
+            let conn = Arc::clone(conn);
+            // At most two for a prompt: when its turn seems to begin, and when it seems to end.
+            tokio::spawn(async move {
+                let mut ended = conn.ended.clone();
+                tokio::select! {
+                    _ = ended.wait_for(Option::is_some) => return,
+                    () = tokio::time::sleep(UNSURE) => {}
+                }
+                let confirmed = conn.router().confirm(number, Instant::now());
+                if confirmed {
+                    conn.dispatch();
+                    conn.watched.notify_one();
+                    conn.changed.notify_waiters();
+                }
+            });
+        }
     }
 }
 

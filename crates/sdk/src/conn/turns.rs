@@ -68,6 +68,9 @@ struct Running {
     prompts: Vec<String>,
     /// A result that came meanwhile, of foreign origin and naming no prompt. It is not ours, unless no other comes.
     doubtful: Option<Outcome>,
+    /// Set if its prompt was taken for its own because nothing else was heard of it: the frames that are held back until that is
+    /// sure.
+    guessed: Option<Vec<Frame>>,
     /// Lasts as long as the turn.
     span: Span,
 }
@@ -97,7 +100,32 @@ pub(crate) struct Turns {
     pub(crate) held_back: bool,
     /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
     pub(crate) has_lifecycle: bool,
+    /// Whether it has done so.
+    saw_lifecycle: bool,
+    /// Whether it has answered a prompt without doing so.
+    lacks_lifecycle: bool,
+    /// A result that was taken for a prompt's because nothing else was heard of that, until it is sure.
+    unsure: Option<Unsure>,
+    /// What was held back and turned out to be nobody's.
+    disowned: (Vec<Frame>, Option<Outcome>),
+    /// A turn that was taken for a prompt's just now.
+    new_guess: Option<u64>,
 }
+
+#[derive(Debug)]
+struct Unsure {
+    /// The number of the turn.
+    number: u64,
+    /// The frames of the turn, the result among them.
+    frames: Vec<Frame>,
+    /// As the prompt's.
+    theirs: Outcome,
+    /// As nobody's.
+    nobodys: Outcome,
+}
+
+/// How many frames are held back of a turn that is not sure to be a prompt's; with more it is taken to be.
+const MAX_HELD_BACK: usize = 1024;
 
 /// How many ids of earlier prompts are remembered; the oldest are forgotten first.
 const MAX_USED: usize = 65_536;
@@ -146,6 +174,11 @@ impl Turns {
             interrupting: 0,
             held_back: false,
             has_lifecycle: false,
+            saw_lifecycle: false,
+            lacks_lifecycle: false,
+            unsure: None,
+            disowned: (Vec::new(), None),
+            new_guess: None,
         }
     }
 
@@ -237,7 +270,10 @@ impl Turns {
             }
             ("system", Some("init")) => {
                 // The answer to `initialize` does not have it, and this may be the first turn, and nobody's.
-                self.has_lifecycle = self.has_lifecycle || announces_lifecycle(frame);
+                self.has_lifecycle =
+                    self.has_lifecycle || !self.lacks_lifecycle && announces_lifecycle(frame);
+                // Another turn, and still not a word about the prompt.
+                self.confirm(None);
                 self.begin();
                 self.join_all(frame);
                 self.adopt_without_lifecycle();
@@ -348,8 +384,62 @@ impl Turns {
         self.slots.iter().filter_map(lost).collect()
     }
 
+    /// The turn that was taken for a prompt's just now and may turn out to be nobody's.
+    pub(crate) fn new_guess(&mut self) -> Option<u64> {
+        self.new_guess.take()
+    }
+
+    /// Enough was waited: that turn, or whichever is unsure, is the prompt's. Tells whether a result was unsure.
+    ///
+    /// A CLI that announces to report the life of prompts, answers one, and has said nothing of it, does not report it.
+    pub(crate) fn confirm(&mut self, number: Option<u64>) -> bool {
+        let is_meant = |turn: u64| number.is_none_or(|number| number == turn);
+        if self
+            .running
+            .as_ref()
+            .is_some_and(|running| is_meant(running.number))
+        {
+            self.release();
+        }
+        let Some(unsure) = self.unsure.take_if(|unsure| is_meant(unsure.number)) else {
+            return false;
+        };
+        (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
+        for id in unsure.theirs.prompts() {
+            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == *id) {
+                unsure.frames.iter().for_each(|frame| {
+                    slot.lane.give(frame);
+                });
+            }
+            self.end(id, unsure.theirs.clone());
+        }
+        true
+    }
+
+    /// The running turn is the prompt's that it was taken for: what was held back of it is told.
+    fn release(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let Some(held) = running.guessed.take() else {
+            return;
+        };
+        (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
+        for slot in &mut self.slots {
+            if running.prompts.contains(&slot.id) {
+                held.iter().for_each(|frame| {
+                    slot.lane.give(frame);
+                });
+            }
+        }
+    }
+
+    /// What was taken for a prompt's and was nobody's: frames, and a result.
+    pub(crate) fn disowned(&mut self) -> (Vec<Frame>, Option<Outcome>) {
+        std::mem::take(&mut self.disowned)
+    }
+
     /// Everything is over: whoever waits gets `error`.
     pub(crate) fn fail_all(&mut self, error: &Error) {
+        self.confirm(None);
         self.running = None;
         for mut slot in self.slots.drain(..) {
             slot.done.send_replace(Some(Err(error.clone())));
@@ -387,6 +477,7 @@ impl Turns {
                 number: *numbers,
                 prompts: Vec::new(),
                 doubtful: None,
+                guessed: None,
                 span: {
                     let span = tracing::info_span!(parent: session.id(), "turn", number = *numbers);
                     tracing::debug!(parent: &span, "begun");
@@ -417,8 +508,10 @@ impl Turns {
     }
 
     /// A CLI that does not report the life of prompts runs them in the order in which they came.
+    ///
+    /// One that announces to report it and has not done so yet may be in a turn that is nobody's; what it says next tells.
     fn adopt_without_lifecycle(&mut self) {
-        if self.has_lifecycle
+        if self.saw_lifecycle
             || self
                 .running
                 .as_ref()
@@ -432,11 +525,36 @@ impl Turns {
             .find(|slot| !matches!(slot.stage, Stage::Held { .. }));
         if let Some(id) = oldest.map(|slot| slot.id.clone()) {
             self.join(&id);
+            if let Some(running) = self.running.as_mut().filter(|_| self.has_lifecycle) {
+                running.guessed = Some(Vec::new());
+                self.new_guess = Some(running.number);
+            }
+        }
+    }
+
+    /// The CLI does report the life of prompts, so it would have reported that of the one which was taken for the running
+    /// turn's.
+    fn correct_guess(&mut self) {
+        if let Some(unsure) = self.unsure.take() {
+            self.disowned = (unsure.frames, Some(unsure.nobodys));
+        }
+        let Some(running) = &mut self.running else { return };
+        let Some(held) = running.guessed.take() else {
+            return;
+        };
+        self.disowned.0.extend(held);
+        let guessed = std::mem::take(&mut running.prompts);
+        for slot in self.slots.iter_mut().filter(|slot| guessed.contains(&slot.id)) {
+            slot.stage = Stage::Sent;
         }
     }
 
     fn on_lifecycle(&mut self, frame: &Frame) -> Route {
-        self.has_lifecycle = true;
+        (self.has_lifecycle, self.saw_lifecycle) = (true, true);
+        // What is begun or through may well be what runs.
+        if frame.state() == Some("queued") || !frame.command_uuid().is_some_and(|id| self.is_in_running(id)) {
+            self.correct_guess();
+        }
         let Some(id) = frame.command_uuid().map(str::to_owned) else {
             return Route::Ambient;
         };
@@ -473,7 +591,16 @@ impl Turns {
             .filter(|id| is_ours(id))
             .map(str::to_owned)
             .collect();
+        let is_named = !prompts.is_empty();
+        if is_named {
+            // It tells whose the turn is.
+            self.release();
+        }
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
+        if prompts.is_empty() && foreign {
+            // So it was nobody's turn.
+            self.correct_guess();
+        }
         if prompts.is_empty() && self.is_of_another_turn(frame, foreign) {
             let usage = settle(frame);
             if let Some(running) = self.running.as_mut().filter(|_| foreign) {
@@ -492,7 +619,7 @@ impl Turns {
                 prompts.push(id.clone());
             }
         }
-        if prompts.is_empty() && !foreign && !self.has_lifecycle {
+        if prompts.is_empty() && !foreign && !self.saw_lifecycle {
             let oldest = self
                 .slots
                 .iter()
@@ -505,9 +632,26 @@ impl Turns {
             .iter()
             .filter(|slot| prompts.contains(&slot.id))
             .any(|slot| slot.wanted_output);
+        let is_unsure = !is_named && self.has_lifecycle && !self.saw_lifecycle && !prompts.is_empty();
+        let nobodys = is_unsure.then(|| Outcome::of_result(frame, usage.clone(), Vec::new(), false));
         let outcome = Outcome::of_result(frame, usage, prompts.clone(), wanted_output);
         if let Some(running) = &running {
             tracing::debug!(parent: &running.span, verdict = %outcome.verdict(), "ended");
+        }
+        if let Some(nobodys) = nobodys {
+            let mut frames = running.and_then(|running| running.guessed).unwrap_or_default();
+            frames.push(frame.clone());
+            for slot in self.slots.iter_mut().filter(|slot| prompts.contains(&slot.id)) {
+                slot.stage = Stage::Sent;
+            }
+            self.new_guess = Some(self.numbers);
+            self.unsure = Some(Unsure {
+                number: self.numbers,
+                frames,
+                theirs: outcome.clone(),
+                nobodys,
+            });
+            return (Route::Turn, outcome);
         }
         for id in &prompts {
             if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == *id) {
@@ -565,9 +709,16 @@ impl Turns {
     }
 
     fn deliver(&mut self, frame: &Frame) -> Route {
-        let Some(running) = &self.running else {
+        let Some(running) = &mut self.running else {
             return Route::Ambient;
         };
+        if let Some(held) = &mut running.guessed {
+            held.push(frame.clone());
+            if held.len() > MAX_HELD_BACK {
+                self.release();
+            }
+            return Route::Turn;
+        }
         let mut route = Route::Ambient;
         for slot in self
             .slots

@@ -16,6 +16,8 @@ mod mcp;
 mod orphans;
 mod pool;
 mod real;
+#[cfg(unix)]
+mod replay;
 mod simulated;
 mod support;
 mod unreaped;

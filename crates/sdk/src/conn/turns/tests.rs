@@ -180,12 +180,23 @@ fn a_result_of_foreign_origin_resolves_nobody() {
 #[test]
 fn a_turn_of_nobodys_before_the_first_prompts_does_not_adopt_it() {
     let mut turns = Turns::new(Span::none());
-    let mine = prompt(&mut turns, "a", Dispatch::Alone);
-    let init = format!(r#"{INIT},"capabilities":["x","msg_lifecycle_v1"]"#);
-    assert_eq!(feed(&mut turns, &init), Route::Ambient);
-    assert_eq!(feed(&mut turns, ASSISTANT), Route::Ambient);
-    assert_eq!(feed(&mut turns, &result("")), Route::Ambient);
+    let mut mine = prompt(&mut turns, "a", Dispatch::Alone);
+    feed(&mut turns, ANNOUNCING);
+    feed(&mut turns, ASSISTANT);
+    feed(&mut turns, &result(""));
+    assert_eq!((mine.verdict(), mine.kinds()), (None, vec![]));
+    life(&mut turns, "a", "queued");
+    let (frames, outcome) = turns.disowned();
+    assert_eq!((frames.len(), outcome.unwrap().prompts().len()), (3, 0));
+    assert!(!turns.confirm(Some(1)));
+    life(&mut turns, "a", "started");
+    feed(&mut turns, ANNOUNCING);
     assert_eq!(mine.verdict(), None);
+    feed(&mut turns, &result(r#""a""#));
+    assert_eq!(mine.verdict(), Some(Verdict::Completed));
+    let kinds = ["command_lifecycle", "command_lifecycle", "system", "result"];
+    assert_eq!(mine.kinds(), kinds);
+    assert!(turns.disowned().0.is_empty() && !turns.confirm(None));
 }
 
 #[test]
@@ -289,6 +300,71 @@ fn a_cli_that_reports_no_lifecycle_is_taken_in_order() {
     for mine in [&mut a, &mut b] {
         assert_eq!(mine.verdict(), Some(Verdict::Completed));
         assert_eq!(mine.kinds(), ["system", "assistant", "result"]);
+    }
+}
+
+const ANNOUNCING: &str = r#""type":"system","subtype":"init","capabilities":["msg_lifecycle_v1"]"#;
+
+/// Recorded conversations are such, whose prompts had no id.
+#[test]
+fn a_cli_that_announces_a_lifecycle_and_reports_none_is_taken_in_order() {
+    let mut turns = Turns::new(Span::none());
+    let mut first = prompt(&mut turns, "a", Dispatch::Alone);
+    let second = prompt(&mut turns, "b", Dispatch::Alone);
+    // A turn of foreign origin is nobody's all the same.
+    feed(&mut turns, ANNOUNCING);
+    let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
+    assert_eq!(feed(&mut turns, &foreign), Route::Ambient);
+    assert_eq!(turns.disowned().0.len(), 1);
+    feed(&mut turns, ANNOUNCING);
+    feed(&mut turns, ASSISTANT);
+    assert_eq!(feed(&mut turns, &result("")), Route::Turn);
+    // It may still say that this was nobody's.
+    assert_eq!((first.verdict(), first.kinds()), (None, vec![]));
+    assert!(send(&mut turns).is_empty() && turns.confirm(Some(2)));
+    assert_eq!(first.verdict(), Some(Verdict::Completed));
+    assert_eq!(first.kinds(), ["system", "assistant", "result"]);
+    // After that it is known not to report any.
+    assert_eq!(send(&mut turns), ["b"]);
+    assert_eq!(second.verdict(), None);
+    feed(&mut turns, ANNOUNCING);
+    feed(&mut turns, &result(""));
+    assert_eq!(second.verdict(), Some(Verdict::Completed));
+}
+
+/// What takes long is told before it ends.
+#[test]
+fn a_turn_that_is_taken_for_a_prompts_is_told_once_that_is_sure() {
+    let mut turns = Turns::new(Span::none());
+    let mut first = prompt(&mut turns, "a", Dispatch::Alone);
+    feed(&mut turns, ANNOUNCING);
+    let number = turns.new_guess();
+    assert_eq!((number, first.kinds()), (Some(1), vec![]));
+    assert!(!turns.confirm(number));
+    turns.lanes().for_each(LaneIn::flush);
+    assert_eq!(first.kinds(), ["system"]);
+    feed(&mut turns, ASSISTANT);
+    assert_eq!(first.kinds(), ["assistant"]);
+    feed(&mut turns, &result(""));
+    assert_eq!(first.verdict(), Some(Verdict::Completed));
+}
+
+/// What is heard of a prompt later tells that the turn was not its own.
+#[test]
+fn a_turn_of_nobodys_gives_a_prompt_back_that_it_was_taken_for() {
+    for state in ["queued", "started"] {
+        let mut turns = Turns::new(Span::none());
+        let first = prompt(&mut turns, "a", Dispatch::Alone);
+        feed(&mut turns, ANNOUNCING);
+        life(&mut turns, "a", "queued");
+        assert_eq!(feed(&mut turns, &result("")), Route::Ambient, "{state}");
+        assert_eq!(first.verdict(), None);
+        if state == "started" {
+            life(&mut turns, "a", "started");
+        }
+        feed(&mut turns, ANNOUNCING);
+        feed(&mut turns, &result(r#""a""#));
+        assert_eq!(first.verdict(), Some(Verdict::Completed), "{state}");
     }
 }
 

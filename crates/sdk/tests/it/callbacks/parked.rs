@@ -251,6 +251,20 @@ async fn one_object_may_handle_all() {
             }
             .into()
         }
+
+        fn gives_oauth_tokens(&self) -> bool {
+            true
+        }
+
+        async fn oauth_token(
+            &self,
+            request: outrigger::TokenRequest<outrigger::protocol::inbound::OauthTokenRefresh>,
+        ) -> outrigger::OauthTokenAnswer {
+            outrigger::OauthTokenAnswer {
+                access_token: request.kind.clone(),
+                reason: None,
+            }
+        }
     }
     let (session, mut wire, initialize) = Wire::start(agent().callbacks(Some)).await;
     assert_eq!(initialize["supportedDialogKinds"], json!(["trust"]));
@@ -261,6 +275,14 @@ async fn one_object_may_handle_all() {
         ),
         (dialog(), json!({"behavior": "completed", "result": 1})),
         (elicitation(), json!({"action": "decline"})),
+        (
+            json!({"subtype": "oauth_token_refresh", "kind": "sessions"}),
+            json!({"accessToken": "sessions"}),
+        ),
+        (
+            json!({"subtype": "host_auth_token_refresh"}),
+            json!({"authToken": null}),
+        ),
         (
             bash("x"),
             json!({"behavior": "deny", "message": "nobody here decides about Bash", "toolUseID": "toolu_x"}),

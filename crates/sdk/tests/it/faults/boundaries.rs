@@ -1,7 +1,8 @@
 //! A conversation in which the CLI dies behind every single frame: whoever waits for anything is told, and nothing is left.
 //!
 //! The conversation is what a simulated agent says, recorded when the test begins: partial messages, a permission question, a
-//! tool, a second turn that leaves work in the background, and the turn that this begins. A hook callback is put in.
+//! tool, a second turn that leaves work in the background, and the turn that this begins. A hook callback is put in. A second
+//! conversation is one that the real CLI had.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,7 +103,7 @@ fn script(report: &peer::Report) -> Vec<Step> {
 }
 
 /// With the ids of our side replaced by the names that stand for them.
-fn named(json: &Value, names: &BTreeMap<String, String>) -> Value {
+pub(crate) fn named(json: &Value, names: &BTreeMap<String, String>) -> Value {
     match json {
         Value::String(text) => names.get(text).cloned().unwrap_or_else(|| text.clone()).into(),
         Value::Array(items) => items.iter().map(|item| named(item, names)).collect(),
@@ -316,7 +317,63 @@ async fn killed_in_the_middle_of_every_line() {
     behind_every_frame(How::InALine).await;
 }
 
+/// A conversation of the real CLI.
+fn real() -> Vec<Step> {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../protocol/tests/recordings/partial_messages.jsonl"
+    );
+    crate::replay::script(&crate::replay::read(std::path::Path::new(path)))
+}
+
+async fn dies_for_real(steps: &[Step], at: usize, how: How) {
+    let about = format!("dying behind step {at} of the real conversation ({how:?})");
+    let exit = match how {
+        How::Exited => Exit::with_code(0),
+        _ => Exit::with_signal(9),
+    };
+    let stand = Stand::new(&cut(steps, at, how));
+    let is_told = |error: &Error| assert_eq!(error.exit(), Some(exit), "{about}: {error}");
+    let options = stand.options().permissions(Policy::allow_all());
+    let session = match soon(&about, "the start", options.start()).await {
+        Ok(session) => session,
+        Err(error) => {
+            is_told(&error);
+            return stand.gone().await;
+        }
+    };
+    let is_over = steps[..=at]
+        .iter()
+        .any(|step| matches!(step, Step::Line(frame) if frame["type"] == "result"));
+    let outcome = match session.prompt("go").await {
+        Ok(mut turn) => soon(&about, "the turn", turn.outcome()).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(outcome) => assert!(is_over && outcome.text() == "done", "{about}: {outcome:?}"),
+        Err(error) => {
+            assert!(!is_over, "{about}: the outcome was lost: {error}");
+            is_told(&error);
+        }
+    }
+    is_told(&soon(&about, "the end", session.wait_ended()).await);
+    stand.gone().await;
+}
+
+async fn behind_every_real_frame() {
+    let steps = real();
+    let ends = (0..steps.len()).filter(|at| matches!(steps[*at], Step::Line(_)));
+    let ends: Vec<_> = ends
+        .flat_map(|at| [How::Killed, How::Exited, How::InALine].map(|how| (at, how)))
+        .collect();
+    assert!(ends.len() > 100, "{} ends", ends.len());
+    futures_util::stream::iter(ends)
+        .for_each_concurrent(AT_ONCE, |(at, how)| dies_for_real(&steps, at, how))
+        .await;
+}
+
 on_both_runtimes!(
+    behind_every_real_frame,
     the_conversation_is_whole,
     killed_behind_every_frame,
     exited_behind_every_frame,

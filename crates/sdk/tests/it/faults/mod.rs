@@ -73,7 +73,7 @@
 //! | another version than was built for | in memory: `the_version_is_known_and_an_untested_one_is_no_obstacle` |
 
 mod asking;
-mod boundaries;
+pub(crate) mod boundaries;
 mod control;
 mod death;
 mod ending;
