@@ -39,8 +39,8 @@
 //!   [`Session::wait_run_end`] waits for them, and the one-shot queries do so by themselves.
 //! * **Nothing is lost.** Unknown types, subtypes, values, blocks and fields arrive with their bytes; what can't be decoded is
 //!   an [`Event::Undecodable`] and does not touch its neighbours; [`Session::stats`] counts both.
-//! * **Nothing fails open.** A permission handler that panics, or a request that nobody handles, is answered by a refusal,
-//!   exactly once, and never after the CLI withdrew it.
+//! * **Nothing fails open.** A callback that panics, fails or is late, and a request that nobody handles, are answered by the
+//!   refusal of their kind, exactly once, and never after the CLI withdrew the request.
 //! * **Nothing hangs unnoticed.** When the process dies, everybody who waits gets the same error at once, with exit status,
 //!   stderr, last frames and a [`Cause`] that has advice. Start, control requests and interrupts have deadlines; a turn has none,
 //!   since it may take hours, but a model that does not answer ends it ([`Options::first_token_deadline`]).
@@ -58,11 +58,16 @@
 //! settings files are read unless [`Isolation`](options::Isolation) says so, and the account that pays is a choice
 //! ([`Auth`](options::Auth)) that is checked against what the CLI reports.
 //!
+//! # What the CLI asks
+//!
+//! Tool calls to be decided ([`permissions`]), questions of the model and plans, hooks ([`hooks`]), calls of tools that live in this
+//! program ([`mcp`]), forms of MCP servers, dialogs, fresh tokens: each has a typed callback on [`Options`], or a method of
+//! [`Callbacks`] for those who want one object. What nobody handles, and what a callback fails at, is refused. A callback may call
+//! its session, and a person may answer hours later ([`Session::pending`]).
+//!
 //! # What it does not do yet
 //!
-//! Hook callbacks, MCP servers in this process, typed questions and dialogs, session files on disk and session stores. The wire
-//! types for hooks and MCP are there ([`protocol`]), and [`Options::initialize_field`] and [`Session::raw_request`] reach what
-//! has no method.
+//! Session files on disk and session stores. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
 
 pub mod discover;
 pub mod env;

@@ -146,10 +146,7 @@ impl Bridge {
         request.sdk_mcp_server_configs = (!settings.is_empty()).then_some(settings);
     }
 
-    async fn manifests(
-        &self,
-        names: &[String],
-    ) -> BTreeMap<String, SdkMcpServerManifest> {
+    async fn manifests(&self, names: &[String]) -> BTreeMap<String, SdkMcpServerManifest> {
         let mut started = BTreeMap::new();
         for name in names {
             let server = self.servers().get(name).map(|entry| entry.server.clone());
