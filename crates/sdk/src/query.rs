@@ -13,7 +13,8 @@ use crate::event::Event;
 use crate::options::Options;
 use crate::outcome::{Outcome, Verdict};
 use crate::prompt::Prompt;
-use crate::session::{Ambient, AmbientEvent, Session};
+use crate::session::Session;
+use crate::streams::{Ambient, AmbientEvent};
 use crate::transport::Exit;
 use crate::turn::Turn;
 

@@ -1,11 +1,8 @@
 //! The handle of a running agent.
 
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
-use futures_core::Stream;
 use outrigger_protocol::drift::Drift;
 use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::{Init, SystemMessage};
@@ -17,16 +14,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::conn::Conn;
-use crate::conn::lane::{Item, LaneOut, lane};
+use crate::conn::lane::lane;
 use crate::conn::turns::Dispatch;
 use crate::error::{Error, Kind, Result};
-use crate::event::{Event, Lag, Reducer};
 use crate::ledger::Tasks;
 use crate::mcp::{Bridge, McpStartup};
 use crate::options::Options;
-use crate::outcome::Outcome;
 use crate::prompt::Prompt;
 use crate::stats::Stats;
+use crate::streams::{Ambient, Frames};
 use crate::transport::Exit;
 use crate::turn::Turn;
 use crate::usage::SessionUsage;
@@ -417,7 +413,7 @@ impl Session {
     pub fn frames(&self) -> Frames {
         let (tx, rx) = lane(&self.conn().budget);
         self.conn().router().tap(tx);
-        Frames { lane: rx }
+        Frames::new(rx)
     }
 
     /// What belongs to no prompt of this session, from now on: turns that background work or schedules begin, and notices
@@ -427,10 +423,7 @@ impl Session {
     pub fn ambient(&self) -> Ambient {
         let (tx, rx) = lane(&self.conn().budget);
         self.conn().router().listen(tx);
-        Ambient {
-            lane: rx,
-            reducer: Reducer::default(),
-        }
+        Ambient::new(rx)
     }
 
     // ---- What is known ------------------------------------------------------------------------------------------
@@ -616,93 +609,4 @@ pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -
 
 pub(crate) fn exit_of(ended: Error) -> Result<Exit> {
     ended.exit().ok_or(ended)
-}
-
-/// Every frame of a session, from [`Session::frames`]. Ends with the session.
-#[derive(Debug)]
-pub struct Frames {
-    lane: LaneOut,
-}
-
-impl Frames {
-    /// The next frame, or how many were missed at this point.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost: what was not returned is returned by the next call.
-    pub async fn next(&mut self) -> Option<std::result::Result<Frame, Lag>> {
-        std::future::poll_fn(|cx| self.poll_frame(cx)).await
-    }
-
-    fn poll_frame(
-        &mut self,
-        cx: &mut std::task::Context<'_>,
-    ) -> Poll<Option<std::result::Result<Frame, Lag>>> {
-        loop {
-            return Poll::Ready(match std::task::ready!(self.lane.poll_next(cx)) {
-                None => None,
-                Some(Item::Frame(frame)) => Some(Ok(frame)),
-                Some(Item::Lag(lag)) => Some(Err(lag)),
-                Some(Item::Outcome(_)) => continue,
-            });
-        }
-    }
-}
-
-impl Stream for Frames {
-    type Item = std::result::Result<Frame, Lag>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<Self::Item>> {
-        self.get_mut().poll_frame(cx)
-    }
-}
-
-/// What belongs to no prompt, from [`Session::ambient`]. Ends with the session.
-#[derive(Debug)]
-pub struct Ambient {
-    lane: LaneOut,
-    reducer: Reducer,
-}
-
-/// Something that belongs to no prompt.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum AmbientEvent {
-    /// Something happened, in an ambient turn or between turns.
-    Event(Event),
-    /// An ambient turn ended. [`Outcome::origin`] tells what began it.
-    TurnEnded(Outcome),
-}
-
-impl Ambient {
-    /// The next one.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost: what was not returned is returned by the next call.
-    pub async fn next(&mut self) -> Option<AmbientEvent> {
-        std::future::poll_fn(|cx| self.poll_event(cx)).await
-    }
-
-    fn poll_event(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Option<AmbientEvent>> {
-        loop {
-            if let Some(event) = self.reducer.pop() {
-                return Poll::Ready(Some(AmbientEvent::Event(event)));
-            }
-            match std::task::ready!(self.lane.poll_next(cx)) {
-                None => return Poll::Ready(None),
-                Some(Item::Frame(frame)) => {
-                    self.reducer.push(&frame);
-                }
-                Some(Item::Lag(lag)) => self.reducer.lagged(lag),
-                Some(Item::Outcome(outcome)) => return Poll::Ready(Some(AmbientEvent::TurnEnded(outcome))),
-            }
-        }
-    }
-}
-
-impl Stream for Ambient {
-    type Item = AmbientEvent;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<Self::Item>> {
-        self.get_mut().poll_event(cx)
-    }
 }

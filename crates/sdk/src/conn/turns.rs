@@ -5,12 +5,15 @@
 //! prompt may be taken back. So results are never counted. A prompt is matched by its uuid, in `command_lifecycle` frames,
 //! in `user_message_uuids`, and a result of foreign origin matches none.
 
+mod guess;
+
 use std::collections::{HashSet, VecDeque};
 
 use outrigger_protocol::Frame;
 use tokio::sync::watch;
 use tracing::Span;
 
+use self::guess::{MAX_HELD_BACK, Unsure};
 use super::lane::LaneIn;
 use super::watchdog::Stall;
 use crate::error::Error;
@@ -111,21 +114,6 @@ pub(crate) struct Turns {
     /// A turn that was taken for a prompt's just now.
     new_guess: Option<u64>,
 }
-
-#[derive(Debug)]
-struct Unsure {
-    /// The number of the turn.
-    number: u64,
-    /// The frames of the turn, the result among them.
-    frames: Vec<Frame>,
-    /// As the prompt's.
-    theirs: Outcome,
-    /// As nobody's.
-    nobodys: Outcome,
-}
-
-/// How many frames are held back of a turn that is not sure to be a prompt's; with more it is taken to be.
-const MAX_HELD_BACK: usize = 1024;
 
 /// How many ids of earlier prompts are remembered; the oldest are forgotten first.
 const MAX_USED: usize = 65_536;
@@ -384,59 +372,6 @@ impl Turns {
         self.slots.iter().filter_map(lost).collect()
     }
 
-    /// The turn that was taken for a prompt's just now and may turn out to be nobody's.
-    pub(crate) fn new_guess(&mut self) -> Option<u64> {
-        self.new_guess.take()
-    }
-
-    /// Enough was waited: that turn, or whichever is unsure, is the prompt's. Tells whether a result was unsure.
-    ///
-    /// A CLI that announces to report the life of prompts, answers one, and has said nothing of it, does not report it.
-    pub(crate) fn confirm(&mut self, number: Option<u64>) -> bool {
-        let is_meant = |turn: u64| number.is_none_or(|number| number == turn);
-        if self
-            .running
-            .as_ref()
-            .is_some_and(|running| is_meant(running.number))
-        {
-            self.release();
-        }
-        let Some(unsure) = self.unsure.take_if(|unsure| is_meant(unsure.number)) else {
-            return false;
-        };
-        (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
-        for id in unsure.theirs.prompts() {
-            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == *id) {
-                unsure.frames.iter().for_each(|frame| {
-                    slot.lane.give(frame);
-                });
-            }
-            self.end(id, unsure.theirs.clone());
-        }
-        true
-    }
-
-    /// The running turn is the prompt's that it was taken for: what was held back of it is told.
-    fn release(&mut self) {
-        let Some(running) = &mut self.running else { return };
-        let Some(held) = running.guessed.take() else {
-            return;
-        };
-        (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
-        for slot in &mut self.slots {
-            if running.prompts.contains(&slot.id) {
-                held.iter().for_each(|frame| {
-                    slot.lane.give(frame);
-                });
-            }
-        }
-    }
-
-    /// What was taken for a prompt's and was nobody's: frames, and a result.
-    pub(crate) fn disowned(&mut self) -> (Vec<Frame>, Option<Outcome>) {
-        std::mem::take(&mut self.disowned)
-    }
-
     /// Everything is over: whoever waits gets `error`.
     pub(crate) fn fail_all(&mut self, error: &Error) {
         self.confirm(None);
@@ -504,48 +439,6 @@ impl Turns {
     fn join_all(&mut self, frame: &Frame) {
         for id in frame.user_message_uuids() {
             self.join(id);
-        }
-    }
-
-    /// A CLI that does not report the life of prompts runs them in the order in which they came.
-    ///
-    /// One that announces to report it and has not done so yet may be in a turn that is nobody's; what it says next tells.
-    fn adopt_without_lifecycle(&mut self) {
-        if self.saw_lifecycle
-            || self
-                .running
-                .as_ref()
-                .is_none_or(|running| !running.prompts.is_empty())
-        {
-            return;
-        }
-        let oldest = self
-            .slots
-            .iter()
-            .find(|slot| !matches!(slot.stage, Stage::Held { .. }));
-        if let Some(id) = oldest.map(|slot| slot.id.clone()) {
-            self.join(&id);
-            if let Some(running) = self.running.as_mut().filter(|_| self.has_lifecycle) {
-                running.guessed = Some(Vec::new());
-                self.new_guess = Some(running.number);
-            }
-        }
-    }
-
-    /// The CLI does report the life of prompts, so it would have reported that of the one which was taken for the running
-    /// turn's.
-    fn correct_guess(&mut self) {
-        if let Some(unsure) = self.unsure.take() {
-            self.disowned = (unsure.frames, Some(unsure.nobodys));
-        }
-        let Some(running) = &mut self.running else { return };
-        let Some(held) = running.guessed.take() else {
-            return;
-        };
-        self.disowned.0.extend(held);
-        let guessed = std::mem::take(&mut running.prompts);
-        for slot in self.slots.iter_mut().filter(|slot| guessed.contains(&slot.id)) {
-            slot.stage = Stage::Sent;
         }
     }
 

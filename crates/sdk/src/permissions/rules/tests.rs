@@ -589,8 +589,8 @@ fn files() {
 
 #[test]
 fn files_of_another_machine() {
-    let place = || Place::new("/work").remote();
-    let input = raw(json!({"file_path": "/work/src/x"}));
+    let place = || Place::new("/srv").remote();
+    let input = raw(json!({"file_path": "/srv/src/x"}));
     let call = Call::new("Write", &input, place());
     assert!(!rule("Edit(src/**)").covers(&call));
     assert!(rule("Edit(src/**)").touches(&call));

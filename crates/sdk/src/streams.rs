@@ -1,0 +1,108 @@
+//! What a session says, as streams: all of it, and what belongs to no prompt.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use outrigger_protocol::Frame;
+
+use crate::conn::lane::{Item, LaneOut};
+use crate::event::{Event, Lag, Reducer};
+use crate::outcome::Outcome;
+
+/// Every frame of a session, from [`Session::frames`](crate::Session::frames). Ends with the session.
+#[derive(Debug)]
+pub struct Frames {
+    lane: LaneOut,
+}
+
+impl Frames {
+    pub(crate) fn new(lane: LaneOut) -> Self {
+        Self { lane }
+    }
+
+    /// The next frame, or how many were missed at this point.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: what was not returned is returned by the next call.
+    pub async fn next(&mut self) -> Option<std::result::Result<Frame, Lag>> {
+        std::future::poll_fn(|cx| self.poll_frame(cx)).await
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::result::Result<Frame, Lag>>> {
+        loop {
+            return Poll::Ready(match std::task::ready!(self.lane.poll_next(cx)) {
+                None => None,
+                Some(Item::Frame(frame)) => Some(Ok(frame)),
+                Some(Item::Lag(lag)) => Some(Err(lag)),
+                Some(Item::Outcome(_)) => continue,
+            });
+        }
+    }
+}
+
+impl Stream for Frames {
+    type Item = std::result::Result<Frame, Lag>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_frame(cx)
+    }
+}
+
+/// What belongs to no prompt, from [`Session::ambient`](crate::Session::ambient). Ends with the session.
+#[derive(Debug)]
+pub struct Ambient {
+    lane: LaneOut,
+    reducer: Reducer,
+}
+
+/// Something that belongs to no prompt.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AmbientEvent {
+    /// Something happened, in an ambient turn or between turns.
+    Event(Event),
+    /// An ambient turn ended. [`Outcome::origin`] tells what began it.
+    TurnEnded(Outcome),
+}
+
+impl Ambient {
+    pub(crate) fn new(lane: LaneOut) -> Self {
+        Self {
+            lane,
+            reducer: Reducer::default(),
+        }
+    }
+
+    /// The next one.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: what was not returned is returned by the next call.
+    pub async fn next(&mut self) -> Option<AmbientEvent> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AmbientEvent>> {
+        loop {
+            if let Some(event) = self.reducer.pop() {
+                return Poll::Ready(Some(AmbientEvent::Event(event)));
+            }
+            match std::task::ready!(self.lane.poll_next(cx)) {
+                None => return Poll::Ready(None),
+                Some(Item::Frame(frame)) => {
+                    self.reducer.push(&frame);
+                }
+                Some(Item::Lag(lag)) => self.reducer.lagged(lag),
+                Some(Item::Outcome(outcome)) => return Poll::Ready(Some(AmbientEvent::TurnEnded(outcome))),
+            }
+        }
+    }
+}
+
+impl Stream for Ambient {
+    type Item = AmbientEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_event(cx)
+    }
+}
