@@ -19,9 +19,14 @@ use crate::session::Session;
 /// ```
 /// use outrigger::permissions::Outlook;
 /// use outrigger::protocol::RawJson;
+/// use outrigger::protocol::shared::PermissionMode;
 /// use outrigger::{Agent, Policy};
 ///
-/// let options = Agent::builder().allowed_tools(["Bash(git log *)"]).permissions(Policy::read_only());
+/// // Unless a mode is chosen the CLI chooses one, and who would decide is not sure.
+/// let options = Agent::builder()
+///     .permission_mode(PermissionMode::Default)
+///     .allowed_tools(["Bash(git log *)"])
+///     .permissions(Policy::read_only());
 /// let input = RawJson::from_text(r#"{"command": "git log --oneline"}"#)?;
 /// let explanation = options.explain("Bash", &input);
 /// assert_eq!(explanation.outlook(), Outlook::Allowed);
