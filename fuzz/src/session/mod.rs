@@ -6,7 +6,8 @@
 //!
 //! * every future has resolved, and no task is left;
 //! * each question of the peer was answered at most once, and once if it was neither withdrawn nor repeated;
-//! * a turn that ended by a result was named by the peer before: nobody gets a foreign result;
+//! * a turn that ended by a result was named by the peer before, unless that had said nothing of any prompt yet: nobody gets a foreign
+//!   result;
 //! * the session holds nothing, and takes nothing more.
 
 mod peer;

@@ -44,6 +44,8 @@ pub(super) struct Seen {
     /// Its own questions, by id.
     questions: HashMap<String, Question>,
     results: usize,
+    /// How many results it had sent when it first said something of the life of a prompt.
+    results_before_life: Option<usize>,
     /// Whether the line that it writes has begun with anything at all: what follows is part of that.
     in_line: bool,
     /// Whether it ever wrote anything at all, which might have been a question, too.
@@ -141,6 +143,16 @@ impl Peer {
         self.seen().named.contains(prompt)
     }
 
+    /// Whether it had said nothing of the life of any prompt when it sent this result, so that whose that was could only be
+    /// guessed.
+    pub(super) fn was_silent_at(&self, result: &str) -> bool {
+        let number = result
+            .strip_prefix("result ")
+            .and_then(|number| number.parse().ok());
+        let seen = self.seen();
+        number.is_some_and(|number: usize| seen.results_before_life.is_none_or(|before| number <= before))
+    }
+
     async fn write(&self, bytes: &[u8]) {
         write(&self.stdout, bytes).await;
     }
@@ -181,6 +193,14 @@ impl Peer {
                 let state = states[usize::from(input.byte()) % states.len()];
                 if state == "started" {
                     self.name(&prompt);
+                }
+                {
+                    let mut seen = self.seen();
+                    let results = seen.results;
+                    // What goes on a line that has begun with something else is not read as that.
+                    if !seen.in_line {
+                        seen.results_before_life.get_or_insert(results);
+                    }
                 }
                 self.send(json!({"type": "command_lifecycle", "command_uuid": prompt, "state": state, "uuid": "l", "session_id": "s"}))
                     .await;

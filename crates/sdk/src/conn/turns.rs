@@ -74,6 +74,8 @@ struct Running {
     /// Set if its prompt was taken for its own because nothing else was heard of it: the frames that are held back until that is
     /// sure.
     guessed: Option<Vec<Frame>>,
+    /// Whether its prompt was taken for its own for that reason, whether that was sure at some time or not.
+    assumed: bool,
     /// Lasts as long as the turn.
     span: Span,
 }
@@ -413,6 +415,7 @@ impl Turns {
                 prompts: Vec::new(),
                 doubtful: None,
                 guessed: None,
+                assumed: false,
                 span: {
                     let span = tracing::info_span!(parent: session.id(), "turn", number = *numbers);
                     tracing::debug!(parent: &span, "begun");
@@ -444,8 +447,9 @@ impl Turns {
 
     fn on_lifecycle(&mut self, frame: &Frame) -> Route {
         (self.has_lifecycle, self.saw_lifecycle) = (true, true);
-        // What is begun or through may well be what runs.
-        if frame.state() == Some("queued") || !frame.command_uuid().is_some_and(|id| self.is_in_running(id)) {
+        // What has begun may well be what runs.
+        if frame.state() != Some("started") || !frame.command_uuid().is_some_and(|id| self.is_in_running(id))
+        {
             self.correct_guess();
         }
         let Some(id) = frame.command_uuid().map(str::to_owned) else {

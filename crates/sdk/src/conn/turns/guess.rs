@@ -41,7 +41,9 @@ impl Turns {
             .find(|slot| !matches!(slot.stage, Stage::Held { .. }));
         if let Some(id) = oldest.map(|slot| slot.id.clone()) {
             self.join(&id);
-            if let Some(running) = self.running.as_mut().filter(|_| self.has_lifecycle) {
+            let Some(running) = &mut self.running else { return };
+            running.assumed = true;
+            if self.has_lifecycle {
                 running.guessed = Some(Vec::new());
                 self.new_guess = Some(running.number);
             }
@@ -55,10 +57,10 @@ impl Turns {
             self.disowned = (unsure.frames, Some(unsure.nobodys));
         }
         let Some(running) = &mut self.running else { return };
-        let Some(held) = running.guessed.take() else {
+        if !std::mem::take(&mut running.assumed) {
             return;
-        };
-        self.disowned.0.extend(held);
+        }
+        self.disowned.0.extend(running.guessed.take().unwrap_or_default());
         let guessed = std::mem::take(&mut running.prompts);
         for slot in self.slots.iter_mut().filter(|slot| guessed.contains(&slot.id)) {
             slot.stage = Stage::Sent;
