@@ -440,6 +440,7 @@ impl Turns {
     }
 
     fn join_all(&mut self, frame: &Frame) {
+        self.named(frame);
         for id in frame.user_message_uuids() {
             self.join(id);
         }
@@ -489,10 +490,7 @@ impl Turns {
             .map(str::to_owned)
             .collect();
         let is_named = !prompts.is_empty();
-        if is_named {
-            // It tells whose the turn is.
-            self.release();
-        }
+        self.named(frame);
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
         if prompts.is_empty() && foreign {
             // So it was nobody's turn.

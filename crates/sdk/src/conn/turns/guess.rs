@@ -67,6 +67,34 @@ impl Turns {
         }
     }
 
+    /// A frame of the running turn that tells whose that is, if it names prompts: those get what was held back, and the one that
+    /// was taken for its own without being named goes on waiting.
+    pub(super) fn named(&mut self, frame: &Frame) {
+        let Some(running) = self.running.as_mut().filter(|running| running.guessed.is_some()) else {
+            return;
+        };
+        let is_sent = |id: &str| {
+            let mut slots = self.slots.iter();
+            slots.any(|slot| slot.id == id && !matches!(slot.stage, Stage::Held { .. }))
+        };
+        let names: Vec<&str> = frame.user_message_uuids().filter(|id| is_sent(id)).collect();
+        if names.is_empty() {
+            return;
+        }
+        let is_named = |id: &String| names.contains(&id.as_str());
+        for slot in &mut self.slots {
+            if running.prompts.contains(&slot.id) && !is_named(&slot.id) {
+                slot.stage = Stage::Sent;
+            }
+        }
+        running.prompts.retain(is_named);
+        running.assumed = false;
+        for id in names {
+            self.join(id);
+        }
+        self.release();
+    }
+
     /// The turn that was taken for a prompt's just now and may turn out to be nobody's.
     pub(crate) fn new_guess(&mut self) -> Option<u64> {
         self.new_guess.take()
