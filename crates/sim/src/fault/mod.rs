@@ -1,0 +1,20 @@
+//! Things that go wrong, on purpose: between a client and whatever CLI it speaks to.
+//!
+//! A [`Fault`] says what goes wrong and where; a [`Schedule`] is a list of them with a seed. They are data, and read and written by
+//! serde: in a file, a fault is one object.
+//!
+//! ```yaml
+//! seed: 7
+//! faults:
+//!   - {fault: chop, bytes: 1}
+//!   - {fault: stall, ms: 60000, at: {phase: result, nth: 2}}
+//!   - {fault: end, at: {after_bytes: 65536}}
+//! ```
+
+mod effect;
+mod place;
+mod schedule;
+
+pub use effect::Effect;
+pub use place::{At, Direction, Phase};
+pub use schedule::{Fault, Schedule, Stage, Unfit};
