@@ -75,6 +75,8 @@ pub mod hooks;
 pub mod mcp;
 pub mod options;
 pub mod permissions;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transport;
 
 mod assemble;

@@ -1,6 +1,15 @@
 //! Scripted peers.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `api` (default) | [`api`]: the scripted Messages API, and with it an HTTP server |
+//! | `claude` (default) | [`claude`]: the pinned CLI, and with it what fetching and unpacking take |
+//!
+//! Without them there is what runs in memory, over tokio and serde alone.
 
+#[cfg(feature = "api")]
 pub mod api;
+#[cfg(feature = "claude")]
 pub mod claude;
 pub mod directive;
 pub mod fault;

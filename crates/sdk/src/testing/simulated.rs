@@ -1,0 +1,161 @@
+//! A transport to a simulated CLI in memory.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outrigger_sim::peer::agent::Builder;
+use outrigger_sim::peer::{
+    self, ClientIo, CommandLine, Exit as PeerExit, Report, Running, Script, Surroundings,
+};
+
+use crate::options::{Auth, Launch, Options, Secret};
+use crate::start::Agent;
+use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
+
+/// Starts a simulated CLI in memory, as often as sessions ask for one.
+///
+/// A session against it behaves as one against the real CLI would: the same messages, in the same order. What its model says
+/// is what the prompts say ([directives](outrigger_sim::directive)), or whatever the test sets.
+///
+/// ```
+/// use outrigger::testing::Simulated;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> outrigger::Result<()> {
+/// let cli = Simulated::agent(|agent| agent);
+/// let session = cli.options().start().await?;
+/// assert_eq!(session.prompt("%say hello").await?.outcome().await?.text(), "hello");
+/// session.close().await?;
+/// assert!(cli.report().is_some_and(|seen| seen.sent_kinds().contains(&"result/success".to_owned())));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// It is a handle: clones share what was started, so that one can go into the options and another be asked for the
+/// [`report`](Self::report). A session needs a tokio runtime with time, and so does this.
+#[derive(Clone)]
+pub struct Simulated(Arc<Inner>);
+
+struct Inner {
+    start: Box<Start>,
+    started: Mutex<Vec<Running>>,
+}
+
+/// Starts the peer of this number, counted from 0.
+type Start = dyn Fn(&Launch, usize) -> (ClientIo, Running) + Send + Sync;
+
+impl Simulated {
+    /// A CLI that does what its flags and its environment say, changed by `configure` for each that is started:
+    /// `|agent| agent.replies([…])` sets what the model says, `|agent| agent` leaves it to the directives in the prompts.
+    ///
+    /// It refuses flags and values that the real one refuses, in the same words. Nothing outside of it is touched unless
+    /// [`real_tools`](Builder::real_tools) says so. Its ids are the same in each run.
+    pub fn agent(configure: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> Self {
+        Self::start(move |launch, number| {
+            let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+            let env = launch.env.iter().map(|(name, value)| (text(name), text(value)));
+            let around = Surroundings::new(&launch.cwd, env);
+            match CommandLine::read(&launch.args).and_then(|line| line.agent(&around)) {
+                Ok(agent) => configure(agent.seed(number as u64)).spawn_in_memory(),
+                Err(refusal) => Script::new()
+                    .send_raw(refusal.stdout)
+                    .complain(refusal.stderr.trim_end())
+                    .exit(refusal.code)
+                    .spawn_in_memory(),
+            }
+        })
+    }
+
+    /// A CLI that does what the steps of a script say; `make` makes one for each that is started.
+    pub fn script(make: impl Fn() -> Script + Send + Sync + 'static) -> Self {
+        Self::start(move |_, _| make().spawn_in_memory())
+    }
+
+    /// Whatever `start` makes of the launch and of the number of those that were started before.
+    pub fn start(start: impl Fn(&Launch, usize) -> (ClientIo, Running) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner {
+            start: Box::new(start),
+            started: Mutex::default(),
+        }))
+    }
+
+    /// Options that reach it, with a key that is none. The place to set what else the test is about.
+    pub fn options(&self) -> Options {
+        Agent::builder()
+            .auth(Auth::ApiKey(Secret::new("simulated")))
+            .transport(self.clone())
+    }
+
+    /// Those that were started, in order, to be watched and signalled by the test.
+    pub fn started(&self) -> Vec<Running> {
+        self.0.started().clone()
+    }
+
+    /// What went through the one that was started last, up to now; `None` if none was.
+    pub fn report(&self) -> Option<Report> {
+        self.0.started().last().map(Running::report)
+    }
+}
+
+impl Inner {
+    fn started(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transport for Simulated {
+    fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        Box::pin(async move {
+            let mut started = self.0.started();
+            let (io, running) = (self.0.start)(launch, started.len());
+            started.push(running.clone());
+            Ok(Connection {
+                stdin: Box::new(io.stdin),
+                stdout: Box::new(io.stdout),
+                stderr: Some(Box::new(io.stderr)),
+                process: Box::new(Life(running)),
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulated")
+            .field("started", &self.0.started().len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The life of a simulated CLI.
+struct Life(Running);
+
+impl Process for Life {
+    fn id(&self) -> Option<u32> {
+        None
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, io::Result<Exit>> {
+        Box::pin(async move {
+            Ok(match self.0.exit().await {
+                PeerExit::Code(code) => Exit::with_code(code),
+                PeerExit::Signal(signal) => Exit::with_signal(signal),
+            })
+        })
+    }
+
+    fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        self.0.signal(match signal {
+            Signal::Terminate => peer::Signal::Term,
+            Signal::Kill => peer::Signal::Kill,
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.signal(peer::Signal::Kill);
+    }
+}

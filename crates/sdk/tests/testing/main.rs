@@ -1,0 +1,10 @@
+//! What `outrigger::testing` gives to programs, used as a program would.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod simulated;
