@@ -148,6 +148,13 @@ impl Surroundings {
     }
 }
 
+impl Refusal {
+    /// One with this complaint on stderr, and the exit code 1.
+    pub fn new(complaint: impl Into<String>) -> Self {
+        refuse(complaint)
+    }
+}
+
 impl CommandLine {
     /// Reads arguments, without the program's name.
     ///

@@ -1,3 +1,4 @@
 //! The scripted peers against the real thing.
 
+mod executable;
 mod real_cli;
