@@ -6,6 +6,7 @@
     reason = "this is a program for a terminal"
 )]
 
+mod clients;
 mod fetch;
 mod fuzz;
 mod inventory;
@@ -21,6 +22,9 @@ usage: cargo xtask COMMAND
   test [ARGS…]         runs the tests, ARGS as for `cargo test`: fetches the pinned Claude Code if need be, and then
                        keeps the tests off every network but the loopback where the machine allows it
   fetch                fetches the pinned Claude Code and prints where it is
+  clients [python] [typescript] [SCENARIO…]
+                       runs the official SDKs against the simulated CLI; needs python3 and npm, which install what
+                       clients/ names below the target directory
   fuzz [TARGET…] [--seconds N] [--minimize]
                        searches for inputs that break a law of the codec or of a session, 60 s each; or makes the committed
                        corpus of what was found, as small as it can be
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
             println!("{}", path.display());
             ExitCode::SUCCESS
         }),
+        Some("clients") => clients::run(arguments.collect()),
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
         Some("soak") => soak::run(arguments.collect()),

@@ -261,3 +261,46 @@ fn the_inventory_is_not_behind_the_pinned_version() {
         "upstream/inventory.json is of {cli}, older than the pinned CLI: run `cargo xtask inventory`"
     );
 }
+
+#[test]
+fn the_foreign_clients_are_pinned() {
+    let read = |path: &str| std::fs::read_to_string(root().join("clients").join(path)).unwrap();
+
+    let python = read("python/requirements.txt");
+    let loose: Vec<&str> = python
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', '-']))
+        .filter(|line| !line.contains("==") || line.contains("//"))
+        .collect();
+    assert!(
+        python.contains("\nclaude-agent-sdk==") && loose.is_empty(),
+        "{loose:#?}"
+    );
+
+    let package: Value = serde_json::from_str(&read("typescript/package.json")).unwrap();
+    let lock: Value = serde_json::from_str(&read("typescript/package-lock.json")).unwrap();
+    let named = package["dependencies"].as_object().unwrap();
+    for (name, version) in named {
+        assert_eq!(
+            &lock["packages"][format!("node_modules/{name}")]["version"],
+            version,
+            "{name}"
+        );
+    }
+    // Whoever installs has a registry of their own; what comes from it is held to the checksums.
+    for (path, locked) in lock["packages"].as_object().unwrap() {
+        assert!(locked["resolved"].is_null(), "{path} names where it comes from");
+        assert!(
+            path.is_empty() || locked["integrity"].is_string(),
+            "{path} has no checksum"
+        );
+    }
+
+    let stamp = std::fs::read_to_string(root().join("upstream/VERSION")).unwrap();
+    let sdk = stamp.lines().find_map(|line| line.strip_prefix("sdk "));
+    assert_eq!(
+        named["@anthropic-ai/claude-agent-sdk"].as_str(),
+        sdk,
+        "clients/typescript and upstream/ have to move together"
+    );
+}

@@ -1,0 +1,62 @@
+"""Runs the scenarios through the official Python SDK against the simulated CLI.
+
+Prints a JSON object for each: `scenario`, `ok`, `ms`, and `why` when it failed. Started by `cargo xtask clients`.
+"""
+
+import asyncio
+import importlib
+import json
+import logging
+import sys
+import tempfile
+import time
+import traceback
+
+import rig
+
+LIMIT = 60
+"""Seconds that a scenario may take."""
+
+MODULES = ["turns", "permissions", "hooks", "tools", "control", "output"]
+
+
+def scenarios():
+    """All scenarios: the coroutines of the modules, with their names as the report has them."""
+    for module in MODULES:
+        for name, function in vars(importlib.import_module(module)).items():
+            if asyncio.iscoroutinefunction(function) and function.__module__ == module and name[0] != "_":
+                yield name.replace("_", "-"), function
+
+
+async def run(name, function):
+    """Runs one and reports it."""
+    began = time.monotonic()
+    why = None
+    with tempfile.TemporaryDirectory(prefix="py-", ignore_cleanup_errors=True) as root:
+        place = rig.Rig(root)
+        try:
+            await asyncio.wait_for(function(place), LIMIT)
+            rig.holds(place.log.exists(), "another CLI than the simulator was started")
+        except TimeoutError:
+            why = f"nothing more came within {LIMIT} s"
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            why = f"{type(error).__name__}: {error} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})"
+        log = place.log.read_text() if why and place.log.exists() else None
+    report = {"scenario": name, "ok": why is None, "ms": round((time.monotonic() - began) * 1000)}
+    if why is not None:
+        report |= {"why": why, "log": log}
+    print(json.dumps(report), flush=True)
+    return why is None
+
+
+async def main(wanted):
+    """Runs all, or those whose names were given."""
+    logging.disable(logging.CRITICAL)
+    chosen = [(name, function) for name, function in scenarios() if not wanted or name in wanted]
+    good = [await run(name, function) for name, function in chosen]
+    return 0 if good and all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1:])))

@@ -1,0 +1,349 @@
+//! Runs the official SDKs against the simulated CLI.
+//!
+//! What they are asked to do is in `clients/`; the SDKs themselves are installed below cargo's target directory, by the
+//! machine's own package clients. The programs then run with an empty home, a key that is none, and no network but the
+//! loopback, and report each scenario as a line of JSON.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use outrigger_sim::claude::Sandbox;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::isolation;
+
+/// What every SDK must be able to do against the simulated CLI.
+const PROMISED: &[&str] = &[
+    "one-shot",
+    "multi-turn",
+    "permission-allow",
+    "permission-deny",
+    "permission-updated-input",
+    "permission-suggestions",
+    "hook-pre-tool-use-deny",
+    "hook-pre-tool-use-allow",
+    "hook-post-tool-use",
+    "hook-user-prompt-submit",
+    "mcp-call",
+    "mcp-error",
+    "interrupt",
+    "interrupt-tool",
+    "set-model",
+    "set-permission-mode",
+    "partial-messages",
+];
+
+/// One of the programs in `clients/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Client {
+    Python,
+    TypeScript,
+}
+
+/// What a program says of a scenario.
+#[derive(Debug, Deserialize)]
+struct Report {
+    scenario: String,
+    ok: bool,
+    ms: u64,
+    why: Option<String>,
+    log: Option<String>,
+}
+
+/// Which scenarios of which clients are to be run; all that there are where nothing is named.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Choice {
+    clients: Vec<Client>,
+    scenarios: Vec<String>,
+}
+
+pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
+    let choice = Choice::read(&arguments)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let simulator = build(&root)?;
+    let target = simulator
+        .ancestors()
+        .nth(2)
+        .context("cargo's target directory has no parent")?;
+    let mut failed = 0;
+    for client in choice.clients {
+        let place = target.join("clients").join(client.name());
+        let source = root.join("clients").join(client.name());
+        fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+        let command = match client {
+            Client::Python => python(&source, &place)?,
+            Client::TypeScript => typescript(&source, &place)?,
+        };
+        failed += play(client, command, &simulator, &place, &choice.scenarios)?;
+    }
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+impl Client {
+    /// As its directory is called.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::TypeScript => "typescript",
+        }
+    }
+}
+
+impl Choice {
+    fn read(arguments: &[OsString]) -> Result<Self> {
+        let mut choice = Self::default();
+        for argument in arguments {
+            match argument.to_str() {
+                Some("python") => choice.clients.push(Client::Python),
+                Some("typescript") => choice.clients.push(Client::TypeScript),
+                Some(name) if !name.starts_with('-') => choice.scenarios.push(name.to_owned()),
+                _ => bail!(
+                    "`clients` takes `python`, `typescript` and names of scenarios, not {}",
+                    argument.display()
+                ),
+            }
+        }
+        if choice.clients.is_empty() {
+            choice.clients = vec![Client::Python, Client::TypeScript];
+        }
+        Ok(choice)
+    }
+}
+
+/// Builds the simulated CLI and says where it is.
+fn build(root: &Path) -> Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(root)
+        .args(["build", "--locked", "--package", "outrigger-sim"])
+        .args([
+            "--bin",
+            "outrigger-sim",
+            "--message-format=json-render-diagnostics",
+        ])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    ensure!(output.status.success(), "the simulated CLI could not be built");
+    let messages = output.stdout.split(|byte| *byte == b'\n');
+    messages
+        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "outrigger-sim")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo named no executable")
+}
+
+/// The command that runs the Python program, once its packages are there.
+fn python(source: &Path, place: &Path) -> Result<Command> {
+    let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let wanted = read(&source.join("requirements.txt"))?;
+    let environment = place.join("venv");
+    let scripts = environment.join(if cfg!(windows) { "Scripts" } else { "bin" });
+    let interpreter = scripts.join(if cfg!(windows) { "python.exe" } else { "python" });
+    let stamp = place.join("installed");
+    if read(&stamp).ok().as_deref() != Some(&wanted) || !interpreter.exists() {
+        remove(&environment)?;
+        let hint = "the Python client needs python3, 3.11 or newer, with its module `venv` (Debian: python3-venv); PYTHON \
+                    names another interpreter";
+        install(Command::new(python).args(["-m", "venv"]).arg(&environment), hint)?;
+        install(
+            Command::new(&interpreter)
+                .args([
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "--requirement",
+                ])
+                .arg(source.join("requirements.txt")),
+            "pip could not install what clients/python/requirements.txt names",
+        )?;
+        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    }
+    let mut command = isolated(&interpreter)?;
+    // Without files of its own in the tree.
+    command.arg("-B").arg(source.join("main.py"));
+    Ok(command)
+}
+
+/// The command that runs the TypeScript program, once its packages are there.
+fn typescript(source: &Path, place: &Path) -> Result<Command> {
+    let wanted = read(&source.join("package-lock.json"))?;
+    let stamp = place.join("installed");
+    // A module finds packages beside or above itself, and the tree shall have none.
+    for entry in fs::read_dir(source).with_context(|| format!("cannot read {}", source.display()))? {
+        let path = entry?.path();
+        if let (Some(name), true) = (path.file_name(), path.is_file()) {
+            fs::copy(&path, place.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    if read(&stamp).ok().as_deref() != Some(&wanted) || !place.join("node_modules").exists() {
+        let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
+        // The packages that are optional are CLIs for the platforms.
+        install(
+            Command::new(npm).current_dir(place).args([
+                "ci",
+                "--omit=optional",
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+            ]),
+            "the TypeScript client needs npm, and what clients/typescript/package-lock.json names",
+        )?;
+        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    }
+    let mut command = isolated(Path::new("node"))?;
+    command.arg(place.join("main.mjs"));
+    Ok(command)
+}
+
+/// Runs a package client, which may use the network and is set up by its own environment.
+fn install(command: &mut Command, hint: &str) -> Result<()> {
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))
+        .context(hint.to_owned())?;
+    ensure!(
+        status.success(),
+        "{hint}: {} ended with {status}",
+        command.get_program().display()
+    );
+    Ok(())
+}
+
+/// A command that is run off every network but the loopback, where the machine allows it.
+fn isolated(program: &Path) -> Result<Command> {
+    if let Err(reason) = isolation::probe() {
+        eprintln!("warning: the clients run without isolation from the network: {reason}");
+        return Ok(Command::new(program));
+    }
+    let mut command = Command::new(env::current_exe().context("cannot tell where this program is")?);
+    command.arg("isolated").arg(program);
+    Ok(command)
+}
+
+/// Runs a program and prints its scenarios; how many failed.
+fn play(
+    client: Client,
+    mut command: Command,
+    simulator: &Path,
+    place: &Path,
+    scenarios: &[String],
+) -> Result<usize> {
+    let sandbox = Sandbox::new().context("cannot create a temporary directory")?;
+    let logs = place.join("logs");
+    remove(&logs)?;
+    let mut child = command
+        .args(scenarios)
+        .current_dir(sandbox.project())
+        .env_clear()
+        // Nothing listens there: whoever wanted to talk to the API could not.
+        .envs(sandbox.env("http://127.0.0.1:9"))
+        .env("OUTRIGGER_SIM", simulator)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let stdout = child.stdout.take().context("the program has no stdout")?;
+    let mut results = BTreeMap::new();
+    for line in BufReader::new(stdout).lines() {
+        let line = line.context("the program writes something that is no text")?;
+        let Ok(report) = serde_json::from_str::<Report>(&line) else {
+            println!("{line}");
+            continue;
+        };
+        println!("{:<10}  {report}", client.name());
+        if let Some(log) = &report.log {
+            fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+            let path = logs.join(format!("{}.jsonl", report.scenario));
+            fs::write(&path, log).with_context(|| format!("cannot write {}", path.display()))?;
+            println!("            what the simulator saw is in {}", path.display());
+        }
+        results.insert(report.scenario, report.ok);
+    }
+    let status = child.wait().context("cannot wait for the program")?;
+    let expected = if scenarios.is_empty() {
+        PROMISED.iter().map(|name| (*name).to_owned()).collect()
+    } else {
+        scenarios.to_vec()
+    };
+    let missing: Vec<_> = expected
+        .into_iter()
+        .filter(|name| !results.contains_key(name))
+        .collect();
+    for name in &missing {
+        println!("{:<10}  FAIL  {name}: it was not run", client.name());
+    }
+    let passed = results.values().filter(|ok| **ok).count();
+    let failed = results.len() - passed + missing.len();
+    println!("{}: {passed} passed, {failed} failed", client.name());
+    ensure!(
+        status.success() == (failed == 0),
+        "the program of {} ended with {status}",
+        client.name()
+    );
+    Ok(failed)
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verdict = if self.ok { "ok" } else { "FAIL" };
+        write!(f, "{verdict:<4}  {:<28} {:>6} ms", self.scenario, self.ms)?;
+        let why = self.why.iter().flat_map(|why| why.lines());
+        why.into_iter()
+            .try_for_each(|line| write!(f, "\n            {line}"))
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn remove(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", directory.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_and_scenarios_can_be_chosen() {
+        let read =
+            |line: &str| Choice::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
+        let both = vec![Client::Python, Client::TypeScript];
+        assert_eq!(read("").unwrap().clients, both);
+        let choice = read("resume typescript one-shot").unwrap();
+        assert_eq!(choice.clients, [Client::TypeScript]);
+        assert_eq!(choice.scenarios, ["resume", "one-shot"]);
+        assert!(read("--all").is_err());
+    }
+
+    #[test]
+    fn a_report_names_what_failed_and_why() {
+        let line = r#"{"scenario": "resume", "ok": false, "ms": 7, "why": "this\nand that"}"#;
+        let report: Report = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            report.to_string(),
+            "FAIL  resume                            7 ms\n            this\n            and that"
+        );
+    }
+}
