@@ -12,9 +12,23 @@
 //! ```
 
 mod effect;
+mod engine;
+mod moment;
 mod place;
+mod process;
+mod random;
+mod reader;
 mod schedule;
+mod strike;
+#[cfg(test)]
+mod tests;
+mod wire;
+mod writer;
 
 pub use effect::Effect;
 pub use place::{At, Direction, Phase};
+pub use reader::{FaultyReader, FloodedReader};
 pub use schedule::{Fault, Schedule, Stage, Unfit};
+pub use strike::Strike;
+pub use wire::Wire;
+pub use writer::FaultyWriter;

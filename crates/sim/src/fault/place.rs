@@ -15,6 +15,15 @@ pub enum Direction {
     Input,
 }
 
+impl Direction {
+    pub(super) fn index(self) -> usize {
+        match self {
+            Self::Output => 0,
+            Self::Input => 1,
+        }
+    }
+}
+
 impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

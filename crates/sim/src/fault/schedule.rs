@@ -63,17 +63,20 @@ impl fmt::Display for Fault {
 
 impl Serialize for Fault {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::Error;
-        let mut value = serde_json::to_value(&self.effect).map_err(S::Error::custom)?;
-        if self.at != At::default()
-            && let Some(fields) = value.as_object_mut()
-        {
-            fields.insert(
-                "at".into(),
-                serde_json::to_value(&self.at).map_err(S::Error::custom)?,
-            );
+        use serde::ser::{Error, SerializeMap as _};
+        let effect = serde_json::to_value(&self.effect).map_err(S::Error::custom)?;
+        let mut map = serializer.serialize_map(None)?;
+        // What it is comes first, for whoever reads it.
+        map.serialize_entry("fault", self.effect.name())?;
+        for (key, value) in effect.as_object().into_iter().flatten() {
+            if key != "fault" {
+                map.serialize_entry(key, value)?;
+            }
         }
-        value.serialize(serializer)
+        if self.at != At::default() {
+            map.serialize_entry("at", &self.at)?;
+        }
+        map.end()
     }
 }
 

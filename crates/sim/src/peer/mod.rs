@@ -33,4 +33,5 @@ pub use agent::{Agent, Brain, Reply};
 pub use command_line::{CommandLine, Refusal, Surroundings};
 pub use matcher::Match;
 pub use running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};
+pub(crate) use running::{kind, parse};
 pub use script::{Script, Seen};

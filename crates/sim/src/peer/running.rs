@@ -92,7 +92,7 @@ impl Line {
 }
 
 /// See [`Line::kind`].
-pub(super) fn kind(json: &Value) -> String {
+pub(crate) fn kind(json: &Value) -> String {
     let kind = json["type"].as_str().unwrap_or("?");
     let subtype = match kind {
         "control_request" => &json["request"]["subtype"],
@@ -260,7 +260,7 @@ pub(super) fn read_json(line: &str) -> Value {
 }
 
 /// Parses as JavaScript does, which accepts lone surrogates. They become replacement characters.
-pub(super) fn parse(line: &str) -> Result<Value, serde_json::Error> {
+pub(crate) fn parse(line: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(line).or_else(|error| match outrigger_protocol::repair::lone_surrogates(line) {
         Some(mended) => serde_json::from_str(&mended),
         None => Err(error),

@@ -35,7 +35,9 @@ mod step;
 
 pub use locate::{Missing, executable, fingerprint};
 #[cfg(unix)]
-pub use process::main;
+pub use process::{be_grandchild, main};
+#[cfg(unix)]
+pub(crate) use process::{leave, survive};
 pub use script::Faulty;
 pub use step::{Death, Grandchild, Note, Piece, Step};
 

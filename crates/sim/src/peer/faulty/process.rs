@@ -28,11 +28,10 @@ pub fn main() -> ExitCode {
             let _ = writeln!(std::io::stdout(), "{}", super::fingerprint());
             return ExitCode::SUCCESS;
         }
-        Some(GRANDCHILD) => {
-            let what = arguments.get(1).and_then(|json| serde_json::from_str(json).ok());
-            return be_a_grandchild(what.unwrap_or_default());
-        }
         _ => {}
+    }
+    if let Some(end) = be_grandchild() {
+        return end;
     }
     let script = std::env::var(SCRIPT)
         .map_err(|error| format!("{SCRIPT}: {error}"))
@@ -69,6 +68,17 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Lives as a [`Grandchild`] if the command line says that this process is one; else `None`, and nothing was done. For the first
+/// line of an executable that starts grandchildren, which are itself.
+pub fn be_grandchild() -> Option<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next()? != GRANDCHILD {
+        return None;
+    }
+    let what = arguments.next().and_then(|json| serde_json::from_str(&json).ok());
+    Some(be_a_grandchild(what.unwrap_or_default()))
+}
+
 fn be_a_grandchild(what: Grandchild) -> ExitCode {
     if what.own_session && setsid().is_err() {
         return ExitCode::FAILURE;
@@ -85,7 +95,7 @@ fn be_a_grandchild(what: Grandchild) -> ExitCode {
 }
 
 /// Ignores what asks a process to end. Handlers stay when their runtime is gone, and nobody looks at what they note down.
-fn survive() {
+pub(crate) fn survive() {
     use tokio::signal::unix::{SignalKind, signal};
 
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -98,6 +108,41 @@ fn survive() {
         SignalKind::hangup(),
     ] {
         let _ = signal(kind);
+    }
+}
+
+/// Starts a grandchild of this process, and waits until it runs.
+fn start(grandchild: Grandchild) -> std::io::Result<std::process::Child> {
+    std::env::current_exe().and_then(|program| {
+        let mut command = Command::new(program);
+        command
+            .arg(GRANDCHILD)
+            .arg(serde_json::to_string(&grandchild)?)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        if grandchild.holds_pipes {
+            // Its own stdout says that it runs, so it holds ours as its stdin.
+            command
+                .stdin(stdio::stdout().as_fd().try_clone_to_owned()?)
+                .stderr(Stdio::inherit());
+        }
+        let mut child = command.spawn()?;
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut String::new())?;
+        }
+        Ok(child)
+    })
+}
+
+/// Starts a grandchild and lets it be. A failure is told on stderr.
+pub(crate) fn leave(grandchild: Grandchild) {
+    match start(grandchild) {
+        // Neither waited for nor told anything.
+        Ok(child) => drop(child),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "no grandchild: {error}");
+        }
     }
 }
 
@@ -182,26 +227,7 @@ impl Stage for Process {
     }
 
     fn grandchild(&mut self, grandchild: Grandchild) {
-        let started = std::env::current_exe().and_then(|program| {
-            let mut command = Command::new(program);
-            command
-                .arg(GRANDCHILD)
-                .arg(serde_json::to_string(&grandchild)?)
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null());
-            if grandchild.holds_pipes {
-                // Its own stdout says that it runs, so it holds ours as its stdin.
-                command
-                    .stdin(stdio::stdout().as_fd().try_clone_to_owned()?)
-                    .stderr(Stdio::inherit());
-            }
-            let mut child = command.spawn()?;
-            if let Some(stdout) = child.stdout.take() {
-                BufReader::new(stdout).read_line(&mut String::new())?;
-            }
-            Ok(child)
-        });
+        let started = start(grandchild);
         match started {
             Ok(child) => {
                 self.note(&Note::Grandchild(child.id()));

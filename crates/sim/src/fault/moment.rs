@@ -1,0 +1,180 @@
+//! What kind of frame it is, and which moment of the conversation.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::place::Phase;
+
+/// What tells a frame's kind; nothing else of it is read.
+#[derive(Deserialize)]
+struct Head<'l> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
+    subtype: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
+    state: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
+    request: Option<Inner<'l>>,
+    #[serde(borrow, default)]
+    response: Option<Inner<'l>>,
+    #[serde(borrow, default)]
+    event: Option<Inner<'l>>,
+}
+
+#[derive(Deserialize)]
+struct Inner<'l> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
+    subtype: Option<Cow<'l, str>>,
+}
+
+/// The kind of a line, as [`Line::kind`](crate::peer::Line::kind) tells it; `?` if it has none.
+pub(super) fn kind(line: &[u8]) -> String {
+    let Ok(head) = serde_json::from_slice::<Head<'_>>(line) else {
+        // A frame of an odd shape: what stands at its top may be plain all the same.
+        return plain_kind(line);
+    };
+    let Some(kind) = head.kind else {
+        return "?".to_owned();
+    };
+    let subtype = match &*kind {
+        "control_request" => head.request.and_then(|inner| inner.subtype),
+        "control_response" => head.response.and_then(|inner| inner.subtype),
+        "command_lifecycle" => head.state,
+        "stream_event" => head.event.and_then(|inner| inner.kind),
+        _ => head.subtype,
+    };
+    match subtype {
+        Some(subtype) => format!("{kind}/{subtype}"),
+        None => kind.into_owned(),
+    }
+}
+
+fn plain_kind(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    match crate::peer::parse(&text) {
+        Ok(json) => crate::peer::kind(&json),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+/// Follows a conversation by what the CLI writes.
+#[derive(Debug, Default)]
+pub(super) struct Moments {
+    initialized: bool,
+    in_turn: bool,
+    /// The model has said something in this turn.
+    said: bool,
+    /// What came behind that was seen.
+    went_on: bool,
+}
+
+impl Moments {
+    /// Which moments this frame is the one of.
+    pub(super) fn see(&mut self, kind: &str) -> Vec<Phase> {
+        let mut now = Vec::new();
+        if kind.starts_with("control_response") && !self.initialized {
+            self.initialized = true;
+            now.push(Phase::Initialize);
+        }
+        let top = kind.split('/').next().unwrap_or_default();
+        let of_a_turn = matches!(top, "assistant" | "stream_event" | "user" | "result")
+            || matches!(
+                kind,
+                "command_lifecycle/queued" | "command_lifecycle/started" | "system/init"
+            );
+        if of_a_turn && !self.in_turn {
+            *self = Self {
+                initialized: self.initialized,
+                in_turn: true,
+                ..Self::default()
+            };
+            now.push(Phase::TurnStart);
+        }
+        if self.said && !self.went_on {
+            self.went_on = true;
+            now.push(Phase::MidStream);
+        }
+        if kind == "stream_event/content_block_delta" || top == "assistant" {
+            self.said = true;
+        }
+        if top == "result" {
+            self.in_turn = false;
+            now.push(Phase::Result);
+        }
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_those_of_reports() {
+        for (line, kind_of_it) in [
+            (r#"{"type":"result","subtype":"success"}"#, "result/success"),
+            (r#"{"type":"assistant","message":{}}"#, "assistant"),
+            (
+                r#"{"type":"stream_event","event":{"type":"message_stop"}}"#,
+                "stream_event/message_stop",
+            ),
+            (
+                r#"{"type":"control_request","request":{"subtype":"can_use_tool"}}"#,
+                "control_request/can_use_tool",
+            ),
+            (
+                r#"{"type":"control_response","response":{"subtype":"error"}}"#,
+                "control_response/error",
+            ),
+            (
+                r#"{"type":"command_lifecycle","state":"queued"}"#,
+                "command_lifecycle/queued",
+            ),
+            (r#"{"type":"user","state":7,"subtype":["odd"]}"#, "user"),
+            (r#"{"type":"user","message":"\ud83d"}"#, "user"),
+            (r#"{"no":"type"}"#, "?"),
+            ("[Debug] hm", "?"),
+        ] {
+            assert_eq!(kind(line.as_bytes()), kind_of_it, "{line}");
+        }
+    }
+
+    #[test]
+    fn moments_come_once_a_turn() {
+        let mut moments = Moments::default();
+        let seen: Vec<(&str, Vec<Phase>)> = [
+            "control_response/success",
+            "control_response/success",
+            "command_lifecycle/queued",
+            "system/init",
+            "stream_event/content_block_delta",
+            "stream_event/content_block_delta",
+            "assistant",
+            "result/success",
+            "command_lifecycle/completed",
+            "system/session_state_changed",
+            "assistant",
+            "result/success",
+        ]
+        .into_iter()
+        .map(|kind| (kind, moments.see(kind)))
+        .filter(|(_, phases)| !phases.is_empty())
+        .collect();
+        use Phase::{Initialize, MidStream, Result, TurnStart};
+        assert_eq!(
+            seen,
+            [
+                ("control_response/success", vec![Initialize]),
+                ("command_lifecycle/queued", vec![TurnStart]),
+                ("stream_event/content_block_delta", vec![MidStream]),
+                ("result/success", vec![Result]),
+                ("assistant", vec![TurnStart]),
+                ("result/success", vec![MidStream, Result]),
+            ]
+        );
+    }
+}

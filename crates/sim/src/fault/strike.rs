@@ -1,0 +1,67 @@
+//! What was struck.
+
+use std::fmt;
+
+use super::place::Direction;
+
+/// That a fault struck.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Strike {
+    /// Which fault of the schedule, from 0; those that were armed later are counted on.
+    pub fault: usize,
+    /// The word for its effect.
+    pub effect: &'static str,
+    /// Which way the frame went.
+    pub direction: Direction,
+    /// Which frame of that direction it was, from 1.
+    pub frame: u64,
+    /// Its kind.
+    pub kind: String,
+    /// Where in the stream, as it was written, that was.
+    pub byte: u64,
+}
+
+impl fmt::Display for Strike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            fault,
+            effect,
+            direction,
+            frame,
+            kind,
+            byte,
+        } = self;
+        write!(
+            f,
+            "fault {fault}, {effect}: frame {frame} {direction}, {kind}, at byte {byte}"
+        )
+    }
+}
+
+/// How many strikes are remembered.
+const REMEMBERED: usize = 1000;
+
+/// The first strikes, and how many there were.
+#[derive(Debug, Default)]
+pub(super) struct Strikes {
+    first: Vec<Strike>,
+    total: u64,
+}
+
+impl Strikes {
+    pub(super) fn add(&mut self, strike: Strike) {
+        self.total += 1;
+        if self.first.len() < REMEMBERED {
+            self.first.push(strike);
+        }
+    }
+
+    pub(super) fn first(&self) -> &[Strike] {
+        &self.first
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+}
