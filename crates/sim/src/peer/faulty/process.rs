@@ -22,13 +22,13 @@ const GRANDCHILD: &str = "--grandchild";
 /// What the executable `outrigger-sim-faulty` does.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.first().map(String::as_str) {
-        // For whoever wants to know whether it is the build that they expect.
-        Some("--fingerprint") => {
-            let _ = writeln!(std::io::stdout(), "{}", super::fingerprint());
-            return ExitCode::SUCCESS;
-        }
-        _ => {}
+    // For whoever wants to know whether it is the build that they expect.
+    if arguments
+        .first()
+        .is_some_and(|argument| argument == "--fingerprint")
+    {
+        let _ = writeln!(std::io::stdout(), "{}", super::fingerprint());
+        return ExitCode::SUCCESS;
     }
     if let Some(end) = be_grandchild() {
         return end;
