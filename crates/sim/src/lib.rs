@@ -5,7 +5,7 @@
 //! | `api` (default) | [`api`]: the scripted Messages API, and with it an HTTP server |
 //! | `claude` (default) | [`claude`]: the pinned CLI, and with it what fetching and unpacking take |
 //!
-//! Without them there is what runs in memory, over tokio and serde alone.
+//! Without them there is what runs in memory, over tokio and serde, with a reader for YAML.
 
 #[cfg(feature = "api")]
 pub mod api;
@@ -14,3 +14,4 @@ pub mod claude;
 pub mod directive;
 pub mod fault;
 pub mod peer;
+pub mod script;

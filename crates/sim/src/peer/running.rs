@@ -8,6 +8,8 @@ use tokio::io::DuplexStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::script::{Flaw, Flaws};
+
 /// How much a pipe of [`ClientIo`] holds before its writer has to wait, in bytes: as much as a pipe of Linux.
 pub(super) const PIPE: usize = 64 * 1024;
 
@@ -134,11 +136,30 @@ pub struct Report {
     pub lines: Vec<Line>,
     /// How it ended; `None` while it runs.
     pub exit: Option<Exit>,
-    /// Where a script and its client disagreed. An [`Agent`](super::Agent) has no opinion.
+    /// Where a [`Script`](super::Script) and its client disagreed. An [`Agent`](super::Agent) has no such opinion.
     pub verdict: Result<(), Mismatch>,
+    /// What an [`AgentScript`](crate::script::AgentScript) did not like about its client; complete once it has ended.
+    pub flaws: Vec<Flaw>,
 }
 
 impl Report {
+    /// Whether the script was content with its client: neither a [`verdict`](Self::verdict) against it nor
+    /// [`flaws`](Self::flaws).
+    ///
+    /// # Errors
+    ///
+    /// All that was wrong.
+    pub fn content(&self) -> Result<(), Flaws> {
+        let mismatch = self.verdict.as_ref().err();
+        let mismatch = mismatch.map(|mismatch| Flaw::new("script", mismatch.to_string()));
+        let flaws: Vec<Flaw> = mismatch.into_iter().chain(self.flaws.iter().cloned()).collect();
+        if flaws.is_empty() {
+            Ok(())
+        } else {
+            Err(Flaws(flaws))
+        }
+    }
+
     /// The lines from the client.
     pub fn received(&self) -> impl Iterator<Item = &Value> {
         self.lines
@@ -205,6 +226,7 @@ impl Running {
                 Some(mismatch) => Err(mismatch.clone()),
                 None => Ok(()),
             },
+            flaws: state.flaws.clone(),
         }
     }
 
@@ -220,12 +242,15 @@ impl Running {
 pub(super) struct Log {
     start: Instant,
     state: Mutex<LogState>,
+    /// Tells of every new line.
+    grown: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct LogState {
     pub(super) lines: Vec<Line>,
     pub(super) mismatch: Option<Mismatch>,
+    pub(super) flaws: Vec<Flaw>,
 }
 
 impl Log {
@@ -233,6 +258,7 @@ impl Log {
         Arc::new(Self {
             start: Instant::now(),
             state: Mutex::default(),
+            grown: watch::Sender::new(()),
         })
     }
 
@@ -246,6 +272,25 @@ impl Log {
             from_client,
             json,
         });
+        self.grown.send_replace(());
+    }
+
+    /// Waits until this is true of the lines. It is asked again whenever there is a new one.
+    pub(super) async fn until(&self, ready: &(dyn Fn(&[Line]) -> bool + Send + Sync)) {
+        let mut grown = self.grown.subscribe();
+        loop {
+            if ready(&self.lock().lines) {
+                return;
+            }
+            if grown.changed().await.is_err() {
+                // The sender lives as long as `self`.
+                return;
+            }
+        }
+    }
+
+    pub(super) fn flaw(&self, flaw: Flaw) {
+        self.lock().flaws.push(flaw);
     }
 
     /// Since the peer began.

@@ -18,6 +18,8 @@ pub(super) struct Task {
     tool_use_id: String,
     description: String,
     pub(super) output: Output,
+    /// What the reply that started it calls it.
+    pub(super) tag: Option<u64>,
     background: bool,
     done: bool,
     job: Option<AbortHandle>,
@@ -48,6 +50,7 @@ impl Task {
             tool_use_id: tool_use_id.to_owned(),
             description: description.to_owned(),
             output: output.clone(),
+            tag: None,
             background: false,
             done: false,
             job: Some(job.abort_handle()),
@@ -65,12 +68,18 @@ impl Task {
             tool_use_id: String::new(),
             description: String::new(),
             output: Output::default(),
+            tag: None,
             background: false,
             done: true,
             job: None,
             watcher: None,
             to_background: None,
         }
+    }
+
+    /// Whether a turn with this origin is about it.
+    pub(super) fn is_origin(&self, origin: &Value) -> bool {
+        origin["runId"] == self.run_id
     }
 
     /// Whether it runs in the background.

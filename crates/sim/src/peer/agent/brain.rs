@@ -3,11 +3,15 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::act::Act;
 use crate::directive::{self, Block, Response};
+use crate::peer::running::Line;
+use crate::script::Flaw;
 
 /// Plays the model: says what comes next, each time that a real agent would ask the API.
 ///
@@ -15,6 +19,11 @@ use crate::directive::{self, Block, Response};
 pub trait Brain: Send {
     /// The response to one request.
     fn reply(&mut self, ask: &Ask) -> Reply;
+
+    /// The process has ended, and this is what went through. Gives what was wrong with it.
+    fn end(&mut self, _: &[Line]) -> Vec<Flaw> {
+        Vec::new()
+    }
 }
 
 impl<F: FnMut(&Ask) -> Reply + Send> Brain for F {
@@ -29,6 +38,8 @@ impl<F: FnMut(&Ask) -> Reply + Send> Brain for F {
 pub struct Ask {
     /// The text of the turn's prompt, the last one if several were merged; empty if background work woke the turn.
     pub prompt: String,
+    /// The texts of all prompts of the turn, without those that were folded in.
+    pub prompts: Vec<String>,
     /// Which request of the turn this is, from 0.
     pub round: usize,
     /// Which turn of the session this is, from 0.
@@ -41,8 +52,12 @@ pub struct Ask {
     pub context: Vec<String>,
     /// Whether finished background work woke the turn.
     pub woken: bool,
+    /// The tag of the command that woke the turn, see [`CallPlan::Command`].
+    pub woken_by: Option<u64>,
     /// The model that is asked.
     pub model: String,
+    /// How many lines had gone through when the turn began.
+    pub(crate) seen: usize,
 }
 
 /// What became of a tool call.
@@ -63,10 +78,38 @@ pub struct ToolResult {
 pub struct Reply {
     /// The response.
     pub response: Response,
-    /// What comes out of its tool calls, in order; a tool without an entry is run.
-    pub outcomes: Vec<Outcome>,
+    /// What becomes of its tool calls, in order; a tool without an entry is run.
+    pub calls: Vec<CallPlan>,
     /// What it waits for before it begins.
     pub gate: Option<Gate>,
+    /// What it does, each before the block of that index.
+    pub(crate) acts: Vec<(usize, Act)>,
+}
+
+/// What becomes of a tool call, once permission is given.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub enum CallPlan {
+    /// The tool is run, as [`real_tools`](super::agent::Builder::real_tools) says.
+    #[default]
+    Run,
+    /// The tool is run for real.
+    RunReal,
+    /// The tool is pretended.
+    RunSimulated,
+    /// This comes out of it.
+    Outcome(Outcome),
+    /// A command that takes its time; for calls of `Bash`, in the background too.
+    Command {
+        /// How long it runs.
+        after: Duration,
+        /// What it writes.
+        output: String,
+        /// Its exit code.
+        code: i32,
+        /// What it is called in [`Ask::woken_by`].
+        tag: u64,
+    },
 }
 
 /// What comes out of a tool.
@@ -156,7 +199,7 @@ impl Reply {
     /// Says what comes out of the next tool call that has no outcome yet, instead of running it.
     #[must_use]
     pub fn outcome(mut self, outcome: Outcome) -> Self {
-        self.outcomes.push(outcome);
+        self.calls.push(CallPlan::Outcome(outcome));
         self
     }
 

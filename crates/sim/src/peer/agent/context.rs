@@ -15,7 +15,7 @@ use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
 use super::permission::Rules;
 use super::{Config, payload};
-use crate::peer::running::Log;
+use crate::peer::running::{self, Exit, Log};
 
 /// Shared by the session's loop and its turn.
 pub(super) struct Context {
@@ -30,6 +30,8 @@ pub(super) struct Context {
     pub(super) abort: watch::Sender<Option<Abort>>,
     pub(super) brain: tokio::sync::Mutex<Box<dyn Brain>>,
     pub(super) finished: mpsc::Sender<Finished>,
+    /// How the process is to end at once.
+    pub(super) exit: watch::Sender<Option<Exit>>,
     /// Whether no MCP server is connecting.
     pub(super) servers_settled: watch::Sender<bool>,
     state: Mutex<State>,
@@ -118,6 +120,8 @@ pub(super) struct State {
     pub(super) running: bool,
     /// An interrupt came before the turn began.
     pub(super) abort_next: bool,
+    /// How the process is to end once the turn is over.
+    pub(super) exit_after_turn: Option<Exit>,
     pub(super) turns: usize,
     pub(super) results: u64,
     pub(super) last_is_error: bool,
@@ -148,7 +152,7 @@ impl Context {
             },
             rules: Rules::new(&config.allowed, &config.disallowed, &config.asked),
             directories: config.directories.clone(),
-            files: BTreeMap::new(),
+            files: initial_files(&config),
             queue: VecDeque::new(),
             seen: HashSet::new(),
             unasked: Vec::new(),
@@ -163,6 +167,7 @@ impl Context {
             session_state: "idle",
             running: false,
             abort_next: false,
+            exit_after_turn: None,
             turns: 0,
             results: 0,
             last_is_error: false,
@@ -177,6 +182,7 @@ impl Context {
             abort: watch::Sender::new(None),
             brain: tokio::sync::Mutex::new(brain),
             finished,
+            exit: watch::Sender::new(None),
             servers_settled: watch::Sender::new(true),
             claimed: OnceLock::new(),
             state: Mutex::new(state),
@@ -204,6 +210,14 @@ impl Context {
         bytes.push(b'\n');
         self.log.add(false, line);
         // The writer only goes away at the very end.
+        let _ = self.out.send(Some(bytes)).await;
+    }
+
+    /// Writes bytes as they are.
+    pub(super) async fn send_bytes(&self, bytes: Vec<u8>) {
+        let text = String::from_utf8_lossy(&bytes);
+        self.log
+            .add(false, running::read_json(text.trim_end_matches('\n')));
         let _ = self.out.send(Some(bytes)).await;
     }
 
@@ -334,6 +348,11 @@ impl Context {
 }
 
 impl State {
+    /// What the reply that started it calls the task that is the origin of a turn.
+    pub(super) fn tag(&self, origin: &Value) -> Option<u64> {
+        self.tasks.iter().find(|task| task.is_origin(origin))?.tag
+    }
+
     /// Counts tokens of a model.
     pub(super) fn use_tokens(&mut self, model: &str, input: u64, output: u64) {
         for used in [&mut self.used, &mut self.used_since] {
@@ -349,4 +368,17 @@ impl State {
             .filter_map(|prompt| prompt.uuid.clone())
             .collect()
     }
+}
+
+/// The files that exist at the beginning, where tools that are only pretended look for them.
+fn initial_files(config: &Config) -> BTreeMap<String, String> {
+    let files = config.files.iter();
+    files
+        .map(|(path, content)| {
+            (
+                config.cwd.join(path).to_string_lossy().into_owned(),
+                content.clone(),
+            )
+        })
+        .collect()
 }

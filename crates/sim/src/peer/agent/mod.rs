@@ -10,6 +10,7 @@
 //! Not simulated yet: the other hooks, other MCP servers, subagents, slash commands, sessions on disk, structured output,
 //! budgets and compaction. Control requests that belong to them are answered as unsupported.
 
+mod act;
 mod background;
 mod brain;
 mod context;
@@ -24,6 +25,7 @@ mod stream;
 mod tools;
 mod turn;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +37,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::running::{self, ClientIo, Exit, Log, Running};
 
-pub use brain::{Ask, Brain, Gate, Outcome, Reply, ToolResult};
+pub(crate) use act::{Act, Deed, Look, rate_limit};
+pub use brain::{Ask, Brain, CallPlan, Gate, Outcome, Reply, ToolResult};
 
 /// A simulated agent that is ready to run.
 ///
@@ -93,6 +96,7 @@ pub(super) struct Config {
     pub(super) latency: Duration,
     pub(super) seed: u64,
     pub(super) real_tools: bool,
+    pub(super) files: BTreeMap<String, String>,
     pub(super) handlers: Vec<(String, Handler)>,
 }
 
@@ -124,6 +128,7 @@ impl Agent {
             latency: Duration::from_millis(2),
             seed: 0,
             real_tools: false,
+            files: BTreeMap::new(),
             handlers: Vec::new(),
         };
         Builder {
@@ -333,6 +338,13 @@ impl Builder {
     /// `Bash` understands `echo`, `cat`, `touch`, `rm`, `sleep`, `true`, `false` and `exit`, joined by `;` and `&&`.
     pub fn real_tools(mut self, real: bool) -> Self {
         self.agent.config.real_tools = real;
+        self
+    }
+
+    /// Files that exist at the beginning, by their paths relative to the working directory. They are in memory only, for
+    /// tools that are pretended.
+    pub fn files(mut self, files: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.agent.config.files.extend(files);
         self
     }
 

@@ -75,6 +75,13 @@ where
     }
     let _ = writer.await;
     let _ = complainer.await;
+    let flaws = {
+        let lines = ctx.log.lock().lines.clone();
+        ctx.brain.lock().await.end(&lines)
+    };
+    for flaw in flaws {
+        ctx.log.flaw(flaw);
+    }
     exit
 }
 
@@ -96,8 +103,12 @@ async fn write<T, O: AsyncWrite + Unpin>(
 
 impl<I: AsyncRead + Unpin> Session<I> {
     async fn run(&mut self) -> Exit {
+        let mut exit = self.ctx.exit.subscribe();
         loop {
             if self.turn.is_none() {
+                if let Some(exit) = self.ctx.state().exit_after_turn {
+                    return exit;
+                }
                 if let Some(code) = self.last {
                     return Exit::Code(code);
                 }
@@ -119,6 +130,13 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     None => std::future::pending().await,
                 }
             };
+            let ordered = async {
+                match exit.wait_for(Option::is_some).await.map(|exit| *exit) {
+                    Ok(Some(exit)) => exit,
+                    // The sender lives as long as the session.
+                    _ => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 Some(signal) = self.signals.recv() => if let Some(exit) = self.signal(signal).await {
@@ -130,6 +148,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     },
                     None => self.end_of_input().await,
                 },
+                exit = ordered => return exit,
                 Some(finished) = self.finished.recv() => background::finish(&self.ctx, finished).await,
                 () = turn => self.turn_over().await,
             }

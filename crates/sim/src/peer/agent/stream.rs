@@ -5,11 +5,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::brain::Reply;
+use super::act::Act;
+use super::brain::{CallPlan, Reply};
 use super::context::Abort;
 use super::turn::{ApiFailure, Call, End, Turn};
 use super::{mcp, payload};
 use crate::directive::{Block, Fault, FaultKind, Response};
+
+/// What is to be done before a block.
+fn acts_before(acts: &[(usize, Act)], block: usize) -> impl Iterator<Item = &Act> + Clone {
+    acts.iter()
+        .filter(move |(index, _)| *index == block)
+        .map(|(_, act)| act)
+}
 
 /// The signature under thinking.
 const SIGNATURE: &str = "c2lnbmF0dXJl";
@@ -30,8 +38,9 @@ impl Turn {
     pub(super) async fn respond(&mut self, model: &str, reply: Reply) -> Result<Vec<Call>, End> {
         let Reply {
             response,
-            outcomes,
+            calls: plans,
             gate,
+            acts,
         } = reply;
         if self.ctx.config.partial {
             self.ctx
@@ -43,9 +52,16 @@ impl Turn {
             if let Some(gate) = &gate {
                 gate.pass().await;
             }
-            tokio::time::sleep(self.ctx.config.latency + response.delay).await;
+            let delay = self.ctx.config.latency + response.delay;
+            // Even a sleep of no time takes a tick of the clock.
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
         };
         if let Err(why) = self.or_abort(wait).await {
+            return Err(self.cut_short(why, None, None).await);
+        }
+        if let Err(why) = self.perform(acts_before(&acts, 0)).await {
             return Err(self.cut_short(why, None, None).await);
         }
         self.fail(&response.faults).await?;
@@ -55,19 +71,24 @@ impl Turn {
             };
             return Err(self.cut_short(why, None, None).await);
         }
-        let calls = self.message(model, &response).await?;
+        let calls = self.message(model, &response, &acts).await?;
         self.api_time += asked.elapsed();
-        let mut outcomes = outcomes.into_iter();
+        let mut plans = plans.into_iter();
         Ok(calls
             .into_iter()
             .map(|call| Call {
-                outcome: outcomes.next(),
+                plan: plans.next().unwrap_or_default(),
                 ..call
             })
             .collect())
     }
 
-    async fn message(&mut self, model: &str, response: &Response) -> Result<Vec<Call>, End> {
+    async fn message(
+        &mut self,
+        model: &str,
+        response: &Response,
+        acts: &[(usize, Act)],
+    ) -> Result<Vec<Call>, End> {
         let number = self.ctx.state().ids.message();
         let mut message = Message {
             id: format!("msg_sim_{number:04}"),
@@ -98,8 +119,11 @@ impl Turn {
                     id: block["id"].as_str().unwrap_or_default().to_owned(),
                     name: block["name"].as_str().unwrap_or_default().to_owned(),
                     input: block["input"].clone(),
-                    outcome: None,
+                    plan: CallPlan::Run,
                 });
+            }
+            if let Err(why) = self.perform(acts_before(acts, index + 1)).await {
+                return Err(self.cut_short(why, Some(&message), None).await);
             }
         }
         if response.hang

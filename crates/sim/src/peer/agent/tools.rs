@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 use super::background::{self, Task};
-use super::brain::{Outcome, ToolResult};
+use super::brain::{CallPlan, Outcome, ToolResult};
 use super::context::{Abort, Context, State};
 use super::mcp;
 use super::permission;
@@ -97,9 +97,9 @@ impl Turn {
         messages: &[String],
     ) -> Result<ToolResult, Abort> {
         let began = tokio::time::Instant::now();
-        let mut outcome = match &call.outcome {
-            Some(outcome) => outcome.clone(),
-            None => self.run_tool(&call).await?,
+        let mut outcome = match &call.plan {
+            CallPlan::Outcome(outcome) => outcome.clone(),
+            _ => self.run_tool(&call).await?,
         };
         if let Err(why) = self.after_tool(&call, &mut outcome, began.elapsed()).await {
             self.send_rejected(&call.id, permission::STOPPED).await;
@@ -128,6 +128,7 @@ impl Turn {
             call.name.clone(),
             call.input.clone(),
             call.id.clone(),
+            call.plan.clone(),
             output.clone(),
         ));
         let is_command =
@@ -147,6 +148,9 @@ impl Turn {
             .or(call.input["command"].as_str())
             .unwrap_or_default();
         let (mut task, moved) = Task::new(&self.ctx, &call.id, description, &output, &job);
+        if let CallPlan::Command { tag, .. } = &call.plan {
+            task.tag = Some(*tag);
+        }
         if call.input["run_in_background"] == true {
             return Ok(background::start(&self.ctx, task, job).await);
         }
@@ -230,7 +234,38 @@ enum Step {
 }
 
 /// Does what a tool does.
-async fn execute(ctx: Arc<Context>, name: String, input: Value, id: String, output: Output) -> Ran {
+async fn execute(
+    ctx: Arc<Context>,
+    name: String,
+    input: Value,
+    id: String,
+    plan: CallPlan,
+    output: Output,
+) -> Ran {
+    if let CallPlan::Command {
+        after,
+        output: text,
+        code,
+        ..
+    } = &plan
+    {
+        if !after.is_zero() {
+            tokio::time::sleep(*after).await;
+        }
+        output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_str(text);
+        return Ran {
+            outcome: command_outcome("", *code, &output),
+            code: *code,
+        };
+    }
+    let real = match &plan {
+        CallPlan::RunReal => true,
+        CallPlan::RunSimulated => false,
+        _ => ctx.config.real_tools,
+    };
     if let Some((_, run)) = ctx.config.handlers.iter().rev().find(|(tool, _)| *tool == name) {
         let outcome = run(&input);
         let code = i32::from(outcome.is_error == Some(true));
@@ -239,7 +274,7 @@ async fn execute(ctx: Arc<Context>, name: String, input: Value, id: String, outp
     let outcome = match name.as_str() {
         "Bash" => {
             let command = input["command"].as_str().unwrap_or_default();
-            let code = if ctx.config.real_tools {
+            let code = if real {
                 real_command(&ctx, command, &output).await
             } else {
                 pretended_command(&ctx, command, &output).await
@@ -253,9 +288,9 @@ async fn execute(ctx: Arc<Context>, name: String, input: Value, id: String, outp
             Some(found) => mcp::run(&ctx, &found, &input, &id).await,
             None => Outcome::error(format!("No such tool available: {name}")),
         },
-        "Read" => read(&ctx, &input).await,
-        "Write" => write(&ctx, &input).await,
-        "Edit" => edit(&ctx, &input).await,
+        "Read" => read(&ctx, &input, real).await,
+        "Write" => write(&ctx, &input, real).await,
+        "Edit" => edit(&ctx, &input, real).await,
         _ => Outcome::error(format!("{name} is not simulated")),
     };
     let code = i32::from(outcome.is_error == Some(true));
@@ -382,16 +417,16 @@ fn absolute(ctx: &Context, path: &str) -> String {
     ctx.cwd().join(path).to_string_lossy().into_owned()
 }
 
-async fn load(ctx: &Context, path: &str) -> Option<String> {
-    if ctx.config.real_tools {
+async fn load(ctx: &Context, path: &str, real: bool) -> Option<String> {
+    if real {
         tokio::fs::read_to_string(path).await.ok()
     } else {
         ctx.state().files.get(path).cloned()
     }
 }
 
-async fn store(ctx: &Context, path: &str, content: &str) -> std::io::Result<()> {
-    if ctx.config.real_tools {
+async fn store(ctx: &Context, path: &str, content: &str, real: bool) -> std::io::Result<()> {
+    if real {
         if let Some(parent) = std::path::Path::new(path).parent() {
             tokio::fs::create_dir_all(parent).await?;
         }
@@ -407,9 +442,9 @@ fn file_outcome(content: String, details: Value) -> Outcome {
     Outcome::text(content).with_details(details)
 }
 
-async fn read(ctx: &Context, input: &Value) -> Outcome {
+async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
-    let Some(content) = load(ctx, &path).await else {
+    let Some(content) = load(ctx, &path, real).await else {
         return Outcome::error("File does not exist.");
     };
     let lines: Vec<&str> = content.split('\n').collect();
@@ -424,11 +459,11 @@ async fn read(ctx: &Context, input: &Value) -> Outcome {
     file_outcome(numbered.join("\n"), details)
 }
 
-async fn write(ctx: &Context, input: &Value) -> Outcome {
+async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
     let content = input["content"].as_str().unwrap_or_default();
-    let original = load(ctx, &path).await;
-    if let Err(error) = store(ctx, &path, content).await {
+    let original = load(ctx, &path, real).await;
+    if let Err(error) = store(ctx, &path, content, real).await {
         return Outcome::error(error.to_string());
     }
     let note = "(file state is current in your context — no need to Read it back)";
@@ -446,14 +481,14 @@ async fn write(ctx: &Context, input: &Value) -> Outcome {
     file_outcome(text, details)
 }
 
-async fn edit(ctx: &Context, input: &Value) -> Outcome {
+async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
     let (old, new) = (
         input["old_string"].as_str().unwrap_or_default(),
         input["new_string"].as_str().unwrap_or_default(),
     );
     let all = input["replace_all"] == true;
-    let Some(content) = load(ctx, &path).await else {
+    let Some(content) = load(ctx, &path, real).await else {
         return Outcome::error("File does not exist.");
     };
     if old.is_empty() || !content.contains(old) {
@@ -464,7 +499,7 @@ async fn edit(ctx: &Context, input: &Value) -> Outcome {
     } else {
         content.replacen(old, new, 1)
     };
-    if let Err(error) = store(ctx, &path, &edited).await {
+    if let Err(error) = store(ctx, &path, &edited, real).await {
         return Outcome::error(error.to_string());
     }
     let details = json!({

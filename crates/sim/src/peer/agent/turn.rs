@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::brain::{Ask, Outcome, ToolResult};
+use super::brain::{Ask, CallPlan, ToolResult};
 use super::context::{Abort, Context, Priority, Prompt};
 use super::ids::wall_ms;
 use super::{mcp, payload};
@@ -51,8 +51,8 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: Value,
-    /// What comes out of it, if the brain said so.
-    pub(super) outcome: Option<Outcome>,
+    /// What becomes of it.
+    pub(super) plan: CallPlan,
 }
 
 /// A turn under way.
@@ -108,7 +108,11 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) {
 
 impl Turn {
     async fn play(&mut self) -> Result<(), End> {
-        tokio::time::sleep(self.ctx.config.latency).await;
+        let latency = self.ctx.config.latency;
+        // Even a sleep of no time takes a tick of the clock.
+        if !latency.is_zero() {
+            tokio::time::sleep(latency).await;
+        }
         // An abort shows as soon as the model would be asked.
         let _ = self.or_abort(mcp::settled(&self.ctx)).await;
         let queries = self.prompts.is_empty() || self.prompts.iter().any(|prompt| prompt.query);
@@ -154,6 +158,9 @@ impl Turn {
                     .last()
                     .map(|prompt| prompt.text.clone())
                     .unwrap_or_default(),
+                prompts: self.prompts.iter().map(|prompt| prompt.text.clone()).collect(),
+                seen: self.ctx.log.lock().lines.len(),
+                woken_by: self.origin.as_ref().and_then(|origin| state.tag(origin)),
                 turn: state.turns - 1,
                 woken: self.origin.is_some(),
                 folded: std::mem::take(&mut state.unasked),

@@ -1,0 +1,490 @@
+//! Scripts in Rust.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::assertion::{Assert, Permitted};
+use super::expect::{Expect, ToolCalled};
+use super::rule::{Rule, Times};
+use super::step::{
+    ApiError, Ask, Background, Call, Choice, Elicitation, Exit, Pace, Permission, Question, RateLimit, Raw,
+    Run, Step, Usage, Wait,
+};
+use super::text::TextMatch;
+use super::{AgentScript, Pacing, Placed, Unmatched};
+
+/// The fields of an object; nothing of any other value.
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+impl AgentScript {
+    /// Adds a rule. Rules are used in their order, unless one is for [any time](Rule::anytime).
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.prompts.push(rule.into());
+        self
+    }
+
+    /// Sets the model.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the permission mode at the beginning.
+    #[must_use]
+    pub fn permission_mode(mut self, mode: impl Into<String>) -> Self {
+        self.permission_mode = Some(mode.into());
+        self
+    }
+
+    /// Sets what ids are made from.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets how slowly everything comes.
+    #[must_use]
+    pub fn pacing(mut self, pacing: Pacing) -> Self {
+        self.pacing = pacing;
+        self
+    }
+
+    /// Lets tools really run.
+    #[must_use]
+    pub fn real_tools(mut self, real: bool) -> Self {
+        self.real_tools = real;
+        self
+    }
+
+    /// Adds a file that exists at the beginning, by its path relative to the working directory.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<String>, content: impl Into<String>) -> Self {
+        self.files.insert(path.into(), content.into());
+        self
+    }
+
+    /// Sets how long a wait for the client lasts before it is a failure.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sets what becomes of a prompt that no rule is for.
+    #[must_use]
+    pub fn unmatched(mut self, unmatched: Unmatched) -> Self {
+        self.unmatched = unmatched;
+        self
+    }
+
+    /// Sets what must have happened in the end.
+    #[must_use]
+    pub fn expect(mut self, expect: Expect) -> Self {
+        self.expect = expect;
+        self
+    }
+}
+
+impl Pacing {
+    /// Pieces of `chunk` characters, `every` so often.
+    pub fn pieces(chunk: usize, every: Duration) -> Self {
+        Self {
+            chunk: Some(chunk),
+            every,
+            turn: Duration::ZERO,
+        }
+    }
+
+    /// Sets the time before each turn, and before each response of the model.
+    #[must_use]
+    pub fn turn(mut self, turn: Duration) -> Self {
+        self.turn = turn;
+        self
+    }
+}
+
+impl Rule {
+    /// A rule for any prompt.
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// A rule for a prompt that is like this; a bare text means the whole text.
+    pub fn of(prompt: impl Into<TextMatch>) -> Self {
+        Self {
+            prompt: Some(prompt.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A rule for a prompt in which this occurs.
+    pub fn containing(part: impl Into<String>) -> Self {
+        Self::of(TextMatch::Contains(part.into()))
+    }
+
+    /// Sets how many prompts it is for.
+    #[must_use]
+    pub fn times(mut self, times: Times) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Makes it a rule for a prompt at any time.
+    #[must_use]
+    pub fn anytime(mut self) -> Self {
+        self.anytime = true;
+        self
+    }
+
+    /// Adds a step.
+    #[must_use]
+    pub fn step(mut self, step: impl Into<Step>) -> Self {
+        self.steps.push(Placed::from(step.into()));
+        self
+    }
+
+    /// Adds text of the model.
+    #[must_use]
+    pub fn say(self, text: impl Into<String>) -> Self {
+        self.step(Step::Say(text.into()))
+    }
+
+    /// Adds thinking of the model.
+    #[must_use]
+    pub fn think(self, text: impl Into<String>) -> Self {
+        self.step(Step::Think(text.into()))
+    }
+
+    /// Adds a tool call, which is run. The input is a JSON object.
+    #[must_use]
+    pub fn call(self, tool: impl Into<String>, input: Value) -> Self {
+        self.step(Call::new(tool, input))
+    }
+
+    /// Adds a wait.
+    #[must_use]
+    pub fn wait(self, wait: Wait) -> Self {
+        self.step(wait)
+    }
+
+    /// Adds something that must be true there.
+    #[must_use]
+    pub fn assert(self, assert: Assert) -> Self {
+        self.step(assert)
+    }
+}
+
+impl Call {
+    /// A call of this tool. The input is a JSON object; any other value counts as an empty one.
+    pub fn new(tool: impl Into<String>, input: Value) -> Self {
+        Self {
+            tool: tool.into(),
+            input: object(input),
+            ..Self::default()
+        }
+    }
+
+    /// Sets what comes out of it instead of running it: a text or content blocks.
+    #[must_use]
+    pub fn result(mut self, result: impl Into<Value>) -> Self {
+        self.result = Some(result.into());
+        self
+    }
+
+    /// Sets a failure that comes out of it instead of running it.
+    #[must_use]
+    pub fn error(mut self, result: impl Into<Value>) -> Self {
+        self.result = Some(result.into());
+        self.is_error = true;
+        self
+    }
+
+    /// Sets the structured result for the client.
+    #[must_use]
+    pub fn details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// Sets how it is run.
+    #[must_use]
+    pub fn run(mut self, run: Run) -> Self {
+        self.run = Some(run);
+        self
+    }
+}
+
+impl Question {
+    /// A question with these answers to choose from.
+    pub fn new<S: Into<String>>(question: impl Into<String>, options: impl IntoIterator<Item = S>) -> Self {
+        let choice = |label: S| Choice {
+            label: label.into(),
+            description: String::new(),
+        };
+        Self {
+            question: question.into(),
+            options: options.into_iter().map(choice).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Elicitation {
+    /// A question of this server.
+    pub fn new(server: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            message: message.into(),
+            schema: None,
+        }
+    }
+
+    /// Sets the JSON schema of what it wants.
+    #[must_use]
+    pub fn schema(mut self, schema: Value) -> Self {
+        self.schema = Some(object(schema));
+        self
+    }
+}
+
+impl Permission {
+    /// A question about this tool. The input is a JSON object.
+    pub fn new(tool: impl Into<String>, input: Value) -> Self {
+        Self {
+            tool: tool.into(),
+            input: object(input),
+            suggestions: Vec::new(),
+        }
+    }
+
+    /// Adds a permission update that is suggested: a JSON object.
+    #[must_use]
+    pub fn suggest(mut self, update: Value) -> Self {
+        self.suggestions.push(object(update));
+        self
+    }
+}
+
+impl Background {
+    /// A command that ends at once, with success and without output.
+    pub fn new(command: impl Into<String>) -> Self {
+        Self {
+            command: command.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets how long it runs.
+    #[must_use]
+    pub fn after(mut self, after: Duration) -> Self {
+        self.after = after;
+        self
+    }
+
+    /// Sets what it writes.
+    #[must_use]
+    pub fn output(mut self, output: impl Into<String>) -> Self {
+        self.output = output.into();
+        self
+    }
+
+    /// Sets its exit code.
+    #[must_use]
+    pub fn exit(mut self, code: i32) -> Self {
+        self.exit = code;
+        self
+    }
+
+    /// Adds a step that the agent takes when it is told of the end.
+    #[must_use]
+    pub fn then(mut self, step: impl Into<Step>) -> Self {
+        self.then.push(Placed::from(step.into()));
+        self
+    }
+}
+
+impl ApiError {
+    /// A failure with this HTTP status, however often it is tried.
+    pub fn new(status: u16) -> Self {
+        Self {
+            status,
+            ..Self::default()
+        }
+    }
+
+    /// Sets what it says.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// Sets how many requests fail before one succeeds.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+}
+
+impl Usage {
+    /// So many tokens read and written.
+    pub fn new(input: u64, output: u64) -> Self {
+        Self { input, output }
+    }
+}
+
+impl Pace {
+    /// Pieces of `chunk` characters, `every` so often.
+    pub fn new(chunk: usize, every: Duration) -> Self {
+        Self { chunk, every }
+    }
+}
+
+impl Exit {
+    /// With this exit code, at once.
+    pub fn code(code: i32) -> Self {
+        Self {
+            code,
+            ..Self::default()
+        }
+    }
+
+    /// By this signal, at once.
+    pub fn signal(number: i32) -> Self {
+        Self {
+            signal: Some(number),
+            ..Self::default()
+        }
+    }
+
+    /// Lets the turn come to its end first.
+    #[must_use]
+    pub fn after_result(mut self) -> Self {
+        self.after_result = true;
+        self
+    }
+}
+
+impl Assert {
+    /// The client answered the last question about a tool like this.
+    pub fn permission(permitted: Permitted) -> Self {
+        Self {
+            permission: Some(permitted),
+            ..Self::default()
+        }
+    }
+
+    /// So many prompts have come.
+    pub fn prompts(prompts: usize) -> Self {
+        Self {
+            prompts: Some(prompts),
+            ..Self::default()
+        }
+    }
+
+    /// The model last read this of a tool.
+    pub fn result(result: impl Into<TextMatch>) -> Self {
+        Self {
+            result: Some(result.into()),
+            ..Self::default()
+        }
+    }
+
+    /// The client's last answer fits this pattern.
+    pub fn answer(pattern: Value) -> Self {
+        Self {
+            answer: Some(pattern),
+            ..Self::default()
+        }
+    }
+
+    /// So many control requests of this subtype have come.
+    #[must_use]
+    pub fn requests(mut self, subtype: impl Into<String>, times: usize) -> Self {
+        self.requests.insert(subtype.into(), times);
+        self
+    }
+
+    /// The last answer about a tool put an input in place that fits this pattern.
+    #[must_use]
+    pub fn updated_input(mut self, pattern: Value) -> Self {
+        self.updated_input = Some(pattern);
+        self
+    }
+}
+
+impl Expect {
+    /// A tool must have been called, with an input that fits the pattern.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Into<String>, input: Value) -> Self {
+        let called = ToolCalled {
+            tool: tool.into(),
+            input: Some(input),
+            ..ToolCalled::default()
+        };
+        self.tools.push(called.into());
+        self
+    }
+
+    /// So many prompts must have come.
+    #[must_use]
+    pub fn prompts(mut self, prompts: usize) -> Self {
+        self.prompts = Some(prompts);
+        self
+    }
+
+    /// So many control requests of this subtype must have come.
+    #[must_use]
+    pub fn requests(mut self, subtype: impl Into<String>, times: usize) -> Self {
+        self.requests.insert(subtype.into(), times);
+        self
+    }
+}
+
+macro_rules! steps {
+    ($($type:ident),+) => {
+        $(impl From<$type> for Step {
+            fn from(step: $type) -> Self {
+                Self::$type(step)
+            }
+        })+
+    };
+}
+
+steps!(
+    Call, Ask, Background, ApiError, RateLimit, Usage, Pace, Wait, Raw, Exit
+);
+
+impl From<Assert> for Step {
+    fn from(assert: Assert) -> Self {
+        Self::Assert(Box::new(assert))
+    }
+}
+
+impl From<Question> for Step {
+    fn from(question: Question) -> Self {
+        Self::Ask(Ask::Question(question))
+    }
+}
+
+impl From<Elicitation> for Step {
+    fn from(elicitation: Elicitation) -> Self {
+        Self::Ask(Ask::Elicitation(elicitation))
+    }
+}
+
+impl From<Permission> for Step {
+    fn from(permission: Permission) -> Self {
+        Self::Ask(Ask::Permission(permission))
+    }
+}

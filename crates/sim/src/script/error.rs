@@ -1,0 +1,125 @@
+//! From a file to a script, and what can be wrong with it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_saphyr::{Error, Options};
+
+use super::place::Position;
+use super::{AgentScript, Source};
+
+/// Why a script cannot be used. Its text names the file, the line and the column, as compilers do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScriptError {
+    /// The file, if it was one.
+    pub file: Option<String>,
+    /// Where the mistake is, if it has a place.
+    pub at: Option<Position>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::error::Error for ScriptError {}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.file.as_deref().unwrap_or("script"))?;
+        if let Some(at) = self.at {
+            write!(f, ":{at}")?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+impl ScriptError {
+    pub(super) fn io(file: &str, error: &std::io::Error) -> Self {
+        Self {
+            file: Some(file.to_owned()),
+            at: None,
+            what: format!("cannot be read: {error}"),
+        }
+    }
+}
+
+/// Reads a script from YAML.
+pub(super) fn read(text: &str, file: Option<&str>) -> Result<AgentScript, ScriptError> {
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        // `yes` and `no` are texts here, as in YAML 1.2.
+        strict_booleans: true,
+    };
+    let mut script = parse(text, options).map_err(|(at, what)| ScriptError {
+        file: file.map(str::to_owned),
+        at,
+        what,
+    })?;
+    script.source = Source(file.map(Arc::from));
+    match script.mistakes().into_iter().next() {
+        None => Ok(script),
+        Some((at, what)) => Err(ScriptError {
+            file: file.map(str::to_owned),
+            at,
+            what,
+        }),
+    }
+}
+
+fn parse(text: &str, options: Options) -> Result<AgentScript, (Option<Position>, String)> {
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let at = error.location().and_then(Position::of);
+        (at, explain(error.without_snippet()))
+    })
+}
+
+fn explain(error: &Error) -> String {
+    match error {
+        Error::SerdeUnknownField { field, expected, .. } => unknown("field", field, expected),
+        Error::SerdeUnknownVariant {
+            variant, expected, ..
+        } => unknown("word", variant, expected),
+        Error::SerdeMissingField { field, .. } => format!("the field `{field}` is missing"),
+        Error::DuplicateMappingKey { key, .. } => match key {
+            Some(key) => format!("the field `{key}` is given twice"),
+            None => "a field is given twice".to_owned(),
+        },
+        Error::ExpectedMappingEndAfterEnumVariantValue { .. } => {
+            "one thing too many: this takes a mapping with one key (a step is one item of the list)"
+                .to_owned()
+        }
+        Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
+            "this takes a word, or a mapping with one key".to_owned()
+        }
+        error => {
+            // The place is told apart from the text.
+            let text = error.to_string();
+            match text.rsplit_once(" at line ") {
+                Some((text, _)) => text.to_owned(),
+                None => text,
+            }
+        }
+    }
+}
+
+fn unknown(what: &str, name: &str, expected: &[&'static str]) -> String {
+    let mut text = format!("unknown {what} `{name}`");
+    if let Some(near) = nearest(name, expected.iter().copied()) {
+        text.push_str(&format!(", did you mean `{near}`?"));
+    }
+    if expected.is_empty() {
+        text.push_str("; nothing is known here");
+    } else {
+        text.push_str(&format!(" Known here: {}", expected.join(", ")));
+        if !text.contains('?') {
+            text = text.replacen(" Known here", "; known here", 1);
+        }
+    }
+    text
+}
+
+/// The name that was probably meant.
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let rated = known.map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate));
+    let best = rated.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= 0.5).then_some(best.1)
+}

@@ -1,0 +1,61 @@
+//! What must have happened in the end.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::place::Placed;
+use super::short::{or_text, short_form};
+
+/// What must have happened when the process ends.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Expect {
+    /// Whether every rule must have been used as often as its `times` says; so unless told otherwise.
+    pub every_rule_used: bool,
+    /// Whether the client must have answered every request that was not taken back; so unless told otherwise.
+    pub no_unanswered_request: bool,
+    /// Tools that must have been called.
+    pub tools: Vec<Placed<ToolCalled>>,
+    /// How many control requests of each subtype the client must have sent.
+    pub requests: BTreeMap<String, usize>,
+    /// How many prompts it must have sent.
+    pub prompts: Option<usize>,
+}
+
+impl Default for Expect {
+    fn default() -> Self {
+        Self {
+            every_rule_used: true,
+            no_unanswered_request: true,
+            tools: Vec::new(),
+            requests: BTreeMap::new(),
+            prompts: None,
+        }
+    }
+}
+
+/// A tool that must have been called. In YAML it may be its name alone.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(remote = "Self", deny_unknown_fields)]
+#[schemars(transform = or_text)]
+#[non_exhaustive]
+pub struct ToolCalled {
+    /// The tool's name.
+    pub tool: String,
+    /// A pattern for what it was called with, by the model.
+    #[serde(default)]
+    pub input: Option<Value>,
+    /// How many such calls there were; at least one unless given.
+    #[serde(default)]
+    pub times: Option<usize>,
+    /// Whether its result was a failure; either unless given.
+    #[serde(default)]
+    pub is_error: Option<bool>,
+}
+
+short_form!(ToolCalled, "a tool's name, or a mapping with `tool`, `input`, `times` and `is_error`",
+    visit_str(&str) => |tool| Ok(ToolCalled { tool: tool.to_owned(), ..ToolCalled::default() }));

@@ -1,0 +1,248 @@
+//! Scripts for the simulated agent: which prompts are answered how, and what must have happened.
+//!
+//! A script is a readable file, or is built in Rust; both say the same things. It plays the model for an
+//! [`Agent`](crate::peer::Agent), and judges its client: prompts that no rule expects, answers that are not what an
+//! `assert` demands, and what is missing in the end are [flaws](Flaw) of the [`Report`](crate::peer::Report).
+//!
+//! ```
+//! use outrigger_sim::script::{AgentScript, Assert, Permitted, Rule};
+//! use serde_json::json;
+//!
+//! let built = AgentScript::new().rule(
+//!     Rule::containing("tidy up")
+//!         .say("I will remove the old log.")
+//!         .call("Bash", json!({"command": "rm old.log", "description": "Remove the log"}))
+//!         .assert(Assert::permission(Permitted::Allowed))
+//!         .say("Done."),
+//! );
+//! let read = AgentScript::from_yaml(
+//!     r#"
+//! prompts:
+//!   - prompt: {contains: tidy up}
+//!     steps:
+//!       - say: I will remove the old log.
+//!       - call: {tool: Bash, input: {command: rm old.log, description: Remove the log}}
+//!       - assert: {permission: allowed}
+//!       - say: Done.
+//! "#,
+//! )?;
+//! assert_eq!(built, read);
+//! # Ok::<(), outrigger_sim::script::ScriptError>(())
+//! ```
+
+mod assertion;
+mod build;
+mod error;
+mod expect;
+mod flaw;
+mod gates;
+mod judge;
+mod place;
+mod play;
+mod rule;
+mod schema;
+mod short;
+mod step;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::peer::agent::Builder;
+use crate::peer::{Agent, ClientIo, Running};
+
+pub use assertion::{Assert, Permitted};
+pub use error::ScriptError;
+pub use expect::{Expect, ToolCalled};
+pub use flaw::{Flaw, Flaws};
+pub use gates::Gates;
+pub use place::{Placed, Position};
+pub use rule::{Rule, Times};
+pub use schema::json_schema;
+pub use step::{
+    ApiError, Ask, Background, Bytes, Call, Choice, Compact, Elicitation, Exit, Pace, Permission, Question,
+    RateLimit, Raw, Run, Step, Usage, Wait,
+};
+pub use text::{Pattern, TextMatch};
+
+use short::Span;
+
+/// A script for a whole session of the simulated agent.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct AgentScript {
+    /// The model, or an alias for one, unless the command line names another.
+    pub model: Option<String>,
+    /// The permission mode at the beginning, unless the command line names another.
+    pub permission_mode: Option<String>,
+    /// The built-in tools that there are, unless the command line names others; those of the CLI unless given.
+    pub tools: Option<Vec<String>>,
+    /// MCP servers inside the client, besides those that it names itself.
+    pub mcp_servers: Vec<String>,
+    /// What ids are made from; 0 unless given.
+    pub seed: u64,
+    /// How slowly everything comes; at once unless given.
+    pub pacing: Pacing,
+    /// Whether `Bash`, `Read`, `Write` and `Edit` really run and touch files, in the working directory.
+    pub real_tools: bool,
+    /// Files that exist at the beginning, by their paths relative to the working directory. With `real_tools` they are
+    /// written, unless they are there already.
+    pub files: BTreeMap<String, String>,
+    /// How long a `wait` for the client lasts before it is a failure; 30 seconds unless given.
+    #[serde(deserialize_with = "short::duration")]
+    #[schemars(with = "Span")]
+    pub patience: Duration,
+    /// What becomes of a prompt that no rule is for.
+    pub unmatched: Unmatched,
+    /// Which prompts are answered how.
+    pub prompts: Vec<Placed<Rule>>,
+    /// What must have happened in the end.
+    pub expect: Expect,
+    /// The file that it came from, for messages.
+    #[serde(skip)]
+    source: Source,
+}
+
+/// How slowly things come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Pacing {
+    /// The time before each turn, and before each response of the model.
+    #[serde(deserialize_with = "short::duration")]
+    #[schemars(with = "Span")]
+    pub turn: Duration,
+    /// The time before each piece of a response.
+    #[serde(deserialize_with = "short::duration")]
+    #[schemars(with = "Span")]
+    pub every: Duration,
+    /// Characters in such a piece; 8 unless given.
+    pub chunk: Option<usize>,
+}
+
+/// What becomes of a prompt that no rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Unmatched {
+    /// It is a failure of the client; the turn ends with an API error that says so.
+    #[default]
+    Error,
+    /// It is answered `ok`.
+    Ok,
+}
+
+/// What a script was read from. Does not take part in comparisons.
+#[derive(Debug, Clone, Default)]
+struct Source(Option<Arc<str>>);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Default for AgentScript {
+    fn default() -> Self {
+        Self {
+            model: None,
+            permission_mode: None,
+            tools: None,
+            mcp_servers: Vec::new(),
+            seed: 0,
+            pacing: Pacing::default(),
+            real_tools: false,
+            files: BTreeMap::new(),
+            patience: Duration::from_secs(30),
+            unmatched: Unmatched::default(),
+            prompts: Vec::new(),
+            expect: Expect::default(),
+            source: Source::default(),
+        }
+    }
+}
+
+impl AgentScript {
+    /// A script without rules.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a script from YAML. JSON is YAML too.
+    ///
+    /// # Errors
+    ///
+    /// What is not YAML, or is not a script, with the line and the column.
+    pub fn from_yaml(text: &str) -> Result<Self, ScriptError> {
+        error::read(text, None)
+    }
+
+    /// Reads a script from a YAML file.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is not a script; see [`from_yaml`](Self::from_yaml).
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| ScriptError::io(&name, &error))?;
+        error::read(&text, Some(&name))
+    }
+
+    /// An agent that plays this script.
+    pub fn agent(&self) -> Builder {
+        self.agent_with(&Gates::default())
+    }
+
+    /// An agent that plays this script, whose gates the test opens.
+    pub fn agent_with(&self, gates: &Gates) -> Builder {
+        self.setting().brain(self.player(gates))
+    }
+
+    /// Runs an agent that plays this script in a task of its own, over pipes in memory. Must be called inside a tokio
+    /// runtime.
+    pub fn spawn_in_memory(&self) -> (ClientIo, Running) {
+        self.agent().spawn_in_memory()
+    }
+
+    /// An agent in the setting that the script wants, which does not play it yet.
+    pub(crate) fn setting(&self) -> Builder {
+        let mut agent = Agent::builder()
+            .sdk_mcp_servers(self.mcp_servers.iter().cloned())
+            .seed(self.seed)
+            .latency(self.pacing.turn)
+            .real_tools(self.real_tools)
+            .files(self.files.clone());
+        if let Some(model) = &self.model {
+            agent = agent.model(model);
+        }
+        if let Some(mode) = &self.permission_mode {
+            agent = agent.permission_mode(mode);
+        }
+        if let Some(tools) = &self.tools {
+            agent = agent.tools(tools.iter().cloned());
+        }
+        agent
+    }
+
+    pub(crate) fn player(&self, gates: &Gates) -> play::Player {
+        play::Player::new(self.clone(), gates.clone())
+    }
+
+    /// What stands at this place: `script.yaml:12:7`, `12:7`, or a path through the script.
+    fn place(&self, at: Option<Position>, path: &str) -> String {
+        match at {
+            Some(at) => format!("{}:{at}", self.name()),
+            None => path.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! The JSON schema of script files.
+
+use serde_json::Value;
+
+use super::AgentScript;
+
+/// The JSON schema of script files, for editors and other programs.
+pub fn json_schema() -> Value {
+    let mut schema = schemars::schema_for!(AgentScript).to_value();
+    schema["title"] = Value::from("Script for a simulated claude");
+    schema
+}

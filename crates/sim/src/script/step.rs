@@ -1,0 +1,454 @@
+//! What a reply of the scripted agent consists of.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::assertion::Assert;
+use super::place::Placed;
+use super::short::{self, Span, or_number, or_text, short_form};
+
+/// One step of a reply.
+///
+/// `say`, `think`, `call` and what is like them make up what the model says: they are gathered into one response up to
+/// the next tool call. The tool's result goes back to the model, and the steps behind it make up its next response. The
+/// other steps happen where they stand.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Step {
+    /// The model says something.
+    Say(String),
+    /// The model thinks.
+    Think(String),
+    /// The model calls a tool, and gets its result.
+    Call(Call),
+    /// The model calls several tools in one response.
+    Parallel(Vec<Call>),
+    /// Something is asked of the client.
+    Ask(Ask),
+    /// The model presents a plan, by calling `ExitPlanMode`; in YAML the plan itself, in Markdown.
+    Plan(String),
+    /// A command that goes on in the background while the turn ends. Its end wakes the agent again.
+    Background(Background),
+    /// The API fails.
+    ApiError(ApiError),
+    /// The CLI tells how much of the account's limits is used up.
+    RateLimit(RateLimit),
+    /// The conversation is compacted.
+    Compact(Compact),
+    /// The tokens that the response costs in which this step stands.
+    Usage(Usage),
+    /// How slowly the response comes in which this step stands.
+    Pace(Pace),
+    /// Nothing goes on until something has happened.
+    Wait(Wait),
+    /// What must be true by now.
+    Assert(Box<Assert>),
+    /// A line on stderr.
+    Stderr(String),
+    /// Something is written to stdout as it is, among the CLI's own lines.
+    Raw(Raw),
+    /// The process ends, in the middle of what it does.
+    Exit(Exit),
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Call {
+    /// The tool's name, as the CLI calls it: `Bash`, `Read`, `mcp__server__tool`.
+    pub tool: String,
+    /// What it is called with; nothing unless given.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+    /// What comes out of it, a text or content blocks. Permission is asked for all the same. Without it the tool is run.
+    #[serde(default)]
+    pub result: Option<Value>,
+    /// Whether `result` is a failure.
+    #[serde(default)]
+    pub is_error: bool,
+    /// The structured result for the client, in `tool_use_result`; the text of `result` unless given.
+    #[serde(default)]
+    pub details: Option<Value>,
+    /// How it is run if there is no `result`; as the script's `real_tools` says unless given.
+    #[serde(default)]
+    pub run: Option<Run>,
+}
+
+/// How a tool is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Run {
+    /// On files in memory, and with a few pretended commands.
+    Simulated,
+    /// For real, in the working directory.
+    Real,
+}
+
+/// What is asked of the client.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ask {
+    /// The model asks the user, by calling `AskUserQuestion`.
+    Question(Question),
+    /// The model asks the user several things at once.
+    Questions(Vec<Question>),
+    /// An MCP server asks the user for something.
+    Elicitation(Elicitation),
+    /// May this tool be used? Nothing is run, whatever the answer; see `call` for that.
+    Permission(Permission),
+    /// Any control request, with its `subtype` and fields.
+    Request(Map<String, Value>),
+}
+
+/// A question with a few answers to choose from.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Question {
+    /// The question.
+    pub question: String,
+    /// A word or two about what it is about; `Question` unless given.
+    #[serde(default)]
+    pub header: Option<String>,
+    /// What can be answered.
+    pub options: Vec<Choice>,
+    /// Whether several may be chosen.
+    #[serde(default)]
+    pub multi_select: bool,
+}
+
+/// One answer to choose. In YAML it may be its label alone.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(remote = "Self", deny_unknown_fields)]
+#[schemars(transform = or_text)]
+#[non_exhaustive]
+pub struct Choice {
+    /// What is shown, and answered.
+    pub label: String,
+    /// What it means; empty unless given.
+    #[serde(default)]
+    pub description: String,
+}
+
+short_form!(Choice, "a label, or a mapping with `label` and `description`",
+    visit_str(&str) => |text| Ok(Choice { label: text.to_owned(), description: String::new() }));
+
+/// A question of an MCP server.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Elicitation {
+    /// The server's name.
+    pub server: String,
+    /// What it says.
+    pub message: String,
+    /// A JSON schema of what it wants; an object without fields unless given.
+    #[serde(default)]
+    pub schema: Option<Map<String, Value>>,
+}
+
+/// A question about a tool.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Permission {
+    /// The tool's name.
+    pub tool: String,
+    /// What it would be called with; nothing unless given.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+    /// The permission updates that are suggested.
+    #[serde(default)]
+    pub suggestions: Vec<Map<String, Value>>,
+}
+
+/// A command in the background.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Background {
+    /// The command line, which is only shown: what comes of it stands here.
+    pub command: String,
+    /// What it does, for people; the command unless given.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// How long it runs; not at all unless given.
+    #[serde(default, deserialize_with = "short::duration")]
+    #[schemars(with = "Span")]
+    pub after: Duration,
+    /// What it writes.
+    #[serde(default)]
+    pub output: String,
+    /// Its exit code; 0 unless given.
+    #[serde(default)]
+    pub exit: i32,
+    /// What the agent does when it is told of the end; it says `ok` unless given.
+    #[serde(default)]
+    pub then: Vec<Placed<Step>>,
+}
+
+/// A failure of the API. In YAML it may be the HTTP status alone.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(remote = "Self", deny_unknown_fields)]
+#[schemars(transform = or_number)]
+#[non_exhaustive]
+pub struct ApiError {
+    /// The HTTP status.
+    pub status: u16,
+    /// What it says; what this status usually says unless given.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// How many requests fail before one succeeds; all of them unless given.
+    #[serde(default)]
+    pub times: Option<u32>,
+}
+
+short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message` and `times`",
+    visit_u64(u64) => |status| ApiError::of(status),
+    visit_i64(i64) => |status| ApiError::of(u64::try_from(status).unwrap_or_default()));
+
+impl ApiError {
+    fn of<E: serde::de::Error>(status: u64) -> Result<Self, E> {
+        let known = u16::try_from(status)
+            .ok()
+            .filter(|status| (100..600).contains(status));
+        let status = known.ok_or_else(|| {
+            E::invalid_value(
+                serde::de::Unexpected::Unsigned(status),
+                &"an HTTP status, from 100 to 599",
+            )
+        })?;
+        Ok(Self {
+            status,
+            ..Self::default()
+        })
+    }
+}
+
+/// A word about the account's limits.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RateLimit {
+    /// `allowed`, `allowed_warning` or `rejected`.
+    pub status: String,
+    /// Which limit; `five_hour` unless given.
+    #[serde(default = "five_hour")]
+    pub limit: String,
+    /// How much of it is used up, from 0 to 1.
+    #[serde(default)]
+    pub utilization: Option<f64>,
+    /// In which time it begins anew; an hour unless given.
+    #[serde(default = "an_hour", deserialize_with = "short::duration")]
+    #[schemars(with = "Span")]
+    pub resets_in: Duration,
+}
+
+fn five_hour() -> String {
+    "five_hour".to_owned()
+}
+
+fn an_hour() -> Duration {
+    Duration::from_secs(3600)
+}
+
+impl RateLimit {
+    /// One with this status.
+    pub fn new(status: impl Into<String>) -> Self {
+        Self {
+            status: status.into(),
+            limit: five_hour(),
+            utilization: None,
+            resets_in: an_hour(),
+        }
+    }
+}
+
+/// A compaction.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Compact {
+    /// Tokens before it.
+    pub pre_tokens: u64,
+    /// Tokens after it.
+    pub post_tokens: u64,
+    /// What is left of the conversation.
+    pub summary: String,
+}
+
+impl Default for Compact {
+    fn default() -> Self {
+        Self {
+            pre_tokens: 160_000,
+            post_tokens: 40_000,
+            summary: "The conversation so far.".to_owned(),
+        }
+    }
+}
+
+/// Token counts of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        let crate::directive::Usage { input, output } = crate::directive::Usage::default();
+        Self { input, output }
+    }
+}
+
+/// How slowly a response comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Pace {
+    /// Characters in a piece.
+    pub chunk: usize,
+    /// The time before each piece.
+    #[serde(deserialize_with = "short::duration")]
+    #[schemars(with = "Span")]
+    pub every: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            chunk: 8,
+            every: Duration::ZERO,
+        }
+    }
+}
+
+/// What is waited for. A bare length of time is one; `interrupt` and `prompt` stand alone.
+///
+/// Whatever is not a length of time must come within the script's `patience`, else that is a failure, and the script goes
+/// on.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "snake_case")]
+#[schemars(transform = or_text)]
+#[non_exhaustive]
+pub enum Wait {
+    /// So long.
+    Time(
+        #[serde(deserialize_with = "short::duration")]
+        #[schemars(with = "Span")]
+        Duration,
+    ),
+    /// For an interrupt, which ends the turn. Steps behind it are not reached.
+    Interrupt,
+    /// For another prompt, while this turn runs.
+    Prompt,
+    /// For a control request of this subtype since the turn began, or since the last such wait.
+    Request(String),
+    /// For the gate of this name, which the test opens.
+    Gate(String),
+}
+
+short_form!(Wait, "a length of time, `interrupt`, `prompt`, or one of `time`, `request`, `gate`",
+    visit_str(&str) => |text| Wait::parse(text),
+    visit_u64(u64) => |ms| Ok(Wait::Time(Duration::from_millis(ms))),
+    visit_i64(i64) => |ms| Ok(Wait::Time(Duration::from_millis(u64::try_from(ms).map_err(|_|
+        E::invalid_value(serde::de::Unexpected::Signed(ms), &"a length of time"))?))));
+
+impl Wait {
+    fn parse<E: serde::de::Error>(text: &str) -> Result<Self, E> {
+        match text {
+            "interrupt" => Ok(Self::Interrupt),
+            "prompt" => Ok(Self::Prompt),
+            text => short::parse_duration(text).map(Self::Time).ok_or_else(|| {
+                let wanted = "a length of time such as 250ms or 2s, `interrupt` or `prompt`";
+                E::invalid_value(serde::de::Unexpected::Str(text), &wanted)
+            }),
+        }
+    }
+}
+
+/// What is written as it is.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Raw {
+    /// A frame: one line of JSON, without anything added.
+    Frame(Map<String, Value>),
+    /// A line of text, whether or not it is JSON.
+    Line(String),
+    /// Bytes without a line break added, in Base64.
+    Base64(Bytes),
+}
+
+/// Bytes, written in Base64.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bytes(pub Vec<u8>);
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use base64::Engine as _;
+        let text = String::deserialize(deserializer)?;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim());
+        bytes
+            .map(Self)
+            .map_err(|error| serde::de::Error::custom(format!("not Base64: {error}")))
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "contentEncoding": "base64"})
+    }
+}
+
+/// The end of the process. In YAML it may be the exit code alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(remote = "Self", deny_unknown_fields, default)]
+#[schemars(transform = or_number)]
+#[non_exhaustive]
+pub struct Exit {
+    /// The exit code; 0 unless given.
+    pub code: i32,
+    /// The signal that kills it instead, by its number.
+    pub signal: Option<i32>,
+    /// Whether the turn comes to its end first, with a result.
+    pub after_result: bool,
+}
+
+short_form!(Exit, "an exit code, or a mapping with `code`, `signal` and `after_result`",
+    visit_i64(i64) => |code| Exit::of(code),
+    visit_u64(u64) => |code| Exit::of(i64::try_from(code).unwrap_or(i64::MAX)));
+
+impl Exit {
+    fn of<E: serde::de::Error>(code: i64) -> Result<Self, E> {
+        let code = u8::try_from(code).map_err(|_| {
+            E::invalid_value(
+                serde::de::Unexpected::Signed(code),
+                &"an exit code, from 0 to 255",
+            )
+        })?;
+        Ok(Self {
+            code: code.into(),
+            ..Self::default()
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! What a text is expected to be.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::short::{or_text, short_form};
+
+/// What a text must be like. A bare text means the whole text, as it is.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(remote = "Self", rename_all = "snake_case")]
+#[schemars(transform = or_text)]
+#[non_exhaustive]
+pub enum TextMatch {
+    /// Exactly this, spaces at both ends aside.
+    Exact(String),
+    /// This occurs in it.
+    Contains(String),
+    /// This regular expression matches somewhere in it.
+    Regex(Pattern),
+}
+
+short_form!(TextMatch, "a text, or one of `exact`, `contains`, `regex`",
+    visit_str(&str) => |text| Ok(TextMatch::Exact(text.to_owned())));
+
+/// A regular expression, in the syntax of the crate `regex`, without Unicode classes.
+#[derive(Clone)]
+pub struct Pattern(regex_lite::Regex);
+
+impl TextMatch {
+    /// Whether the text is like that.
+    pub fn fits(&self, text: &str) -> bool {
+        match self {
+            Self::Exact(wanted) => wanted.trim() == text.trim(),
+            Self::Contains(part) => text.contains(part.as_str()),
+            Self::Regex(pattern) => pattern.0.is_match(text),
+        }
+    }
+
+    /// What it looks for.
+    pub(super) fn wanted(&self) -> &str {
+        match self {
+            Self::Exact(text) | Self::Contains(text) => text,
+            Self::Regex(pattern) => pattern.0.as_str(),
+        }
+    }
+}
+
+/// A bare text means the whole text.
+impl From<&str> for TextMatch {
+    fn from(text: &str) -> Self {
+        Self::Exact(text.to_owned())
+    }
+}
+
+impl fmt::Display for TextMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(text) => write!(f, "{text:?}"),
+            Self::Contains(part) => write!(f, "something with {part:?}"),
+            Self::Regex(pattern) => write!(f, "something like /{}/", pattern.0.as_str()),
+        }
+    }
+}
+
+impl Pattern {
+    /// Compiles one.
+    ///
+    /// # Errors
+    ///
+    /// It is no regular expression; the text says why.
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        regex_lite::Regex::new(pattern)
+            .map(Self)
+            .map_err(|error| format!("`{pattern}` is no regular expression: {error}"))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pattern({:?})", self.0.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Pattern {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Pattern".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "regex"})
+    }
+}
