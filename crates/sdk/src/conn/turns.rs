@@ -440,7 +440,7 @@ impl Turns {
     }
 
     fn join_all(&mut self, frame: &Frame) {
-        self.named(frame);
+        self.named(frame, false);
         for id in frame.user_message_uuids() {
             self.join(id);
         }
@@ -490,8 +490,8 @@ impl Turns {
             .map(str::to_owned)
             .collect();
         let is_named = !prompts.is_empty();
-        self.named(frame);
         let foreign = frame.origin_kind().is_some_and(|kind| kind != "human");
+        self.named(frame, foreign);
         if prompts.is_empty() && foreign {
             // So it was nobody's turn.
             self.correct_guess();

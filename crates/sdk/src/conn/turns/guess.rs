@@ -3,7 +3,7 @@
 
 use outrigger_protocol::Frame;
 
-use super::{Stage, Turns};
+use super::{Running, Stage, Turns};
 use crate::outcome::Outcome;
 
 /// A result that was taken for a prompt's.
@@ -68,9 +68,11 @@ impl Turns {
     }
 
     /// A frame of the running turn that tells whose that is, if it names prompts: those get what was held back, and the one that
-    /// was taken for its own without being named goes on waiting.
-    pub(super) fn named(&mut self, frame: &Frame) {
-        let Some(running) = self.running.as_mut().filter(|running| running.guessed.is_some()) else {
+    /// was taken for its own without being named goes on waiting; also when that was sure already and the result is of foreign
+    /// origin, which is no prompt's that it does not name.
+    pub(super) fn named(&mut self, frame: &Frame, foreign: bool) {
+        let is_open = |running: &&mut Running| running.guessed.is_some() || (foreign && running.assumed);
+        let Some(running) = self.running.as_mut().filter(is_open) else {
             return;
         };
         let is_sent = |id: &str| {

@@ -391,6 +391,27 @@ fn a_turn_is_told_to_the_prompt_that_it_names_and_not_to_the_one_it_was_taken_fo
     }
 }
 
+/// A result of foreign origin is that of the prompts that it names, however sure it was that the turn is another's.
+#[test]
+fn a_result_of_foreign_origin_ends_no_prompt_that_it_does_not_name() {
+    let mut turns = Turns::new(Span::none());
+    let first = prompt(&mut turns, "a", Dispatch::AtOnce);
+    let second = prompt(&mut turns, "b", Dispatch::AtOnce);
+    feed(&mut turns, ANNOUNCING);
+    feed(&mut turns, ANNOUNCING);
+    feed(
+        &mut turns,
+        &format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(r#""b""#)),
+    );
+    assert_eq!(
+        (first.verdict(), second.verdict()),
+        (None, Some(Verdict::Completed))
+    );
+    feed(&mut turns, INIT);
+    feed(&mut turns, &result(""));
+    assert_eq!(first.verdict(), Some(Verdict::Completed));
+}
+
 #[test]
 fn frames_of_an_earlier_turns_background_agent_are_ambient() {
     let mut turns = Turns::new(Span::none());
