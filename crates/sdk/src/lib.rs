@@ -155,3 +155,8 @@ struct Production;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/callbacks.md")]
 struct CallbacksPage;
+
+/// The examples of the page on tests, compiled.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/testing.md")]
+struct TestingPage;
