@@ -265,13 +265,22 @@ impl CommandLine {
         {
             return Err(refuse("Error: Invalid session ID. Must be a valid UUID."));
         }
+        if self.has("--session-id")
+            && (self.has("--resume") || self.has("--continue"))
+            && !self.has("--fork-session")
+        {
+            return Err(refuse(
+                "Error: --session-id with --continue or --resume also needs --fork-session.",
+            ));
+        }
         if self.has("--resume-session-at") && !self.has("--resume") {
             return Err(refuse("Error: --resume-session-at requires --resume"));
         }
-        if let Some(schema) = self.value("--json-schema")
-            && let Err(error) = serde_json::from_str::<Value>(schema)
+        if let Some(mode) = self.value("--thinking")
+            && !["enabled", "adaptive", "disabled"].contains(&mode)
         {
-            return Err(refuse(format!("Error: --json-schema is not valid JSON: {error}")));
+            let why = "Allowed choices are enabled, adaptive, disabled.";
+            return Err(wrong("--thinking <mode>", mode, why));
         }
         let sources = self.value("--setting-sources").unwrap_or_default();
         let unknown = sources
@@ -283,9 +292,11 @@ impl CommandLine {
         }
         let stream = |flag| self.value(flag) == Some("stream-json");
         if !stream("--output-format") || !stream("--input-format") {
-            return Err(refuse(
-                "error: only --output-format stream-json with --input-format stream-json is simulated",
-            ));
+            return Err(refuse(if stream("--input-format") {
+                "Error: --input-format=stream-json requires output-format=stream-json."
+            } else {
+                "error: only --output-format stream-json with --input-format stream-json is simulated"
+            }));
         }
         if !self.has("--verbose") {
             let what = "When using --print, --output-format=stream-json requires --verbose";
@@ -363,13 +374,62 @@ impl CommandLine {
             Some(Ok(seed)) => agent.seed(seed),
             _ => agent.seed(uuid::Uuid::new_v4().as_u64_pair().0),
         };
-        let resumed = if self.has("--fork-session") {
-            None
-        } else {
-            self.value("--resume")
-        };
-        if let Some(id) = self.value("--session-id").or(resumed) {
+        self.session(agent, around)
+    }
+
+    /// What the flags say about the session: where it is kept, which one is gone on with, what it may cost, and the like.
+    fn session(&self, mut agent: Builder, around: &Surroundings) -> Result<Builder, Refusal> {
+        agent = agent
+            .session_persistence(!self.has("--no-session-persistence"))
+            .session_mirror(self.has("--session-mirror"))
+            .forward_subagent_text(self.has("--forward-subagent-text"))
+            .disable_slash_commands(self.has("--disable-slash-commands"))
+            .fork_session(self.has("--fork-session"));
+        // Without a home the CLI would take that of the account; nothing is kept here then.
+        let config_dir = around.get("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let home = around.get("HOME").map(|home| Path::new(home).join(".claude"));
+        if let Some(directory) = config_dir.or(home) {
+            agent = agent.config_dir(directory);
+        }
+        if let Some(entrypoint) = around.get("CLAUDE_CODE_ENTRYPOINT") {
+            agent = agent.entrypoint(entrypoint);
+        }
+        if let Some(id) = self.value("--session-id") {
             agent = agent.session_id(id);
+        }
+        if self.has("--resume") {
+            agent = match self.value("--resume") {
+                Some(id) => agent.resume(id),
+                None => agent.resume_without_id(),
+            };
+        } else if self.has("--continue") {
+            agent = agent.continue_latest();
+        }
+        if let Some(uuid) = self.value("--resume-session-at") {
+            agent = agent.resume_session_at(uuid);
+        }
+        if let Some(Ok(limit)) = self.value("--max-budget-usd").map(str::parse) {
+            agent = agent.max_budget_usd(limit);
+        }
+        if let Some(schema) = self.value("--json-schema") {
+            let schema: Value = serde_json::from_str(schema)
+                .map_err(|error| refuse(format!("Error: --json-schema is not valid JSON: {error}")))?;
+            agent = agent
+                .json_schema(&schema)
+                .map_err(|what| refuse(format!("Error: --json-schema is not a valid JSON Schema: {what}")))?;
+        }
+        if let Some(agents) = self.value("--agents") {
+            let text = if agents.trim_start().starts_with('{') {
+                agents.to_owned()
+            } else {
+                std::fs::read_to_string(around.cwd.join(agents)).unwrap_or_else(|_| agents.to_owned())
+            };
+            let agents: Value = serde_json::from_str(&text).map_err(|error| {
+                refuse(format!(
+                    "Error: Invalid --agents configuration:\ninvalid JSON: {error}"
+                ))
+            })?;
+            agent = agent.agents(&agents);
         }
         Ok(agent)
     }

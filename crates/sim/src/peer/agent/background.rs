@@ -1,17 +1,18 @@
-//! Commands as tasks: in the foreground, in the background, and on their way from one to the other.
+//! Commands and agents as tasks: in the foreground, in the background, and on their way from one to the other.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::brain::Outcome;
-use super::context::Context;
+use super::context::{Abort, Context};
 use super::ids::wall_ms;
+use super::subagent::{Report, Subagent};
 use super::tools::{Output, Ran};
 
-/// A command that is known as a task.
+/// A command or an agent that is known as a task.
 pub(super) struct Task {
     pub(super) id: String,
     run_id: String,
@@ -25,12 +26,62 @@ pub(super) struct Task {
     job: Option<AbortHandle>,
     watcher: Option<AbortHandle>,
     to_background: Option<oneshot::Sender<()>>,
+    /// The agent, if it is one, and how it is stopped.
+    agent: Option<(Arc<Subagent>, Arc<watch::Sender<Option<Abort>>>)>,
 }
 
 /// A background task has come to its end.
 pub(super) struct Finished {
     task_id: String,
-    code: i32,
+    ended: Ended,
+}
+
+/// What it has come to.
+enum Ended {
+    Command(i32),
+    Agent(Option<Report>),
+}
+
+/// How the host hears of the end of a task.
+pub(super) struct Ending {
+    /// The `status` of its `task_notification`.
+    pub(super) status: &'static str,
+    /// The `status` in the patch of its `task_updated`.
+    pub(super) patch: &'static str,
+    pub(super) summary: String,
+    /// What else its `task_notification` has.
+    pub(super) extra: Value,
+}
+
+impl Ending {
+    /// Of a task that was stopped.
+    pub(super) fn killed(description: &str) -> Self {
+        Self {
+            status: "stopped",
+            patch: "killed",
+            summary: description.to_owned(),
+            extra: json!({}),
+        }
+    }
+
+    fn of_command(description: &str, code: i32) -> Self {
+        let (status, summary) = match code {
+            0 => (
+                "completed",
+                format!("Background command \"{description}\" completed (exit code 0)"),
+            ),
+            code => (
+                "failed",
+                format!("Background command \"{description}\" failed with exit code {code}"),
+            ),
+        };
+        Self {
+            status,
+            patch: status,
+            summary,
+            extra: json!({}),
+        }
+    }
 }
 
 impl Task {
@@ -56,6 +107,27 @@ impl Task {
             job: Some(job.abort_handle()),
             watcher: None,
             to_background: Some(to_background),
+            agent: None,
+        };
+        (task, moved)
+    }
+
+    /// An agent that has just begun.
+    pub(super) fn of_agent(
+        agent: &Arc<Subagent>,
+        abort: Arc<watch::Sender<Option<Abort>>>,
+    ) -> (Self, oneshot::Receiver<()>) {
+        let (to_background, moved) = oneshot::channel();
+        let task = Self {
+            id: agent.id.clone(),
+            run_id: agent.run_id.clone(),
+            tool_use_id: agent.tool_use_id.clone(),
+            description: agent.description.clone(),
+            background: agent.background,
+            done: false,
+            to_background: Some(to_background),
+            agent: Some((agent.clone(), abort)),
+            ..Self::placeholder()
         };
         (task, moved)
     }
@@ -74,6 +146,7 @@ impl Task {
             job: None,
             watcher: None,
             to_background: None,
+            agent: None,
         }
     }
 
@@ -87,6 +160,11 @@ impl Task {
         self.background && !self.done
     }
 
+    /// Whether it is an agent.
+    pub(super) fn is_agent(&self) -> bool {
+        self.agent.is_some()
+    }
+
     /// The fields of its `task_started`.
     pub(super) fn started(&self, backgrounded: bool) -> Value {
         json!({
@@ -95,11 +173,46 @@ impl Task {
         })
     }
 
-    fn notification(&self, status: &str, output_file: &str, summary: &str) -> Value {
-        json!({
-            "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id, "status": status,
-            "output_file": output_file, "summary": summary,
-        })
+    /// What hooks hear of it.
+    pub(super) fn summary(&self) -> Value {
+        let (kind, agent) = match &self.agent {
+            Some((agent, _)) => ("local_agent", Some(&agent.kind)),
+            None => ("local_bash", None),
+        };
+        let mut entry = json!({
+            "id": self.id, "type": kind, "status": "running", "description": self.description,
+        });
+        if let Some(agent) = agent {
+            entry["agent_type"] = json!(agent);
+        }
+        entry
+    }
+
+    fn listed(&self) -> Value {
+        let mut entry = json!({
+            "task_id": self.id, "run_id": self.run_id, "task_type": "local_bash", "description": self.description,
+        });
+        if let Some((agent, _)) = &self.agent {
+            entry["task_type"] = json!("local_agent");
+            entry["subagent_type"] = json!(agent.kind);
+        }
+        entry
+    }
+
+    fn notification(&self, ending: &Ending, output_file: &str) -> Value {
+        let mut line = json!({
+            "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id, "status": ending.status,
+            "output_file": output_file, "summary": ending.summary,
+        });
+        if let (Some(line), Some(extra)) = (line.as_object_mut(), ending.extra.as_object()) {
+            line.extend(extra.clone());
+        }
+        line
+    }
+
+    fn updated(&self, ending: &Ending, ctx: &Context) -> Value {
+        let patch = json!({"status": ending.patch, "end_time": wall_ms(ctx.log.elapsed())});
+        json!({"task_id": self.id, "run_id": self.run_id, "patch": patch})
     }
 }
 
@@ -108,14 +221,7 @@ pub(super) async fn send_list(ctx: &Context) {
     let tasks: Vec<Value> = {
         let state = ctx.state();
         let running = state.tasks.iter().filter(|task| task.runs());
-        running
-            .map(|task| {
-                json!({
-                    "task_id": task.id, "run_id": task.run_id, "task_type": "local_bash",
-                    "description": task.description,
-                })
-            })
-            .collect()
+        running.map(Task::listed).collect()
     };
     ctx.send_system("background_tasks_changed", json!({"tasks": tasks}))
         .await;
@@ -162,43 +268,74 @@ fn outcome(text: String, id: &str) -> Outcome {
 fn watch(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> AbortHandle {
     let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
     let watcher = tokio::spawn(async move {
-        let code = job.await.map_or(137, |ran| ran.code);
-        let _ = finished.send(Finished { task_id, code }).await;
+        let ended = Ended::Command(job.await.map_or(137, |ran| ran.code));
+        let _ = finished.send(Finished { task_id, ended }).await;
     });
     watcher.abort_handle()
 }
 
-/// A background task is over: tells so, and wakes a turn.
-pub(super) async fn finish(ctx: &Context, finished: Finished) {
-    let status = if finished.code == 0 { "completed" } else { "failed" };
-    let file = ctx.output_file(&finished.task_id);
+/// Puts an agent into the background from the start.
+pub(super) async fn start_agent(ctx: &Context, task: Task, started: Value, job: JoinHandle<Report>) {
+    let id = task.id.clone();
+    ctx.state().tasks.push(task);
+    watch_agent(ctx, &id, job);
+    send_list(ctx).await;
+    ctx.send_system("task_started", started).await;
+}
+
+/// Waits for an agent in the background.
+pub(super) fn watch_agent(ctx: &Context, id: &str, job: JoinHandle<Report>) {
+    let (finished, task_id) = (ctx.finished.clone(), id.to_owned());
+    tokio::spawn(async move {
+        let ended = Ended::Agent(job.await.ok());
+        let _ = finished.send(Finished { task_id, ended }).await;
+    });
+}
+
+/// An agent in the foreground is over.
+pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &Ending) {
+    let file = ctx.output_file(id);
     let lines = {
         let mut state = ctx.state();
-        let end = wall_ms(ctx.log.elapsed());
-        let Some(task) = state
-            .tasks
-            .iter_mut()
-            .find(|task| task.id == finished.task_id && task.runs())
-        else {
+        let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
             return;
         };
         task.done = true;
-        let patch = json!({"status": status, "end_time": end});
-        let updated = json!({"task_id": task.id, "run_id": task.run_id, "patch": patch});
-        let summary = match finished.code {
-            0 => format!(
-                "Background command \"{}\" completed (exit code 0)",
-                task.description
-            ),
-            code => format!(
-                "Background command \"{}\" failed with exit code {code}",
-                task.description
-            ),
+        (task.updated(ending, ctx), task.notification(ending, &file))
+    };
+    ctx.send_system("task_updated", lines.0).await;
+    ctx.send_system("task_notification", lines.1).await;
+}
+
+/// A background task is over: tells so, and wakes a turn.
+pub(super) async fn finish(ctx: &Context, finished: Finished) {
+    let file = ctx.output_file(&finished.task_id);
+    let agent = {
+        let state = ctx.state();
+        let mut running = state.tasks.iter().filter(|task| task.runs());
+        let Some(task) = running.find(|task| task.id == finished.task_id) else {
+            return;
         };
-        let notification = task.notification(status, &file, &summary);
+        task.agent.as_ref().map(|(agent, _)| agent.clone())
+    };
+    let ending = match (&finished.ended, agent) {
+        (Ended::Agent(Some(report)), Some(agent)) => Some(report.in_background(ctx, &agent)),
+        _ => None,
+    };
+    let lines = {
+        let mut state = ctx.state();
+        let Some(task) = state.tasks.iter_mut().find(|task| task.id == finished.task_id) else {
+            return;
+        };
+        task.done = true;
+        let ending = ending.unwrap_or_else(|| match finished.ended {
+            Ended::Command(code) => Ending::of_command(&task.description, code),
+            Ended::Agent(_) => Ending::killed(&task.description),
+        });
+        let lines = (task.updated(&ending, ctx), task.notification(&ending, &file));
         let origin = json!({"kind": "task-notification", "producer": "session-task", "runId": task.run_id});
         state.wakes.push_back(origin);
-        (updated, notification)
+        lines
     };
     ctx.send_system("task_updated", lines.0).await;
     ctx.send_system("task_notification", lines.1).await;
@@ -206,14 +343,18 @@ pub(super) async fn finish(ctx: &Context, finished: Finished) {
 }
 
 /// A foreground command that had been announced is over.
-pub(super) async fn end_foreground(ctx: &Context, id: &str, status: &str) {
+pub(super) async fn end_foreground(ctx: &Context, id: &str, status: &'static str) {
     let notification = {
         let mut state = ctx.state();
         let Some(task) = state.tasks.iter_mut().find(|task| task.id == id) else {
             return;
         };
         task.done = true;
-        task.notification(status, "", &task.description)
+        let ending = Ending {
+            status,
+            ..Ending::killed(&task.description)
+        };
+        task.notification(&ending, "")
     };
     ctx.send_system("task_notification", notification).await;
 }
@@ -247,25 +388,49 @@ pub(super) async fn stop(ctx: &Context, id: &str) {
     let file = ctx.output_file(id);
     let lines = {
         let mut state = ctx.state();
-        let end = wall_ms(ctx.log.elapsed());
         let Some(task) = state.tasks.iter_mut().find(|task| task.id == id && task.runs()) else {
             return;
         };
         task.done = true;
         task.kill();
-        let patch = json!({"status": "killed", "end_time": end});
-        let updated = json!({"task_id": task.id, "run_id": task.run_id, "patch": patch});
-        (updated, task.notification("stopped", &file, &task.description))
+        let ending = Ending::killed(&task.description);
+        (task.updated(&ending, ctx), task.notification(&ending, &file))
     };
+    ctx.withdraw_of(id).await;
     ctx.send_system("task_updated", lines.0).await;
     ctx.send_system("task_notification", lines.1).await;
     send_list(ctx).await;
 }
 
+/// Kills the agents in the background.
+pub(super) async fn stop_agents(ctx: &Context) {
+    let running: Vec<String> = {
+        let state = ctx.state();
+        let agents = state.tasks.iter().filter(|task| task.runs() && task.is_agent());
+        agents.map(|task| task.id.clone()).collect()
+    };
+    for id in running {
+        ctx.state().subagents.killed_by_system += 1;
+        stop(ctx, &id).await;
+    }
+}
+
+/// Kills whatever runs in the background, without a word.
+pub(super) fn stop_everything(ctx: &Context) {
+    let mut state = ctx.state();
+    for task in state.tasks.iter_mut().filter(|task| task.runs()) {
+        task.done = true;
+        task.kill();
+    }
+}
+
 /// What a task has written so far.
 pub(super) fn output(ctx: &Context, id: &str) -> Option<String> {
     let state = ctx.state();
-    let task = state.tasks.iter().find(|task| task.id == id)?;
+    let task = state
+        .tasks
+        .iter()
+        .find(|task| task.id == id && !task.is_agent())?;
     let output = task
         .output
         .lock()
@@ -288,6 +453,10 @@ impl Task {
     fn kill(&mut self) {
         for handle in [self.watcher.take(), self.job.take()].into_iter().flatten() {
             handle.abort();
+        }
+        // An agent says its last word before it goes.
+        if let Some((_, abort)) = &self.agent {
+            abort.send_replace(Some(Abort::Interrupt));
         }
     }
 }

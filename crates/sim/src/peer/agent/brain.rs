@@ -1,6 +1,6 @@
 //! What a simulated agent says.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,8 +56,32 @@ pub struct Ask {
     pub woken_by: Option<u64>,
     /// The model that is asked.
     pub model: String,
+    /// The subagent that asks; none if it is the main agent.
+    pub agent: Option<AgentInfo>,
+    /// How many prompts and answers the conversation had before this turn, with those of a session that was resumed.
+    pub history: usize,
+    /// Whether the session was resumed, continued or forked.
+    pub resumed: bool,
     /// How many lines had gone through when the turn began.
     pub(crate) seen: usize,
+}
+
+/// A subagent that asks the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentInfo {
+    /// Its id, which is also that of its task.
+    pub id: String,
+    /// What it was started as: the `subagent_type`.
+    pub kind: String,
+    /// What it is to do, in a few words.
+    pub description: String,
+    /// The tool call that started it.
+    pub tool_use_id: String,
+    /// Whether it was started in the background.
+    pub background: bool,
+    /// 1 if the main agent started it, 2 if such an agent did, and so on.
+    pub depth: u32,
 }
 
 /// What became of a tool call.
@@ -269,24 +293,27 @@ impl fmt::Debug for Gate {
 ///
 /// A prompt without any is answered `ok:` and its beginning. A turn whose prompt holds directives starts them over; the
 /// requests that follow go on with them, and so does a turn that background work woke. Prompts that were folded in count
-/// only once the directives before them have run out. What is left then is answered `ok`.
+/// only once the directives before them have run out. What is left then is answered `ok`. Each subagent goes by its own
+/// prompt.
 #[derive(Debug, Default)]
 pub(super) struct Directives {
-    left: VecDeque<Response>,
+    /// What is left of them, by subagent.
+    left: HashMap<Option<String>, VecDeque<Response>>,
 }
 
 impl Directives {
-    fn load(&mut self, prompt: &str) -> Option<Reply> {
+    fn load(&mut self, key: &Option<String>, prompt: &str) -> Option<Reply> {
+        let left = self.left.entry(key.clone()).or_default();
         match directive::parse(prompt) {
             Err(error) => Some(Reply::api_error(400, error.to_string())),
             Ok(responses) if responses.is_empty() => {
-                self.left.clear();
+                left.clear();
                 let prompt = if prompt.is_empty() { "(no content)" } else { prompt };
                 let beginning: String = prompt.chars().take(60).collect();
                 Some(Reply::say(format!("ok: {beginning}")))
             }
             Ok(responses) => {
-                self.left = responses.into();
+                *left = responses.into();
                 None
             }
         }
@@ -295,16 +322,18 @@ impl Directives {
 
 impl Brain for Directives {
     fn reply(&mut self, ask: &Ask) -> Reply {
+        let key = ask.agent.as_ref().map(|agent| agent.id.clone());
+        let exhausted = self.left.get(&key).is_none_or(VecDeque::is_empty);
         if ask.round == 0 && !ask.woken {
-            if let Some(reply) = self.load(&ask.prompt) {
+            if let Some(reply) = self.load(&key, &ask.prompt) {
                 return reply;
             }
-        } else if let (true, Some(folded)) = (self.left.is_empty(), ask.folded.last())
-            && let Some(reply) = self.load(folded)
+        } else if let (true, Some(folded)) = (exhausted, ask.folded.last())
+            && let Some(reply) = self.load(&key, folded)
         {
             return reply;
         }
-        match self.left.pop_front() {
+        match self.left.get_mut(&key).and_then(VecDeque::pop_front) {
             Some(response) => response.into(),
             None => Reply::say("ok"),
         }

@@ -8,13 +8,17 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
+use super::Config;
 use super::background::{Finished, Task};
 use super::brain::Brain;
+use super::cost::Used;
 use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
 use super::permission::Rules;
-use super::{Config, payload};
+use super::structured::Schema;
+use super::subagent::{Definition, Stats, Subagent};
+use super::transcript::{self, Record, Transcript};
 use crate::peer::running::{self, Exit, Log};
 
 /// Shared by the session's loop and its turn.
@@ -27,7 +31,7 @@ pub(super) struct Context {
     pub(super) out: mpsc::Sender<Option<Vec<u8>>>,
     pub(super) complaints: mpsc::Sender<Option<String>>,
     /// Why the running turn must stop.
-    pub(super) abort: watch::Sender<Option<Abort>>,
+    pub(super) abort: Arc<watch::Sender<Option<Abort>>>,
     pub(super) brain: tokio::sync::Mutex<Box<dyn Brain>>,
     pub(super) finished: mpsc::Sender<Finished>,
     /// How the process is to end at once.
@@ -35,6 +39,21 @@ pub(super) struct Context {
     /// Whether no MCP server is connecting.
     pub(super) servers_settled: watch::Sender<bool>,
     state: Mutex<State>,
+    /// The session on disk, if it is kept.
+    transcript: Mutex<Option<Transcript>>,
+}
+
+/// A line of the conversation: an `assistant` or a `user`.
+pub(super) struct Said<'a> {
+    /// Who says it; none is the main agent.
+    pub(super) agent: Option<&'a Subagent>,
+    pub(super) kind: &'static str,
+    pub(super) message: Value,
+    pub(super) extra: Value,
+    /// Whether the host gets to see it.
+    pub(super) shown: bool,
+    /// What is kept of it in the transcript, with its `message`; none is nothing.
+    pub(super) kept: Option<Value>,
 }
 
 /// Why a turn stops before its end.
@@ -57,6 +76,8 @@ pub(super) struct Prompt {
     pub(super) message: Value,
     pub(super) priority: Priority,
     pub(super) query: bool,
+    /// A client has put it together, and it holds no commands.
+    pub(super) composed: bool,
 }
 
 /// When a queued prompt is taken.
@@ -72,6 +93,8 @@ pub(super) enum Priority {
 pub(super) enum Cancel {
     /// With a `control_cancel_request`.
     Request,
+    /// The same, but a subagent asked, and its turn decides.
+    OfAgent(String),
     /// With a notification to the MCP server that it went to.
     Mcp { server: String, id: u64 },
     /// Not at all: it does not belong to the turn.
@@ -125,9 +148,27 @@ pub(super) struct State {
     pub(super) turns: usize,
     pub(super) results: u64,
     pub(super) last_is_error: bool,
-    /// Tokens in and out, by model, in all and since the last result.
-    pub(super) used: BTreeMap<String, (u64, u64)>,
-    pub(super) used_since: BTreeMap<String, (u64, u64)>,
+    /// What was used, by model, in all and since the last result.
+    pub(super) used: BTreeMap<String, Used>,
+    pub(super) used_since: BTreeMap<String, Used>,
+    /// How long the API took in all.
+    pub(super) api_time: std::time::Duration,
+    /// How many prompts and answers the conversation has.
+    pub(super) history: usize,
+    /// Whether the session was gone on with.
+    pub(super) resumed: bool,
+    /// The uuids of the prompts and answers of the session that was gone on with.
+    pub(super) past: HashSet<String>,
+    /// What structured output has to look like.
+    pub(super) schema: Option<Schema>,
+    /// The kinds of subagents that the host has defined.
+    pub(super) agents: BTreeMap<String, Definition>,
+    pub(super) subagents: Stats,
+    /// Whether text of subagents in the foreground is shown.
+    pub(super) forward_text: bool,
+    /// Whether an interrupt spares agents in the background.
+    pub(super) spares_agents: bool,
+    pub(super) title: Option<String>,
 }
 
 impl Context {
@@ -173,20 +214,99 @@ impl Context {
             last_is_error: false,
             used: BTreeMap::new(),
             used_since: BTreeMap::new(),
+            api_time: std::time::Duration::ZERO,
+            history: 0,
+            resumed: false,
+            past: HashSet::new(),
+            schema: config.schema.clone(),
+            agents: config.agents.clone(),
+            subagents: Stats::default(),
+            forward_text: config.forward_text,
+            spares_agents: false,
+            title: None,
         };
         Self {
             config,
             log,
             out,
             complaints,
-            abort: watch::Sender::new(None),
+            abort: Arc::new(watch::Sender::new(None)),
             brain: tokio::sync::Mutex::new(brain),
             finished,
             exit: watch::Sender::new(None),
             servers_settled: watch::Sender::new(true),
             claimed: OnceLock::new(),
             state: Mutex::new(state),
+            transcript: Mutex::new(None),
         }
+    }
+
+    /// Finds the session that is to be gone on with, and begins to keep it, if that was asked for.
+    pub(super) fn open(&self) -> Result<(), transcript::Failed> {
+        let kept = transcript::load(&self.config)?;
+        let mut state = self.state();
+        if let Some(kept) = &kept {
+            if !self.config.fork {
+                state.session_id.clone_from(&kept.session_id);
+                state.past.clone_from(&kept.seen);
+            }
+            let message = |record: &&Value| record["type"] == "user" || record["type"] == "assistant";
+            state.history = kept.chain.iter().filter(message).count();
+            state.resumed = true;
+            state.used.clone_from(&kept.used);
+            state.title.clone_from(&kept.title);
+        }
+        if let (Some(config_dir), true) = (&self.config.config_dir, self.config.persist) {
+            let mut transcript = Transcript::new(&transcript::Surroundings {
+                config_dir,
+                cwd: &self.config.cwd,
+                session_id: &state.session_id,
+                entrypoint: &self.config.entrypoint,
+                mirrored: self.config.mirror,
+            });
+            match &kept {
+                Some(kept) => transcript.resume(kept, self.config.fork),
+                None if self.config.session_id.is_some() && transcript.exists() => {
+                    return Err(transcript::Failed::taken(&state.session_id));
+                }
+                None => {}
+            }
+            *self.lock_transcript() = Some(transcript);
+        }
+        Ok(())
+    }
+
+    fn lock_transcript(&self) -> MutexGuard<'_, Option<Transcript>> {
+        self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the transcript, if there is one.
+    pub(super) fn keep<T>(&self, work: impl FnOnce(&mut Transcript) -> T) -> Option<T> {
+        self.lock_transcript().as_mut().map(work)
+    }
+
+    /// Tells the host what was kept since the last time, if it wants to know, and complains if it could not be kept.
+    pub(super) async fn send_mirror(&self) {
+        let (frames, complaint) = self
+            .keep(|transcript| (transcript.take_mirror(), transcript.complaint()))
+            .unwrap_or_default();
+        for frame in frames {
+            self.send(frame).await;
+        }
+        if let Some(complaint) = complaint {
+            self.complain(complaint).await;
+        }
+    }
+
+    /// Where the CLI keeps the session.
+    pub(super) fn transcript_path(&self) -> PathBuf {
+        let kept = self.keep(|transcript| transcript.path().to_owned());
+        kept.unwrap_or_else(|| {
+            let home = PathBuf::from(&self.config.home).join(".claude");
+            let config_dir = self.config.config_dir.as_ref().unwrap_or(&home);
+            let name = format!("{}.jsonl", self.state().session_id);
+            transcript::project(config_dir, self.cwd()).join(name)
+        })
     }
 
     /// The working directory.
@@ -238,18 +358,50 @@ impl Context {
         self.send_stamped(fields).await;
     }
 
-    /// Writes an `assistant` or `user` line.
-    pub(super) async fn send_message(&self, kind: &str, message: Value, extra: Value) {
+    /// Writes an `assistant` or `user` line, and keeps it. Gives its uuid.
+    pub(super) async fn say(&self, said: Said<'_>) -> String {
+        let uuid = self.uuid();
         let mut line = json!({
-            "type": kind,
-            "message": message,
+            "type": said.kind,
+            "message": said.message,
             "parent_tool_use_id": null,
             "timestamp": self.timestamp(),
+            "uuid": uuid,
+            "session_id": self.state().session_id,
         });
-        if let (Some(line), Value::Object(extra)) = (line.as_object_mut(), extra) {
+        if let Some(agent) = said.agent {
+            line["parent_tool_use_id"] = json!(agent.tool_use_id);
+            line["agent_id"] = json!(agent.id);
+            line["subagent_type"] = json!(agent.kind);
+            line["task_description"] = json!(agent.description);
+        }
+        if let (Some(line), Value::Object(extra)) = (line.as_object_mut(), said.extra) {
             line.extend(extra);
         }
-        self.send_stamped(line).await;
+        if let Some(fields) = said.kept {
+            self.record(said.agent, said.kind, &uuid, fields);
+        }
+        if said.shown {
+            self.send(line).await;
+        }
+        uuid
+    }
+
+    /// Keeps a prompt or an answer.
+    pub(super) fn record(&self, agent: Option<&Subagent>, kind: &'static str, uuid: &str, fields: Value) {
+        if agent.is_none() {
+            self.state().history += 1;
+        }
+        let timestamp = self.timestamp();
+        self.keep(|transcript| {
+            transcript.record(Record {
+                agent,
+                kind,
+                uuid,
+                timestamp,
+                fields,
+            });
+        });
     }
 
     /// Tells how far a prompt has come; only for prompts with a uuid.
@@ -294,11 +446,36 @@ impl Context {
         (id, receiver)
     }
 
+    /// Takes back a request that waits for an answer, if it still does.
+    pub(super) async fn withdraw(&self, id: &str) {
+        if self.state().pending.remove(id).is_some() {
+            self.send(json!({"type": "control_cancel_request", "request_id": id}))
+                .await;
+        }
+    }
+
+    /// Takes back the requests of a subagent.
+    pub(super) async fn withdraw_of(&self, agent: &str) {
+        let cancelled: Vec<String> = {
+            let state = self.state();
+            let pending = state.pending.iter();
+            pending
+                .filter(|(_, pending)| matches!(&pending.cancel, Cancel::OfAgent(id) if id == agent))
+                .map(|(id, _)| id.clone())
+                .collect()
+        };
+        for id in cancelled {
+            self.withdraw(&id).await;
+        }
+    }
+
     /// Takes back the turn's requests that wait for an answer.
     async fn cancel_requests(&self) {
         let cancelled: Vec<(String, Pending)> = {
             let mut state = self.state();
-            let of_turn = |_: &String, pending: &mut Pending| !matches!(pending.cancel, Cancel::Never);
+            let of_turn = |_: &String, pending: &mut Pending| {
+                matches!(pending.cancel, Cancel::Request | Cancel::Mcp { .. })
+            };
             state.pending.extract_if(of_turn).collect()
         };
         for (id, pending) in cancelled {
@@ -339,7 +516,7 @@ impl Context {
 
     /// Where the CLI would keep the output of a task.
     pub(super) fn output_file(&self, task_id: &str) -> String {
-        let project = payload::project_name(&self.cwd().to_string_lossy());
+        let project = transcript::project_name(&self.cwd().to_string_lossy());
         format!(
             "/tmp/claude-0/{project}/{}/tasks/{task_id}.output",
             self.state().session_id
@@ -356,8 +533,9 @@ impl State {
     /// Counts tokens of a model.
     pub(super) fn use_tokens(&mut self, model: &str, input: u64, output: u64) {
         for used in [&mut self.used, &mut self.used_since] {
-            let sum = used.entry(model.to_owned()).or_default();
-            *sum = (sum.0 + input, sum.1 + output);
+            used.entry(model.to_owned())
+                .or_default()
+                .add(model, input, output);
         }
     }
 

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::context::{Abort, Context};
+use super::context::{Abort, Context, Said};
 use super::hooks;
 use super::mcp;
 use super::session::{failure, success};
-use super::{background, payload};
+use super::structured::Schema;
+use super::subagent::Definition;
+use super::{background, cost, payload};
 
 const MODES: &[&str] = &[
     "acceptEdits",
@@ -84,6 +86,11 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
         }
         "get_context_usage" => Some(Reply::Payload(context_usage(ctx))),
         "get_settings" => Some(Reply::Payload(settings(ctx))),
+        "get_session_cost" => {
+            let state = ctx.state();
+            let text = cost::text(&state.used, state.api_time, ctx.log.elapsed());
+            Some(Reply::Payload(json!({"text": text})))
+        }
         "get_usage" => Some(Reply::Payload(usage(ctx))),
         "list_models" => Some(Reply::Payload(json!({"models": payload::models()}))),
         "get_binary_version" => Some(Reply::Payload(json!({
@@ -109,8 +116,7 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
         ),
         "rename_session" => {
             if let Some(title) = string("title") {
-                ctx.send_system("session_title_changed", json!({"title": title}))
-                    .await;
+                rename(ctx, title).await;
             }
             Some(Reply::Done)
         }
@@ -145,15 +151,27 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
     // The servers hear from us before the host gets its answer.
     mcp::connect(ctx, &servers, false).await;
     if let Some(title) = request["title"].as_str() {
-        ctx.send_system("session_title_changed", json!({"title": title}))
-            .await;
+        rename(ctx, title).await;
     }
     let (line, again) = {
         let mut state = ctx.state();
+        if !state.initialized {
+            if let Ok(schema) = Schema::read(&request["jsonSchema"]) {
+                state.schema = Some(schema);
+            }
+            if let Some(agents) = Definition::read_all(&request["agents"]) {
+                state.agents.extend(agents);
+            }
+            state.forward_text |= request["forwardSubagentText"] == true;
+            state.spares_agents |= request["perTaskStopAffordance"] == true;
+        }
         let mut payload = payload::initialize(&ctx.config.home, &state.mode, state.session_state);
         if !request["hooks"].is_null() {
             state.hooks = hooks::read(&request["hooks"]);
             payload["hooks_applied"] = json!(true);
+        }
+        if let Some(listed) = payload["agents"].as_array_mut() {
+            listed.extend(state.agents.iter().map(|(name, agent)| agent.listed(name)));
         }
         let mut line = success(id, Some(payload));
         line["response"]["pending_permission_requests"] = json!([]);
@@ -165,6 +183,14 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         background::send_list(ctx).await;
     }
     false
+}
+
+/// Names the session.
+pub(super) async fn rename(ctx: &Context, title: &str) {
+    ctx.state().title = Some(title.to_owned());
+    ctx.keep(|transcript| transcript.title(title));
+    ctx.send_system("session_title_changed", json!({"title": title}))
+        .await;
 }
 
 /// Becomes a session. As with the CLI, one that was refused can be claimed again.
@@ -261,6 +287,9 @@ async fn interrupt(ctx: &Context, request: &Value) -> Option<Reply> {
         state.abort_next |= early;
         (state.queued_uuids(), early)
     };
+    if !ctx.state().spares_agents {
+        background::stop_agents(ctx).await;
+    }
     if !early {
         ctx.abort_turn(Abort::Interrupt).await;
     }
@@ -310,7 +339,15 @@ async fn set_model(ctx: &Context, request: &Value) -> Option<Reply> {
         };
         let content = format!("<local-command-stdout>Set model to `{shown}`</local-command-stdout>");
         let message = json!({"role": "user", "content": content});
-        ctx.send_message("user", message, json!({"isReplay": true})).await;
+        ctx.say(Said {
+            agent: None,
+            kind: "user",
+            message,
+            extra: json!({"isReplay": true}),
+            shown: true,
+            kept: None,
+        })
+        .await;
     }
     Some(Reply::Payload(json!({"model": model})))
 }
@@ -338,12 +375,12 @@ async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<
     None
 }
 
-fn context_usage(ctx: &Context) -> Value {
+pub(super) fn context_usage(ctx: &Context) -> Value {
     let state = ctx.state();
     let (input, output) = state
         .used
         .values()
-        .fold((0, 0), |sum, used| (sum.0 + used.0, sum.1 + used.1));
+        .fold((0, 0), |sum, used| (sum.0 + used.input, sum.1 + used.output));
     let (maximum, buffer) = (1_000_000_u64, 33_000_u64);
     let used = input + output;
     let category = |id: &str, name: &str, tokens: u64, color: &str, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": color, "kind": kind});
@@ -392,23 +429,14 @@ fn settings(ctx: &Context) -> Value {
 
 fn usage(ctx: &Context) -> Value {
     let state = ctx.state();
-    let (input, output) = state
-        .used
-        .values()
-        .fold((0, 0), |sum, used| (sum.0 + used.0, sum.1 + used.1));
-    let models: Value = state
-        .used
-        .iter()
-        .map(|(model, (input, output))| (model.clone(), payload::model_usage(model, *input, *output)))
-        .collect();
     json!({
         "session": {
-            "total_cost_usd": payload::cost(input, output),
-            "total_api_duration_ms": 0,
+            "total_cost_usd": cost::total(&state.used),
+            "total_api_duration_ms": state.api_time.as_millis() as u64,
             "total_duration_ms": ctx.log.elapsed().as_millis() as u64,
             "total_lines_added": 0,
             "total_lines_removed": 0,
-            "model_usage": models,
+            "model_usage": cost::by_model(&state.used),
         },
         "subscription_type": null,
         "rate_limits_available": false,

@@ -6,12 +6,24 @@ use regex_lite::Regex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::context::{Abort, Answer, Cancel, Context};
-use super::payload;
+use super::context::{Abort, Answer, Cancel};
 use super::turn::{Call, Turn};
 
 /// How long a callback may take unless its matcher says so.
 const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Events that tell neither the permission mode nor the effort.
+const NEITHER: &[&str] = &[
+    "MessageDisplay",
+    "PostCompact",
+    "PostModelSwitch",
+    "PreCompact",
+    "PreModelSwitch",
+    "SessionEnd",
+    "SessionStart",
+    "StopFailure",
+    "SubagentStart",
+];
 
 /// Callbacks that are registered for an event.
 #[derive(Debug, Clone)]
@@ -102,15 +114,6 @@ impl Hook {
     }
 }
 
-/// Where the CLI would keep the session.
-fn transcript_path(ctx: &Context, session_id: &str) -> String {
-    let project = payload::project_name(&ctx.cwd().to_string_lossy());
-    format!(
-        "{}/.claude/projects/{project}/{session_id}.jsonl",
-        ctx.config.home
-    )
-}
-
 impl Turn {
     /// Calls all callbacks of an event at once and waits for them.
     pub(super) async fn fire(
@@ -138,14 +141,20 @@ impl Turn {
         };
         let mut input = json!({
             "session_id": session_id,
-            "transcript_path": transcript_path(&self.ctx, &session_id),
+            "transcript_path": self.ctx.transcript_path(),
             "cwd": self.ctx.cwd().to_string_lossy(),
             "prompt_id": self.prompt_id,
-            "permission_mode": mode,
             "hook_event_name": event,
         });
-        if event != "UserPromptSubmit" {
-            input["effort"] = json!({"level": "medium"});
+        if !NEITHER.contains(&event) {
+            input["permission_mode"] = json!(mode);
+            if !event.starts_with("UserPrompt") {
+                input["effort"] = json!({"level": "medium"});
+            }
+        }
+        if let Some(agent) = &self.agent {
+            input["agent_id"] = json!(agent.id);
+            input["agent_type"] = json!(agent.kind);
         }
         if let (Some(input), Value::Object(fields)) = (input.as_object_mut(), fields) {
             input.extend(fields);
@@ -157,7 +166,7 @@ impl Turn {
                     "subtype": "hook_callback", "callback_id": callback_id, "input": input,
                     "tool_use_id": tool_use_id.unwrap_or(&made_up),
                 });
-                let (id, answer) = self.ctx.request(request, Cancel::Request).await;
+                let (id, answer) = self.ctx.request(request, self.cancel()).await;
                 waiting.push((id, answer, callback_id.clone(), hook));
             }
         }
@@ -173,11 +182,7 @@ impl Turn {
                 Ok(Ok(Answer::Success(answer))) if answer.is_object() => Fired::Answer(answer),
                 Ok(_) => failed(callback_id),
                 Err(_) => {
-                    if self.ctx.state().pending.remove(&id).is_some() {
-                        self.ctx
-                            .send(json!({"type": "control_cancel_request", "request_id": id}))
-                            .await;
-                    }
+                    self.ctx.withdraw(&id).await;
                     Fired::TimedOut
                 }
             });
@@ -340,17 +345,57 @@ impl Turn {
         Ok((blocked, context))
     }
 
-    /// Stop: the reason if the turn is to go on.
+    /// How a request of this turn is taken back.
+    pub(super) fn cancel(&self) -> Cancel {
+        match &self.agent {
+            Some(agent) => Cancel::OfAgent(agent.id.clone()),
+            None => Cancel::Request,
+        }
+    }
+
+    /// SubagentStart: what is added for its model.
+    pub(super) async fn agent_starts(&self) -> Result<Vec<String>, Abort> {
+        let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
+        let fired = self.fire("SubagentStart", kind, None, json!({})).await?;
+        let context = fired.into_iter().filter_map(|fired| match fired {
+            Fired::Answer(answer) => {
+                let added = &answer["hookSpecificOutput"]["additionalContext"];
+                added.as_str().map(str::to_owned)
+            }
+            _ => None,
+        });
+        Ok(context.collect())
+    }
+
+    /// Stop, or SubagentStop: the reason if the turn is to go on.
     pub(super) async fn before_stop(&self, again: bool) -> Result<Option<String>, Abort> {
-        let fields = json!({
-            "stop_hook_active": again, "last_assistant_message": self.text, "background_tasks": [],
+        let tasks: Vec<Value> = {
+            let state = self.ctx.state();
+            let running = state.tasks.iter().filter(|task| task.runs());
+            running.map(super::background::Task::summary).collect()
+        };
+        let mut fields = json!({
+            "stop_hook_active": again, "last_assistant_message": self.text, "background_tasks": tasks,
             "session_crons": [],
         });
+        let event = match &self.agent {
+            Some(agent) => {
+                let path = self.ctx.keep(|transcript| transcript.subagent_path(&agent.id));
+                let path = path.unwrap_or_else(|| {
+                    let beside = self.ctx.transcript_path().with_extension("");
+                    beside.join("subagents").join(format!("agent-{}.jsonl", agent.id))
+                });
+                fields["agent_transcript_path"] = json!(path);
+                "SubagentStop"
+            }
+            None => "Stop",
+        };
+        let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
         let mut reason = None;
-        for fired in self.fire("Stop", None, None, fields).await? {
+        for fired in self.fire(event, kind, None, fields).await? {
             match fired {
                 Fired::TimedOut => {}
-                Fired::Failed { callback_id, blocks } => self.send_failed("Stop", &callback_id, blocks).await,
+                Fired::Failed { callback_id, blocks } => self.send_failed(event, &callback_id, blocks).await,
                 Fired::Answer(answer) if answer["decision"] == "block" => {
                     reason = Some(answer["reason"].as_str().unwrap_or_default().to_owned());
                 }

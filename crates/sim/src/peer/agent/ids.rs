@@ -43,6 +43,16 @@ impl Ids {
         self.messages
     }
 
+    /// The id of an agent and that of its run.
+    pub(super) fn agent(&mut self) -> (String, String) {
+        self.tasks += 1;
+        let (agent, run) = (self.next(), self.next() as u32);
+        (
+            format!("a{agent:016x}"),
+            format!("0mwq{:05x}-{run:08x}", self.tasks),
+        )
+    }
+
     /// The id of a task and that of its run.
     pub(super) fn task(&mut self) -> (String, String) {
         self.tasks += 1;

@@ -3,26 +3,31 @@
 //! What it does follows what CLI 2.1.330 was seen to do: the frames, their fields and their order. What the model would
 //! say comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
 //!
-//! Simulated are turns, streaming, permissions, queueing, background commands, the hooks UserPromptSubmit, PreToolUse,
-//! PermissionRequest, PostToolUse, PostToolUseFailure and Stop, MCP servers inside the host, API errors, and control
-//! requests about these.
+//! Simulated are turns, streaming, permissions, queueing, background commands, subagents, structured output, budgets,
+//! sessions on disk, slash commands, compaction by hand, the hooks that these come past, MCP servers inside the host, API
+//! errors, and control requests about these.
 //!
-//! Not simulated yet: the other hooks, other MCP servers, subagents, slash commands, sessions on disk, structured output,
-//! budgets and compaction. Control requests that belong to them are answered as unsupported.
+//! Not simulated: MCP servers elsewhere, which are known and cannot be reached, and compaction that nobody asked for.
 
 mod act;
 mod background;
 mod brain;
 mod context;
 mod control;
+mod cost;
+mod ending;
 mod hooks;
 mod ids;
+mod local;
 mod mcp;
 pub(crate) mod payload;
 mod permission;
 mod session;
 mod stream;
+mod structured;
+mod subagent;
 mod tools;
+mod transcript;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -38,7 +43,7 @@ use tokio::sync::{mpsc, watch};
 use super::running::{self, ClientIo, Exit, Log, Running};
 
 pub(crate) use act::{Act, Deed, Look, rate_limit};
-pub use brain::{Ask, Brain, CallPlan, Gate, Outcome, Reply, ToolResult};
+pub use brain::{AgentInfo, Ask, Brain, CallPlan, Gate, Outcome, Reply, ToolResult};
 
 /// A simulated agent that is ready to run.
 ///
@@ -98,6 +103,21 @@ pub(super) struct Config {
     pub(super) real_tools: bool,
     pub(super) files: BTreeMap<String, String>,
     pub(super) handlers: Vec<(String, Handler)>,
+    /// Where sessions are kept, if anywhere.
+    config_dir: Option<PathBuf>,
+    persist: bool,
+    /// Whether what is kept is also shown to the host.
+    mirror: bool,
+    entrypoint: String,
+    resume: Option<transcript::Resume>,
+    fork: bool,
+    resume_at: Option<String>,
+    max_budget: Option<f64>,
+    schema: Option<structured::Schema>,
+    agents: std::collections::BTreeMap<String, subagent::Definition>,
+    forward_text: bool,
+    /// Whether slash commands are for the model.
+    no_commands: bool,
 }
 
 impl Agent {
@@ -130,6 +150,18 @@ impl Agent {
             real_tools: false,
             files: BTreeMap::new(),
             handlers: Vec::new(),
+            config_dir: None,
+            persist: true,
+            mirror: false,
+            entrypoint: "sdk-cli".to_owned(),
+            resume: None,
+            fork: false,
+            resume_at: None,
+            max_budget: None,
+            schema: None,
+            agents: std::collections::BTreeMap::new(),
+            forward_text: false,
+            no_commands: false,
         };
         Builder {
             agent: Self {
@@ -345,6 +377,99 @@ impl Builder {
     /// tools that are pretended.
     pub fn files(mut self, files: impl IntoIterator<Item = (String, String)>) -> Self {
         self.agent.config.files.extend(files);
+        self
+    }
+
+    /// Keeps sessions in this directory, as `CLAUDE_CONFIG_DIR` has the CLI do; they are not kept unless set.
+    ///
+    /// The files are where the CLI puts them, `projects/<working directory>/<session id>.jsonl`, and hold the
+    /// conversation in its records. They are created with the first prompt.
+    pub fn config_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.agent.config.config_dir = Some(directory.into());
+        self
+    }
+
+    /// Whether the session is kept, if a directory for that is set, as without `--no-session-persistence`.
+    pub fn session_persistence(mut self, persist: bool) -> Self {
+        self.agent.config.persist = persist;
+        self
+    }
+
+    /// Sends what is kept as `transcript_mirror` lines too, as with `--session-mirror`.
+    pub fn session_mirror(mut self, mirror: bool) -> Self {
+        self.agent.config.mirror = mirror;
+        self
+    }
+
+    /// What started the session, in its records, as `CLAUDE_CODE_ENTRYPOINT` says; `sdk-cli` unless set.
+    pub fn entrypoint(mut self, entrypoint: impl Into<String>) -> Self {
+        self.agent.config.entrypoint = entrypoint.into();
+        self
+    }
+
+    /// Goes on with the session of this id, as with `--resume`. The agent ends with an error result and exit code 1 if
+    /// there is none.
+    pub fn resume(mut self, session_id: impl Into<String>) -> Self {
+        self.agent.config.resume = Some(transcript::Resume::Id(Some(session_id.into())));
+        self
+    }
+
+    /// `--resume` without a value, which ends it.
+    pub(in crate::peer) fn resume_without_id(mut self) -> Self {
+        self.agent.config.resume = Some(transcript::Resume::Id(None));
+        self
+    }
+
+    /// Goes on with the last session of the working directory, if there is one, as with `--continue`.
+    pub fn continue_latest(mut self) -> Self {
+        self.agent.config.resume = Some(transcript::Resume::Latest);
+        self
+    }
+
+    /// Goes on in a session of its own that begins with a copy, as with `--fork-session`.
+    pub fn fork_session(mut self, fork: bool) -> Self {
+        self.agent.config.fork = fork;
+        self
+    }
+
+    /// Goes on behind the assistant's message of this uuid, as with `--resume-session-at`.
+    pub fn resume_session_at(mut self, uuid: impl Into<String>) -> Self {
+        self.agent.config.resume_at = Some(uuid.into());
+        self
+    }
+
+    /// How much a session may cost, in US dollars, as with `--max-budget-usd`.
+    pub fn max_budget_usd(mut self, limit: f64) -> Self {
+        self.agent.config.max_budget = Some(limit);
+        self
+    }
+
+    /// Demands answers in the shape of this JSON schema, as with `--json-schema`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the schema.
+    pub fn json_schema(mut self, schema: &Value) -> Result<Self, String> {
+        self.agent.config.schema = Some(structured::Schema::read(schema)?);
+        Ok(self)
+    }
+
+    /// Defines kinds of subagents, as with `--agents`: an object of definitions by name. As with the CLI, one that is
+    /// wrong drops them all.
+    pub fn agents(mut self, agents: &Value) -> Self {
+        self.agent.config.agents = subagent::Definition::read_all(agents).unwrap_or_default();
+        self
+    }
+
+    /// Whether the text of subagents in the foreground is shown, as with `--forward-subagent-text`.
+    pub fn forward_subagent_text(mut self, forward: bool) -> Self {
+        self.agent.config.forward_text = forward;
+        self
+    }
+
+    /// Whether slash commands are left to the model, as with `--disable-slash-commands`.
+    pub fn disable_slash_commands(mut self, disable: bool) -> Self {
+        self.agent.config.no_commands = disable;
         self
     }
 

@@ -4,6 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::cost::Used;
+use super::subagent::Stats;
+
 /// The CLI version whose behaviour is simulated.
 pub(crate) const VERSION: &str = "2.1.330";
 
@@ -63,7 +66,7 @@ pub(in crate::peer) fn init(about: &Init<'_>) -> Value {
         "model": about.model,
         "permissionMode": about.mode,
         "claude_code_version": VERSION,
-        "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, project_name(&cwd))},
+        "memory_paths": {"auto": format!("{}/.claude/projects/{}/memory/", about.home, super::transcript::project_name(&cwd))},
         "original_cwd": cwd,
         "additional_directories": about.directories,
         "messaging_socket_path": format!("/tmp/cc-socks/{}.sock", std::process::id()),
@@ -76,6 +79,14 @@ pub(in crate::peer) fn tools() -> Vec<String> {
     let tools = template(INIT).remove("tools");
     tools
         .and_then(|tools| serde_json::from_value(tools).ok())
+        .unwrap_or_default()
+}
+
+/// The kinds of agents that `system/init` lists.
+pub(in crate::peer) fn agents() -> Vec<String> {
+    let agents = template(INIT).remove("agents");
+    agents
+        .and_then(|agents| serde_json::from_value(agents).ok())
         .unwrap_or_default()
 }
 
@@ -92,13 +103,6 @@ pub(super) fn resolve_model(name: &str) -> String {
         Some(model) => model["resolvedModel"].as_str().unwrap_or(name).to_owned(),
         None => name.to_owned(),
     }
-}
-
-/// How the CLI names the folder of a project's sessions.
-pub(super) fn project_name(cwd: &str) -> String {
-    cwd.chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect()
 }
 
 /// A `usage` object of a message while it is under way.
@@ -126,43 +130,21 @@ pub(in crate::peer) fn usage(input: u64, output: u64) -> Value {
 
 /// One entry of `modelUsage`.
 pub(in crate::peer) fn model_usage(model: &str, input: u64, output: u64) -> Value {
-    json!({
-        "inputTokens": input,
-        "outputTokens": output,
-        "cacheReadInputTokens": 0,
-        "cacheCreationInputTokens": 0,
-        "webSearchRequests": 0,
-        "costUSD": cost(input, output),
-        "contextWindow": 1_000_000,
-        "maxOutputTokens": 128_000,
-        "thinkingTokens": 0,
-        "cacheCreationEphemeral5mInputTokens": 0,
-        "cacheCreationEphemeral1hInputTokens": 0,
-        "canonicalModel": model,
-        "provider": "firstParty",
-        "costBasis": "list",
-    })
+    let mut used = Used::default();
+    used.add(model, input, output);
+    used.entry(model)
 }
 
 /// What tokens cost in US dollars, at the default model's list price.
 pub(in crate::peer) fn cost(input: u64, output: u64) -> f64 {
-    (input * 4 + output * 20) as f64 / 1e6
+    let mut used = Used::default();
+    used.add(MODEL, input, output);
+    used.cost
 }
 
 /// The `subagent_stats` of a session that has started none.
 pub(in crate::peer) fn subagent_stats() -> Value {
-    json!({
-        "spawned": 0,
-        "requested": {"background": 0, "foreground": 0, "unset": 0},
-        "started_in_background": 0,
-        "max_depth": 0,
-        "spawned_by_subagents": 0,
-        "completed": 0,
-        "failed": 0,
-        "killed": {"parent": 0, "user": 0, "system": 0},
-        "refused": {"depth_limit": 0, "concurrency_limit": 0, "budget": 0},
-        "by_type": {},
-    })
+    Stats::default().to_json()
 }
 
 /// The message of an assistant line that the CLI made up itself.

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::brain::ToolResult;
-use super::context::{Abort, Answer, Cancel, Context, State};
+use super::context::{Abort, Answer, Context, State};
 use super::hooks::{self, Fired};
 use super::turn::{Call, Halt, Turn};
-use super::{mcp, tools};
+use super::{mcp, structured, tools};
 
 /// Allow, deny and ask rules, as `Tool` or `Tool(content)`.
 #[derive(Debug, Clone, Default)]
@@ -125,6 +125,9 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
             message: format!("Permission to use {what} has been denied."),
             reason: if bash { "subcommandResults" } else { "rule" },
         };
+    }
+    if super::subagent::is_agent_tool(tool) {
+        return Verdict::Allow("");
     }
     if tool == "AskUserQuestion" || tool == "ExitPlanMode" || hit(&state.rules.ask) {
         return Verdict::Ask;
@@ -311,7 +314,11 @@ enum Decision {
 impl Turn {
     /// One tool call: hooks, permission, work, result.
     pub(super) async fn call(&mut self, mut call: Call) -> Result<ToolResult, Halt> {
-        if let Some(reason) = tools::missing(&self.ctx, &call.name) {
+        if call.name == structured::TOOL && self.agent.is_none() && self.ctx.state().schema.is_some() {
+            self.send_stop().await;
+            return Ok(self.take_structured(call).await);
+        }
+        if let Some(reason) = self.missing(&call.name) {
             self.send_stop().await;
             let content = format!("<tool_use_error>Error: {reason}</tool_use_error>");
             return Ok(self
@@ -376,14 +383,60 @@ impl Turn {
             Decision::Interrupt => {
                 self.deny(&call);
                 self.send_rejected(&call.id, "").await;
-                self.ctx.abort.send_replace(Some(Abort::Interrupt));
+                self.abort.send_replace(Some(Abort::Interrupt));
                 Err(Abort::Interrupt.into())
             }
         }
     }
 
+    /// Why there is no such tool; none if there is.
+    fn missing(&self, name: &str) -> Option<String> {
+        let reason = tools::missing(&self.ctx, name);
+        let only = self.only_tools.as_ref();
+        let kept_from = only.is_some_and(|only| !only.iter().any(|tool| tool == name || tool == "*"))
+            || self.no_tools.iter().any(|tool| tool == name);
+        reason.or_else(|| kept_from.then(|| format!("No such tool available: {name}")))
+    }
+
+    /// The answer in the shape of the schema, or an attempt at one.
+    async fn take_structured(&mut self, call: Call) -> ToolResult {
+        let flaws = self
+            .ctx
+            .state()
+            .schema
+            .as_ref()
+            .map(|schema| schema.flaws(&call.input));
+        let flaws = flaws.unwrap_or_default();
+        let meta = json!({"id": call.id, "permission_decision": {"decision": "accept", "source": "config"}});
+        let (block, details, content) = if flaws.is_empty() {
+            self.structured = Some(call.input);
+            let text = "Structured output provided successfully";
+            let block = json!({"tool_use_id": call.id, "type": "tool_result", "content": text});
+            (block, text.to_owned(), text.to_owned())
+        } else {
+            self.unstructured += 1;
+            let text = format!("Output does not match required schema: {}", flaws.join(", "));
+            self.last_flaw.clone_from(&text);
+            let block =
+                json!({"type": "tool_result", "content": text, "is_error": true, "tool_use_id": call.id});
+            (block, format!("Error: {text}"), text)
+        };
+        let extra = json!({"tool_use_result": details, "tool_result_meta": [meta]});
+        self.send_user(json!([block]), extra).await;
+        ToolResult {
+            name: call.name,
+            content: json!(content),
+            is_error: !flaws.is_empty(),
+        }
+    }
+
     async fn settle(&mut self, call: &Call, verdict: Verdict) -> Result<Decision, Abort> {
         Ok(match verdict {
+            // Agents are started without a rule.
+            Verdict::Allow("") => Decision::Allow {
+                input: call.input.clone(),
+                meta: json!({"decision": "accept", "source": "config"}),
+            },
             Verdict::Allow(reason) => Decision::Allow {
                 input: call.input.clone(),
                 meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
@@ -436,10 +489,13 @@ impl Turn {
     /// Asks the client.
     async fn ask(&mut self, call: &Call) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
-        let request = question(&self.ctx, &self.ctx.state(), call, found.as_ref());
+        let mut request = question(&self.ctx, &self.ctx.state(), call, found.as_ref());
+        if let Some(agent) = &self.agent {
+            request["agent_id"] = json!(agent.id);
+        }
         let suggestions = request["permission_suggestions"].clone();
         self.ctx.set_session_state("requires_action").await;
-        let (id, answer) = self.ctx.request(request, Cancel::Request).await;
+        let (id, answer) = self.ctx.request(request, self.cancel()).await;
         self.send_stop().await;
         let race = async {
             tokio::select! {
@@ -456,12 +512,8 @@ impl Turn {
                 return Err(why);
             }
         };
-        if self.ctx.state().pending.remove(&id).is_some() {
-            // A hook was faster.
-            self.ctx
-                .send(json!({"type": "control_cancel_request", "request_id": id}))
-                .await;
-        }
+        // It still waits if a hook was faster.
+        self.ctx.withdraw(&id).await;
         self.ctx.set_session_state("running").await;
         let failed = |message: String| Decision::Refuse {
             message,
@@ -522,6 +574,9 @@ impl Turn {
 
     /// The result of a call that the user stopped.
     pub(super) async fn send_rejected(&mut self, id: &str, more: &str) {
+        if self.stops_silently() {
+            return;
+        }
         let content = format!("{REJECTED}{more}");
         let block = json!({"type": "tool_result", "content": content, "is_error": true, "tool_use_id": id});
         let extra = json!({

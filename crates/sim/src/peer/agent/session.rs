@@ -13,7 +13,7 @@ use super::background::{self, Finished};
 use super::brain::Brain;
 use super::context::{Abort, Answer, Context, Priority, Prompt};
 use super::turn::{self, Work};
-use super::{Config, control};
+use super::{Config, control, cost, ids, payload, transcript};
 use crate::peer::io::LineReader;
 use crate::peer::matcher::prompt_text;
 use crate::peer::running::{self, Exit, Log, Signal};
@@ -63,9 +63,15 @@ where
         ended: false,
         last: None,
     };
-    let exit = session.run().await;
+    let exit = match ctx.open() {
+        Ok(()) => session.run().await,
+        Err(failed) => refuse_to_open(&ctx, failed).await,
+    };
     drop(session);
     background::stop_all(&ctx);
+    if !matches!(exit, Exit::Signal(_)) {
+        close(&ctx).await;
+    }
     if let Exit::Signal(_) = exit {
         writer.abort();
         complainer.abort();
@@ -83,6 +89,40 @@ where
         ctx.log.flaw(flaw);
     }
     exit
+}
+
+/// The session that is to be gone on with is not there, or a new one has the id of another.
+async fn refuse_to_open(ctx: &Context, failed: transcript::Failed) -> Exit {
+    ctx.complain(failed.text.clone()).await;
+    if failed.told {
+        if let Some(id) = failed.session_id {
+            ctx.state().session_id = id;
+        }
+        let line = json!({
+            "type": "result", "subtype": "error_during_execution", "duration_ms": 0, "duration_api_ms": 0,
+            "is_error": true, "num_turns": 0, "stop_reason": null, "total_cost_usd": 0, "usage": payload::usage(0, 0),
+            "modelUsage": {}, "permission_denials": [], "errors": [failed.text], "result_index": 0,
+        });
+        ctx.send_stamped(line).await;
+    }
+    Exit::Code(1)
+}
+
+/// Keeps what the session has cost, for the next one that goes on with it.
+async fn close(ctx: &Context) {
+    let fields = {
+        let state = ctx.state();
+        let wall = ctx.log.elapsed().as_millis() as u64;
+        let api = state.api_time.as_millis() as u64;
+        json!({
+            "totalCostUSD": cost::total(&state.used), "totalAPIDuration": api, "totalAPIDurationWithoutRetries": api,
+            "totalToolDuration": 0, "totalLinesAdded": 0, "totalLinesRemoved": 0, "totalDuration": wall,
+            "startTime": ids::wall_ms(std::time::Duration::ZERO), "modelUsage": cost::by_model(&state.used),
+            "hasUnknownModelCost": false,
+        })
+    };
+    ctx.keep(|transcript| transcript.note("cost-state", fields));
+    ctx.send_mirror().await;
 }
 
 /// Writes until the end mark. What a client that has gone does not take is thrown away, as the CLI does.
@@ -224,6 +264,8 @@ impl<I: AsyncRead + Unpin> Session<I> {
         };
         self.ctx.abort.send_replace(abort.then_some(Abort::Interrupt));
         for prompt in &prompts {
+            let timestamp = self.ctx.timestamp();
+            self.ctx.keep(|transcript| transcript.dequeue(timestamp));
             self.ctx.send_lifecycle(prompt, "started").await;
         }
         self.ctx.set_session_state("running").await;
@@ -320,11 +362,21 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 _ => Priority::Next,
             },
             query: json["shouldQuery"] != false,
+            composed: json["client_composed"] == true,
         };
         if let Some(uuid) = &prompt.uuid
             && !self.ctx.state().seen.insert(uuid.clone())
         {
             // Sent before: dropped without a word.
+            return None;
+        }
+        let is_past = prompt
+            .uuid
+            .as_ref()
+            .is_some_and(|uuid| self.ctx.state().past.contains(uuid));
+        if is_past {
+            // The session that was gone on with has it already.
+            self.ctx.send_lifecycle(&prompt, "completed").await;
             return None;
         }
         if self.ctx.is_parked() {
@@ -340,6 +392,9 @@ impl<I: AsyncRead + Unpin> Session<I> {
             self.ctx.send_lifecycle(&prompt, "completed").await;
             return None;
         }
+        let timestamp = self.ctx.timestamp();
+        self.ctx
+            .keep(|transcript| transcript.enqueue(&prompt.text, timestamp));
         self.ctx.send_lifecycle(&prompt, "queued").await;
         if prompt.priority == Priority::Now && self.turn.is_some() {
             self.ctx.state().queue.push_front(prompt);

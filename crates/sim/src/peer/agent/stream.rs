@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::act::Act;
 use super::brain::{CallPlan, Reply};
-use super::context::Abort;
+use super::context::{Abort, Said};
 use super::turn::{ApiFailure, Call, End, Turn};
 use super::{mcp, payload};
 use crate::directive::{Block, Fault, FaultKind, Response};
@@ -42,7 +42,7 @@ impl Turn {
             gate,
             acts,
         } = reply;
-        if self.ctx.config.partial {
+        if self.streams() {
             self.ctx
                 .send_system("status", json!({"status": "requesting"}))
                 .await;
@@ -83,6 +83,11 @@ impl Turn {
             .collect())
     }
 
+    /// Whether stream events are sent; subagents have none.
+    fn streams(&self) -> bool {
+        self.ctx.config.partial && self.agent.is_none()
+    }
+
     async fn message(
         &mut self,
         model: &str,
@@ -100,7 +105,7 @@ impl Turn {
         if self.first_frame.is_none() {
             self.first_frame = Some(self.ctx.log.elapsed());
         }
-        if self.ctx.config.partial {
+        if self.streams() {
             self.begun.push(message.id.clone());
             let usage = payload::usage_so_far(message.input, 1);
             let event = json!({"type": "message_start", "message": {
@@ -133,6 +138,8 @@ impl Turn {
         }
         let usage = response.usage;
         self.tokens = (self.tokens.0 + usage.input, self.tokens.1 + usage.output);
+        self.last_usage = (usage.input, usage.output);
+        self.context = usage.input + usage.output;
         self.ctx.state().use_tokens(model, usage.input, usage.output);
         self.text = response
             .blocks
@@ -146,7 +153,7 @@ impl Turn {
             .unwrap_or_default()
             .to_owned();
         self.stop_reason = Some(response.stop_reason().to_owned());
-        if self.ctx.config.partial {
+        if self.streams() {
             let delta = json!({"stop_reason": response.stop_reason(), "stop_sequence": null});
             let usage = payload::usage_so_far(usage.input, usage.output);
             let event = json!({"type": "message_delta", "delta": delta, "usage": usage});
@@ -232,7 +239,7 @@ impl Turn {
             message.characters += chunk.chars().count() as u64;
             so_far.push_str(&chunk);
             let thought = delta["type"] == "thinking_delta";
-            if thought {
+            if thought && self.agent.is_none() {
                 let more = (chunk.chars().count() as u64 / 4).max(1);
                 tokens += more;
                 let fields = json!({"estimated_tokens": tokens, "estimated_tokens_delta": more});
@@ -255,26 +262,88 @@ impl Turn {
                 "server_display_name": found.server, "tool_name": found.tool,
             }]);
         }
-        self.send_assistant(message, &done, extra).await;
+        let background = self.agent.as_ref().is_some_and(|agent| agent.background);
+        if !background {
+            self.send_progress(message, &done).await;
+        }
+        self.send_assistant(
+            message,
+            &done,
+            extra,
+            response.stop_reason(),
+            response.usage.output,
+        )
+        .await;
+        if background {
+            self.send_progress(message, &done).await;
+        }
         message.written += 1;
         let event = json!({"type": "content_block_stop", "index": index});
         self.send_event(message, event, json!({})).await;
         Ok(done)
     }
 
-    async fn send_assistant(&mut self, message: &Message, block: &Value, mut extra: Value) {
+    /// What a subagent is about to do.
+    async fn send_progress(&mut self, message: &Message, block: &Value) {
+        let (Some(name), true) = (block["name"].as_str(), block["type"] == "tool_use") else {
+            return;
+        };
+        self.calls += 1;
+        if !self.tools_used.iter().any(|tool| tool == name) {
+            self.tools_used.push(name.to_owned());
+        }
+        self.ctx.keep(|transcript| transcript.used_tool(name));
+        if let Some(agent) = &self.agent {
+            let what = block["input"]["description"].as_str().unwrap_or(name);
+            let fields = json!({
+                "task_id": agent.id, "run_id": agent.run_id, "tool_use_id": agent.tool_use_id,
+                "description": format!("Running {what}"), "subagent_type": agent.kind, "last_tool_name": name,
+                "usage": {
+                    "total_tokens": message.input + 1, "tool_uses": self.calls,
+                    "duration_ms": self.began.elapsed().as_millis() as u64,
+                },
+            });
+            self.ctx.send_system("task_progress", fields).await;
+        }
+    }
+
+    async fn send_assistant(
+        &mut self,
+        message: &Message,
+        block: &Value,
+        mut extra: Value,
+        stop_reason: &str,
+        output: u64,
+    ) {
         extra["request_id"] = json!(format!("req_sim_{}", message.id));
         if let (false, Some((last, all))) = (self.marked, self.uuids()) {
             self.marked = true;
             extra["user_message_uuid"] = json!(last);
             extra["user_message_uuids"] = json!(all);
         }
-        let message = json!({
+        let shown = json!({
             "id": message.id, "type": "message", "role": "assistant", "model": message.model, "content": [block],
             "stop_reason": null, "stop_sequence": null, "usage": payload::usage_so_far(message.input, 1),
             "context_management": null,
         });
-        self.ctx.send_message("assistant", message, extra).await;
+        let mut kept = shown.clone();
+        kept["stop_reason"] = json!(stop_reason);
+        kept["usage"] = payload::usage(message.input, output);
+        let is_text = block["type"] == "text" || block["type"] == "thinking";
+        let said = Said {
+            agent: self.agent.as_deref(),
+            kind: "assistant",
+            message: shown,
+            extra: extra.clone(),
+            shown: self
+                .agent
+                .as_ref()
+                .is_none_or(|agent| !is_text || agent.shows_text()),
+            kept: Some(json!({
+                "message": kept, "requestId": extra["request_id"], "requestedModel": message.model, "effort": "medium",
+            })),
+        };
+        self.last_assistant = self.ctx.say(said).await;
     }
 
     async fn send_event(&self, message: &Message, event: Value, mut extra: Value) {
@@ -283,7 +352,7 @@ impl Turn {
     }
 
     async fn send_raw_event(&self, event: Value, mut extra: Value) {
-        if self.ctx.config.partial {
+        if self.streams() {
             extra["type"] = json!("stream_event");
             extra["event"] = event;
             extra["parent_tool_use_id"] = Value::Null;
@@ -317,12 +386,12 @@ impl Turn {
             {
                 self.text.clone_from(text);
                 let block = json!({"type": "text", "text": text});
-                self.send_assistant(message, &block, json!({"aborted": true}))
+                self.send_assistant(message, &block, json!({"aborted": true}), "end_turn", output)
                     .await;
                 written += 1;
             }
         }
-        if why != Abort::Displaced {
+        if why != Abort::Displaced && !self.stops_silently() {
             self.send_user(
                 json!([{"type": "text", "text": "[Request interrupted by user]"}]),
                 json!({}),
@@ -412,7 +481,19 @@ impl Turn {
             None => extra["api_error"] = json!(failure.kind),
         }
         let message = payload::synthetic_message(&id, &failure.text);
-        self.ctx.send_message("assistant", message, extra).await;
+        self.ctx
+            .say(Said {
+                agent: self.agent.as_deref(),
+                kind: "assistant",
+                kept: Some(json!({
+                    "message": message, "error": failure.error, "isApiErrorMessage": true,
+                    "apiErrorStatus": failure.status,
+                })),
+                message,
+                extra,
+                shown: true,
+            })
+            .await;
     }
 }
 

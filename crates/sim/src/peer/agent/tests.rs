@@ -8,8 +8,12 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use super::*;
 use crate::peer::Signal;
 
+mod commands;
 mod hooks;
 mod mcp;
+mod results;
+mod sessions;
+mod subagents;
 
 /// A client that types by hand.
 struct Hand {

@@ -11,8 +11,9 @@ use super::brain::{CallPlan, Outcome, ToolResult};
 use super::context::{Abort, Context, State};
 use super::mcp;
 use super::permission;
+use super::subagent::is_agent_tool;
 use super::turn::{Call, Turn};
-use super::{Config, payload};
+use super::{Config, payload, structured};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
@@ -33,6 +34,10 @@ pub(super) struct Ran {
 pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
     let mut tools = config.tools.clone().unwrap_or_else(payload::tools);
     tools.extend(config.handlers.iter().map(|(name, _)| name.clone()));
+    if state.schema.is_some() {
+        let place = tools.iter().position(|tool| tool.as_str() > structured::TOOL);
+        tools.insert(place.unwrap_or(tools.len()), structured::TOOL.to_owned());
+    }
     tools.extend(mcp::tool_names(&state.servers));
     tools.retain(|tool| !permission::disallowed(&state.rules, tool));
     tools
@@ -51,9 +56,14 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     if mcp::find(ctx, name).is_some() {
         return None;
     }
+    // The tool that starts agents is listed under its old name, and goes by both.
+    let listed = |tools: &[String]| {
+        let name_of = |tool: &String| tool == name || (is_agent_tool(tool) && is_agent_tool(name));
+        tools.iter().any(name_of)
+    };
     let known = match &config.tools {
-        Some(tools) => tools.iter().any(|tool| tool == name),
-        None => payload::tools().iter().any(|tool| tool == name),
+        Some(tools) => listed(tools),
+        None => listed(&payload::tools()),
     };
     (!known).then(|| format!("No such tool available: {name}"))
 }
@@ -99,6 +109,7 @@ impl Turn {
         let began = tokio::time::Instant::now();
         let mut outcome = match &call.plan {
             CallPlan::Outcome(outcome) => outcome.clone(),
+            _ if is_agent_tool(&call.name) && !self.is_handled(&call.name) => self.run_agent(&call).await?,
             _ => self.run_tool(&call).await?,
         };
         if let Err(why) = self.after_tool(&call, &mut outcome, began.elapsed()).await {
@@ -121,6 +132,11 @@ impl Turn {
         })
     }
 
+    /// Whether the test runs a tool itself.
+    fn is_handled(&self, name: &str) -> bool {
+        self.ctx.config.handlers.iter().any(|(tool, _)| tool == name)
+    }
+
     async fn run_tool(&mut self, call: &Call) -> Result<Outcome, Abort> {
         let output = Output::default();
         let mut job = tokio::spawn(execute(
@@ -131,8 +147,7 @@ impl Turn {
             call.plan.clone(),
             output.clone(),
         ));
-        let is_command =
-            call.name == "Bash" && !self.ctx.config.handlers.iter().any(|(tool, _)| tool == "Bash");
+        let is_command = call.name == "Bash" && !self.is_handled("Bash");
         if !is_command {
             return match self.or_abort(&mut job).await {
                 Ok(ran) => Ok(ran.map_or_else(|_| Outcome::error("the tool broke down"), |ran| ran.outcome)),

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::brain::{Ask, CallPlan, ToolResult};
-use super::context::{Abort, Context, Priority, Prompt};
-use super::ids::wall_ms;
-use super::{mcp, payload};
+use super::context::{Abort, Context, Priority, Prompt, Said};
+use super::structured;
+use super::subagent::Subagent;
+use super::{cost, mcp, payload};
+
+pub(super) use super::ending::{ApiFailure, End};
 
 /// What a turn is about.
 pub(super) struct Work {
@@ -17,33 +21,6 @@ pub(super) struct Work {
     pub(super) prompts: Vec<Prompt>,
     /// What woke it, for the `origin` of its result.
     pub(super) origin: Option<Value>,
-}
-
-/// How a turn ends other than well.
-pub(super) enum End {
-    /// It was stopped, while the model spoke or (`tools`) while tools were at work.
-    Aborted { why: Abort, tools: bool },
-    /// The API failed for good.
-    Api(ApiFailure),
-    /// It took more rounds than allowed.
-    MaxTurns(u64),
-    /// Nothing was to be asked; the text is that of the result.
-    NoQuery(String),
-    /// A hook ended it behind a tool.
-    HookStopped,
-    /// A hook put a tool call off.
-    Deferred(Value),
-}
-
-/// A failure of the API, as the host gets to see it.
-pub(super) struct ApiFailure {
-    pub(super) status: Option<u16>,
-    pub(super) kind: &'static str,
-    pub(super) api_type: Option<&'static str>,
-    /// The `error` of the assistant line.
-    pub(super) error: &'static str,
-    pub(super) text: String,
-    pub(super) terminal_reason: &'static str,
 }
 
 /// A tool call of the model.
@@ -58,10 +35,32 @@ pub(super) struct Call {
 /// A turn under way.
 pub(super) struct Turn {
     pub(super) ctx: Arc<Context>,
-    prompts: Vec<Prompt>,
-    folded: Vec<Prompt>,
-    origin: Option<Value>,
-    began: Instant,
+    /// Whose turn it is; none is the main agent's.
+    pub(super) agent: Option<Arc<Subagent>>,
+    /// Why it must stop.
+    pub(super) abort: Arc<watch::Sender<Option<Abort>>>,
+    pub(super) prompts: Vec<Prompt>,
+    pub(super) folded: Vec<Prompt>,
+    pub(super) origin: Option<Value>,
+    pub(super) began: Instant,
+    /// How many rounds it may have.
+    pub(super) max_turns: Option<u64>,
+    /// The tools that there are, and those that there are not, for a subagent.
+    pub(super) only_tools: Option<Vec<String>>,
+    pub(super) no_tools: Vec<String>,
+    /// The tools that were called, and how many calls there were.
+    pub(super) tools_used: Vec<String>,
+    pub(super) calls: u64,
+    /// Tokens of the last response, in and out, and their sum.
+    pub(super) last_usage: (u64, u64),
+    pub(super) context: u64,
+    /// Structured output that was given, and how often it was wrong.
+    pub(super) structured: Option<Value>,
+    pub(super) unstructured: u64,
+    /// What was wrong with it the last time.
+    pub(super) last_flaw: String,
+    /// The uuid of the last `assistant` line.
+    pub(super) last_assistant: String,
     /// `user` lines so far; `num_turns` counts them.
     pub(super) user_lines: u64,
     pub(super) denials: Vec<Value>,
@@ -83,30 +82,66 @@ pub(super) struct Turn {
 }
 
 pub(super) async fn run(ctx: Arc<Context>, work: Work) {
-    let mut turn = Turn {
-        prompt_id: ctx.uuid(),
-        stopped_by_hook: false,
-        ctx,
-        prompts: work.prompts,
-        folded: Vec::new(),
-        origin: work.origin,
-        began: Instant::now(),
-        user_lines: 0,
-        denials: Vec::new(),
-        marked: false,
-        begun: Vec::new(),
-        first_frame: None,
-        api_time: Duration::ZERO,
-        tokens: (0, 0),
-        text: String::new(),
-        stop_reason: None,
-        unstopped: None,
-    };
+    let abort = ctx.abort.clone();
+    let prompt_id = ctx.uuid();
+    let mut turn = Turn::new(ctx, abort, prompt_id);
+    turn.max_turns = turn.ctx.config.max_turns;
+    turn.prompts = work.prompts;
+    turn.origin = work.origin;
     let end = turn.play().await.err();
     turn.finish(end).await;
 }
 
 impl Turn {
+    fn new(ctx: Arc<Context>, abort: Arc<watch::Sender<Option<Abort>>>, prompt_id: String) -> Self {
+        Self {
+            ctx,
+            agent: None,
+            abort,
+            prompts: Vec::new(),
+            folded: Vec::new(),
+            origin: None,
+            began: Instant::now(),
+            max_turns: None,
+            only_tools: None,
+            no_tools: Vec::new(),
+            tools_used: Vec::new(),
+            calls: 0,
+            last_usage: (0, 0),
+            context: 0,
+            structured: None,
+            unstructured: 0,
+            last_flaw: String::new(),
+            last_assistant: String::new(),
+            user_lines: 0,
+            denials: Vec::new(),
+            marked: false,
+            begun: Vec::new(),
+            first_frame: None,
+            api_time: Duration::ZERO,
+            tokens: (0, 0),
+            text: String::new(),
+            stop_reason: None,
+            prompt_id,
+            stopped_by_hook: false,
+            unstopped: None,
+        }
+    }
+
+    /// The turn of a subagent.
+    pub(super) fn of_agent(
+        ctx: Arc<Context>,
+        agent: Arc<Subagent>,
+        abort: Arc<watch::Sender<Option<Abort>>>,
+        prompt_id: String,
+    ) -> Self {
+        Self {
+            agent: Some(agent),
+            marked: true,
+            ..Self::new(ctx, abort, prompt_id)
+        }
+    }
+
     async fn play(&mut self) -> Result<(), End> {
         let latency = self.ctx.config.latency;
         // Even a sleep of no time takes a tick of the clock.
@@ -116,6 +151,9 @@ impl Turn {
         // An abort shows as soon as the model would be asked.
         let _ = self.or_abort(mcp::settled(&self.ctx)).await;
         let queries = self.prompts.is_empty() || self.prompts.iter().any(|prompt| prompt.query);
+        if let Some(end) = self.answer_locally().await {
+            return Err(end);
+        }
         let mut context = Vec::new();
         let mut blocked = None;
         if queries {
@@ -137,10 +175,9 @@ impl Turn {
             self.ctx.send_system("informational", fields).await;
             return Err(End::NoQuery(text));
         }
-        if self.ctx.config.replay {
-            for prompt in self.prompts.clone() {
-                self.replay(&prompt).await;
-            }
+        let history = self.ctx.state().history;
+        for prompt in self.prompts.clone() {
+            self.take_in(&prompt).await;
         }
         if !queries {
             let mut state = self.ctx.state();
@@ -149,7 +186,8 @@ impl Turn {
                 .extend(self.prompts.iter().map(|prompt| prompt.text.clone()));
             return Err(End::NoQuery(String::new()));
         }
-        let mut ask = {
+        self.within_budget()?;
+        let ask = {
             let mut state = self.ctx.state();
             state.turns += 1;
             Ask {
@@ -165,24 +203,55 @@ impl Turn {
                 woken: self.origin.is_some(),
                 folded: std::mem::take(&mut state.unasked),
                 context,
+                history,
+                resumed: state.resumed,
                 ..Ask::default()
             }
         };
+        self.converse(ask).await
+    }
+
+    /// Whether there is money left.
+    fn within_budget(&self) -> Result<(), End> {
+        let spent = cost::total(&self.ctx.state().used);
+        match self.ctx.config.max_budget {
+            Some(limit) if spent >= limit => Err(End::Budget(limit)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the model and calls its tools, until it has said its last word.
+    pub(super) async fn converse(&mut self, mut ask: Ask) -> Result<(), End> {
         let mut stopping = false;
+        let mut reminded = false;
         loop {
-            if let Some(limit) = self.ctx.config.max_turns
+            if let Some(limit) = self.max_turns
                 && ask.round as u64 >= limit
             {
                 return Err(End::MaxTurns(limit));
             }
-            ask.model = self.ctx.state().model.clone();
+            ask.model = match &self.agent {
+                Some(agent) => agent.model.clone(),
+                None => self.ctx.state().model.clone(),
+            };
             let reply = self.ctx.brain.lock().await.reply(&ask);
             let calls = self.respond(&ask.model, reply).await?;
+            self.within_budget()?;
             ask.tool_results.clear();
             ask.folded.clear();
             ask.context.clear();
             ask.round += 1;
             if calls.is_empty() {
+                let wanted = self.agent.is_none() && self.ctx.state().schema.is_some();
+                if wanted && !reminded {
+                    reminded = true;
+                    let reminder = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this \
+                                    request. Call this tool now.";
+                    let content = json!([{"type": "text", "text": reminder}]);
+                    self.send_user(content, json!({"isSynthetic": true})).await;
+                    ask.context.push(reminder.to_owned());
+                    continue;
+                }
                 let stop = self.before_stop(stopping).await;
                 match stop.map_err(|why| End::Aborted { why, tools: false })? {
                     None => return Ok(()),
@@ -203,13 +272,24 @@ impl Turn {
             if self.stopped_by_hook {
                 return Err(End::HookStopped);
             }
-            ask.folded = self.fold().await;
+            if let Some(output) = self.structured.take() {
+                return Err(End::Structured(output));
+            }
+            if self.unstructured >= structured::ATTEMPTS {
+                return Err(End::Unstructured {
+                    attempts: self.unstructured,
+                    error: self.last_flaw.clone(),
+                });
+            }
+            if self.agent.is_none() {
+                ask.folded = self.fold().await;
+            }
         }
     }
 
     /// Waits for something, unless the turn is to stop.
     pub(super) async fn or_abort<T>(&self, work: impl Future<Output = T>) -> Result<T, Abort> {
-        let mut abort = self.ctx.abort.subscribe();
+        let mut abort = self.abort.subscribe();
         let stopped = async move {
             let why = abort.wait_for(Option::is_some).await.ok().and_then(|why| *why);
             match why {
@@ -224,7 +304,7 @@ impl Turn {
         }
     }
 
-    async fn send_init(&self) {
+    pub(super) async fn send_init(&self) {
         let line = {
             let state = self.ctx.state();
             let config = &self.ctx.config;
@@ -238,6 +318,9 @@ impl Turn {
                 mcp_servers: mcp::listed(&state.servers),
                 directories: &state.directories,
             });
+            if let Some(agents) = line["agents"].as_array_mut() {
+                agents.extend(state.agents.keys().map(|name| json!(name)));
+            }
             let uuids: Vec<&String> = self
                 .prompts
                 .iter()
@@ -251,8 +334,18 @@ impl Turn {
         self.ctx.send_stamped(line).await;
     }
 
-    async fn replay(&self, prompt: &Prompt) {
+    /// Takes a prompt into the conversation, and shows it if that was asked for.
+    pub(super) async fn take_in(&self, prompt: &Prompt) {
         let uuid = prompt.uuid.clone().unwrap_or_else(|| self.ctx.uuid());
+        let fields = json!({
+            "promptId": self.prompt_id, "message": prompt.message, "permissionMode": self.ctx.state().mode,
+            "promptSource": "sdk", "turnOrigin": "sdk",
+        });
+        self.ctx.keep(|transcript| transcript.prompted(&prompt.text));
+        self.ctx.record(None, "user", &uuid, fields);
+        if !self.ctx.config.replay {
+            return;
+        }
         let session_id = self.ctx.state().session_id.clone();
         let line = json!({
             "type": "user",
@@ -278,9 +371,9 @@ impl Turn {
             };
             let Some(prompt) = prompt else { return texts };
             self.ctx.send_lifecycle(&prompt, "started").await;
-            if self.ctx.config.replay {
-                self.replay(&prompt).await;
-            }
+            let timestamp = self.ctx.timestamp();
+            self.ctx.keep(|transcript| transcript.dequeue(timestamp));
+            self.take_in(&prompt).await;
             texts.push(prompt.text.clone());
             self.folded.push(prompt);
         }
@@ -290,7 +383,53 @@ impl Turn {
     pub(super) async fn send_user(&mut self, content: Value, extra: Value) {
         self.user_lines += 1;
         let message = json!({"role": "user", "content": content});
-        self.ctx.send_message("user", message, extra).await;
+        let mut kept = json!({"promptId": self.prompt_id, "message": message});
+        if extra["isSynthetic"] == true {
+            kept["isMeta"] = json!(true);
+        }
+        if let Some(details) = extra.get("tool_use_result") {
+            kept["toolUseResult"] = details.clone();
+            kept["sourceToolAssistantUUID"] = json!(self.last_assistant);
+            self.ctx.send_mirror().await;
+        }
+        if let Some(decision) = extra["tool_result_meta"][0].get("permission_decision") {
+            kept["permissionDecision"] = decision.clone();
+        }
+        let mut extra = extra;
+        if let (Some(_), Some(extra)) = (&self.agent, extra.as_object_mut()) {
+            // What came out of a subagent's tools is only for its own model.
+            extra.remove("tool_use_result");
+        }
+        self.ctx
+            .say(Said {
+                agent: self.agent.as_deref(),
+                kind: "user",
+                message,
+                extra,
+                shown: true,
+                kept: Some(kept),
+            })
+            .await;
+    }
+
+    /// The prompt of a subagent, as the conversation with it begins.
+    pub(super) async fn say_prompt(&self, content: Value, text: &str, shown: bool) {
+        self.ctx
+            .say(Said {
+                agent: self.agent.as_deref(),
+                kind: "user",
+                message: json!({"role": "user", "content": content}),
+                extra: json!({}),
+                shown,
+                kept: Some(json!({"promptId": self.prompt_id, "message": {"role": "user", "content": text}})),
+            })
+            .await;
+    }
+
+    /// Whether its stop is told by the turn of the agent that started it.
+    pub(super) fn stops_silently(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agent| !agent.shows_text())
+            || self.agent.as_ref().is_some_and(|agent| !agent.background)
     }
 
     /// Which prompts a line belongs to: the last uuid and all of them.
@@ -300,150 +439,6 @@ impl Turn {
         let (own, folded) = (uuids(&self.prompts), uuids(&self.folded));
         let last = own.last().or(folded.last())?.clone();
         Some((last, [own, folded].concat()))
-    }
-
-    async fn finish(mut self, end: Option<End>) {
-        let mut fields = Map::new();
-        let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
-        let success = |text: &str| (json!("success"), json!(text));
-        let mut failed = false;
-        let (subtype, result) = match &end {
-            None => {
-                set("terminal_reason", json!("completed"));
-                set("api_error_status", Value::Null);
-                success(&self.text)
-            }
-            Some(End::NoQuery(text)) => {
-                self.stop_reason = None;
-                success(text)
-            }
-            Some(End::HookStopped) => {
-                set("terminal_reason", json!("hook_stopped"));
-                set("api_error_status", Value::Null);
-                success("")
-            }
-            Some(End::Deferred(call)) => {
-                self.stop_reason = Some("tool_deferred".to_owned());
-                set("terminal_reason", json!("tool_deferred"));
-                set("api_error_status", Value::Null);
-                set("deferred_tool_use", call.clone());
-                success("")
-            }
-            Some(End::Aborted { why, tools }) => {
-                let reason = if *tools && *why != Abort::Signal {
-                    "aborted_tools"
-                } else {
-                    "aborted_streaming"
-                };
-                set("terminal_reason", json!(reason));
-                if *why == Abort::Displaced {
-                    set("api_error_status", Value::Null);
-                    success(&self.text)
-                } else {
-                    failed = true;
-                    let stop = self.stop_reason.as_deref().unwrap_or("null");
-                    let text =
-                        format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop}");
-                    (json!("error_during_execution"), json!([text]))
-                }
-            }
-            Some(End::Api(failure)) => {
-                failed = true;
-                self.stop_reason = Some("stop_sequence".to_owned());
-                set("terminal_reason", json!(failure.terminal_reason));
-                set("api_error_status", json!(failure.status));
-                if let Some(api_type) = failure.api_type {
-                    set("api_error_type", json!(api_type));
-                } else {
-                    set("api_error", json!(failure.kind));
-                }
-                success(&failure.text)
-            }
-            Some(End::MaxTurns(limit)) => {
-                failed = true;
-                set("terminal_reason", json!("max_turns"));
-                let text = format!("Reached maximum number of turns ({limit})");
-                (json!("error_max_turns"), json!([text]))
-            }
-        };
-        let asked = !matches!(end, Some(End::NoQuery(_)));
-        let is_success = subtype == "success";
-        set(if is_success { "result" } else { "errors" }, result);
-        set("subtype", subtype);
-        set("is_error", json!(failed));
-        set("num_turns", json!(if asked { 1 + self.user_lines } else { 0 }));
-        if let Some((last, all)) = self.uuids() {
-            set("user_message_uuid", json!(last));
-            set("user_message_uuids", json!(all));
-        }
-        if let (Some(first), true) = (self.first_frame, is_success) {
-            let ms = first.as_millis() as u64;
-            set("ttft_ms", json!(ms + 1));
-            set("ttft_stream_ms", json!(ms));
-            set("first_content_frame_ms", json!(ms));
-            set(
-                "time_to_request_ms",
-                json!(self.ctx.config.latency.as_millis() as u64),
-            );
-            if self.prompts.iter().any(|prompt| prompt.uuid.is_some()) {
-                let sent = wall_ms(self.ctx.log.elapsed().saturating_sub(self.began.elapsed()));
-                set("request_sent_wall_ms", json!(sent));
-                set("first_request_input_tokens", json!(10));
-                set("first_request_cache_read_input_tokens", json!(0));
-            }
-        }
-        if !self.begun.is_empty() {
-            set("begun_message_ids", json!(self.begun));
-        }
-        if let Some(origin) = &self.origin {
-            set("origin", origin.clone());
-        }
-        {
-            let mut state = self.ctx.state();
-            state.last_is_error = failed;
-            set("result_index", json!(state.results));
-            state.results += 1;
-            let by_model = |used: &std::collections::BTreeMap<String, (u64, u64)>| -> Value {
-                let entries = used.iter();
-                entries
-                    .map(|(model, (input, output))| {
-                        (model.clone(), payload::model_usage(model, *input, *output))
-                    })
-                    .collect()
-            };
-            set("modelUsage", by_model(&state.used));
-            set(
-                "model_usage_since_last_result",
-                by_model(&std::mem::take(&mut state.used_since)),
-            );
-            let (input, output) = state
-                .used
-                .values()
-                .fold((0, 0), |sum, used| (sum.0 + used.0, sum.1 + used.1));
-            set("total_cost_usd", json!(payload::cost(input, output)));
-        }
-        set("type", json!("result"));
-        set("duration_ms", json!(self.began.elapsed().as_millis() as u64));
-        set("duration_api_ms", json!(self.api_time.as_millis() as u64));
-        set("stop_reason", json!(self.stop_reason));
-        set("usage", payload::usage(self.tokens.0, self.tokens.1));
-        set(
-            "permission_denials",
-            Value::Array(std::mem::take(&mut self.denials)),
-        );
-        set("fast_mode_state", json!("off"));
-        set("fast_mode_disabled_reason", json!("sdk_opt_in_required"));
-        set("subagent_stats", payload::subagent_stats());
-        set("safety_stops", json!(0));
-        set("queued_turn_count", json!(0));
-        // Folded prompts are through before the result, the turn's own behind it.
-        let aborted = matches!(end, Some(End::Aborted { .. }));
-        for prompt in &self.folded {
-            self.ctx
-                .send_lifecycle(prompt, if aborted { "cancelled" } else { "completed" })
-                .await;
-        }
-        self.ctx.send_stamped(Value::Object(fields)).await;
     }
 
     /// Runs the tool calls of a response one after the other.
@@ -460,7 +455,7 @@ impl Turn {
                         self.send_rejected(&call.id, "").await;
                     }
                     self.send_stop().await;
-                    if why != Abort::Displaced {
+                    if why != Abort::Displaced && !self.stops_silently() {
                         let text = match why {
                             Abort::Signal => "[Request interrupted by user]",
                             _ => "[Request interrupted by user for tool use]",

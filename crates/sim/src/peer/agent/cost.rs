@@ -1,0 +1,104 @@
+//! What was used, and what it costs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// What was used of one model.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Used {
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) cost: f64,
+}
+
+/// The list price of a model, in US dollars for a million tokens in and out; unknown models cost what the default does.
+fn price(model: &str) -> (f64, f64) {
+    let known = [("haiku", (0.1, 0.5)), ("sonnet", (2.0, 10.0))];
+    let found = known.iter().find(|(family, _)| model.contains(family));
+    found.map_or((4.0, 20.0), |(_, price)| *price)
+}
+
+impl Used {
+    /// Counts a response.
+    pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
+        let (per_input, per_output) = price(model);
+        self.input += input;
+        self.output += output;
+        self.cost += (input as f64 * per_input + output as f64 * per_output) / 1e6;
+    }
+
+    /// One entry of `modelUsage`.
+    pub(super) fn entry(&self, model: &str) -> Value {
+        json!({
+            "inputTokens": self.input,
+            "outputTokens": self.output,
+            "cacheReadInputTokens": 0,
+            "cacheCreationInputTokens": 0,
+            "webSearchRequests": 0,
+            "costUSD": self.cost,
+            "contextWindow": 1_000_000,
+            "maxOutputTokens": 128_000,
+            "thinkingTokens": 0,
+            "cacheCreationEphemeral5mInputTokens": 0,
+            "cacheCreationEphemeral1hInputTokens": 0,
+            "canonicalModel": model,
+            "provider": "firstParty",
+            "costBasis": "list",
+        })
+    }
+
+    /// Reads `modelUsage` back.
+    pub(super) fn read(usage: &Value) -> BTreeMap<String, Self> {
+        let models = usage.as_object().into_iter().flatten();
+        models
+            .map(|(model, entry)| {
+                let used = Self {
+                    input: entry["inputTokens"].as_u64().unwrap_or_default(),
+                    output: entry["outputTokens"].as_u64().unwrap_or_default(),
+                    cost: entry["costUSD"].as_f64().unwrap_or_default(),
+                };
+                (model.clone(), used)
+            })
+            .collect()
+    }
+}
+
+/// `modelUsage`.
+pub(super) fn by_model(used: &BTreeMap<String, Used>) -> Value {
+    used.iter()
+        .map(|(model, used)| (model.clone(), used.entry(model)))
+        .collect()
+}
+
+/// All of it, in US dollars. Nothing costs 0, not -0.
+pub(super) fn total(used: &BTreeMap<String, Used>) -> f64 {
+    used.values().fold(0.0, |sum, used| sum + used.cost)
+}
+
+/// What `/usage` and `get_session_cost` say.
+pub(super) fn text(
+    used: &BTreeMap<String, Used>,
+    api: std::time::Duration,
+    wall: std::time::Duration,
+) -> String {
+    let mut text = format!(
+        "Estimated cost:        ${:.4}\nTotal duration (API):  {}s\nTotal duration (wall): {}s\nTotal code changes:    0 lines \
+         added, 0 lines removed\n",
+        total(used),
+        api.as_secs(),
+        wall.as_secs(),
+    );
+    if used.is_empty() {
+        text.push_str("Usage:                 0 input, 0 output, 0 cache read, 0 cache write");
+    } else {
+        text.push_str("Usage by model:");
+        for (model, used) in used {
+            text.push_str(&format!(
+                "\n     {model}:  {} input, {} output, 0 cache read, 0 cache write (${:.4})",
+                used.input, used.output, used.cost
+            ));
+        }
+    }
+    text
+}

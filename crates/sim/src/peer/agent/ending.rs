@@ -1,0 +1,238 @@
+//! The end of a turn: its `result`.
+
+use serde_json::{Map, Value, json};
+
+use super::context::Abort;
+use super::ids::wall_ms;
+use super::turn::Turn;
+use super::{cost, payload};
+
+/// How a turn ends other than by the model's last word.
+pub(super) enum End {
+    /// It was stopped, while the model spoke or (`tools`) while tools were at work.
+    Aborted { why: Abort, tools: bool },
+    /// The API failed for good.
+    Api(ApiFailure),
+    /// It took more rounds than allowed.
+    MaxTurns(u64),
+    /// It cost more than allowed.
+    Budget(f64),
+    /// The model gave structured output.
+    Structured(Value),
+    /// The model gave structured output of a wrong shape too often; the last time this was wrong with it.
+    Unstructured { attempts: u64, error: String },
+    /// Nothing was to be asked; the text is that of the result.
+    NoQuery(String),
+    /// The CLI answered itself, with a command of this name.
+    Local { command: Option<String>, text: String },
+    /// A hook ended it behind a tool.
+    HookStopped,
+    /// A hook put a tool call off.
+    Deferred(Value),
+}
+
+/// A failure of the API, as the host gets to see it.
+pub(super) struct ApiFailure {
+    pub(super) status: Option<u16>,
+    pub(super) kind: &'static str,
+    pub(super) api_type: Option<&'static str>,
+    /// The `error` of the assistant line.
+    pub(super) error: &'static str,
+    pub(super) text: String,
+    pub(super) terminal_reason: &'static str,
+}
+
+/// What an end says of itself: the subtype, the text or the errors, and whether it is an error.
+struct Verdict {
+    subtype: &'static str,
+    text: String,
+    failed: bool,
+}
+
+impl Verdict {
+    fn success(text: impl Into<String>) -> Self {
+        Self {
+            subtype: "success",
+            text: text.into(),
+            failed: false,
+        }
+    }
+
+    fn error(subtype: &'static str, text: String) -> Self {
+        Self {
+            subtype,
+            text,
+            failed: true,
+        }
+    }
+}
+
+impl Turn {
+    /// What this end is, and the fields that are particular to it.
+    fn judge_end(&mut self, end: Option<&End>, fields: &mut Map<String, Value>) -> Verdict {
+        let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+        let reason = |name: &str| json!(name);
+        match end {
+            None => {
+                set("terminal_reason", reason("completed"));
+                set("api_error_status", Value::Null);
+                Verdict::success(&self.text)
+            }
+            Some(End::Structured(output)) => {
+                set("terminal_reason", reason("completed"));
+                set("api_error_status", Value::Null);
+                set("structured_output", output.clone());
+                Verdict::success(output.to_string())
+            }
+            Some(End::NoQuery(text)) => {
+                self.stop_reason = None;
+                Verdict::success(text)
+            }
+            Some(End::Local { command, text }) => {
+                self.stop_reason = None;
+                if let Some(command) = command {
+                    set("local_command", json!(command));
+                }
+                Verdict::success(text)
+            }
+            Some(End::HookStopped) => {
+                set("terminal_reason", reason("hook_stopped"));
+                set("api_error_status", Value::Null);
+                Verdict::success("")
+            }
+            Some(End::Deferred(call)) => {
+                self.stop_reason = Some("tool_deferred".to_owned());
+                set("terminal_reason", reason("tool_deferred"));
+                set("api_error_status", Value::Null);
+                set("deferred_tool_use", call.clone());
+                Verdict::success("")
+            }
+            Some(End::Aborted { why, tools }) => {
+                let aborted = if *tools && *why != Abort::Signal {
+                    "aborted_tools"
+                } else {
+                    "aborted_streaming"
+                };
+                set("terminal_reason", reason(aborted));
+                if *why == Abort::Displaced {
+                    set("api_error_status", Value::Null);
+                    return Verdict::success(&self.text);
+                }
+                let stop = self.stop_reason.as_deref().unwrap_or("null");
+                let text =
+                    format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop}");
+                Verdict::error("error_during_execution", text)
+            }
+            Some(End::Api(failure)) => {
+                self.stop_reason = Some("stop_sequence".to_owned());
+                set("terminal_reason", reason(failure.terminal_reason));
+                set("api_error_status", json!(failure.status));
+                if let Some(api_type) = failure.api_type {
+                    set("api_error_type", json!(api_type));
+                } else {
+                    set("api_error", json!(failure.kind));
+                }
+                Verdict {
+                    failed: true,
+                    ..Verdict::success(&failure.text)
+                }
+            }
+            Some(End::MaxTurns(limit)) => {
+                set("terminal_reason", reason("max_turns"));
+                let text = format!("Reached maximum number of turns ({limit})");
+                Verdict::error("error_max_turns", text)
+            }
+            Some(End::Budget(limit)) => {
+                set("terminal_reason", reason("budget_exhausted"));
+                Verdict::error(
+                    "error_max_budget_usd",
+                    format!("Reached maximum budget (${limit})"),
+                )
+            }
+            Some(End::Unstructured { attempts, error }) => {
+                set("terminal_reason", reason("structured_output_retry_exhausted"));
+                let text = format!(
+                    "Failed to provide valid structured output after {attempts} attempts — last StructuredOutput error: \
+                     {error}"
+                );
+                Verdict::error("error_max_structured_output_retries", text)
+            }
+        }
+    }
+
+    /// Writes the result.
+    pub(super) async fn finish(mut self, end: Option<End>) {
+        let mut fields = Map::new();
+        let verdict = self.judge_end(end.as_ref(), &mut fields);
+        let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+        let asked = !matches!(end, Some(End::NoQuery(_) | End::Local { .. }));
+        let is_success = verdict.subtype == "success";
+        if is_success {
+            set("result", json!(verdict.text));
+        } else {
+            set("errors", json!([verdict.text]));
+        }
+        set("subtype", json!(verdict.subtype));
+        set("is_error", json!(verdict.failed));
+        set("num_turns", json!(if asked { 1 + self.user_lines } else { 0 }));
+        if let Some((last, all)) = self.uuids() {
+            set("user_message_uuid", json!(last));
+            set("user_message_uuids", json!(all));
+        }
+        if let (Some(first), true) = (self.first_frame, is_success) {
+            let ms = first.as_millis() as u64;
+            set("ttft_ms", json!(ms + 1));
+            set("ttft_stream_ms", json!(ms));
+            set("first_content_frame_ms", json!(ms));
+            let latency = self.ctx.config.latency.as_millis() as u64;
+            set("time_to_request_ms", json!(latency));
+            if self.prompts.iter().any(|prompt| prompt.uuid.is_some()) {
+                let sent = wall_ms(self.ctx.log.elapsed().saturating_sub(self.began.elapsed()));
+                set("request_sent_wall_ms", json!(sent));
+                set("first_request_input_tokens", json!(10));
+                set("first_request_cache_read_input_tokens", json!(0));
+            }
+        }
+        if !self.begun.is_empty() {
+            set("begun_message_ids", json!(self.begun));
+        }
+        if let Some(origin) = &self.origin {
+            set("origin", origin.clone());
+        }
+        {
+            let mut state = self.ctx.state();
+            state.last_is_error = verdict.failed;
+            state.api_time += self.api_time;
+            set("result_index", json!(state.results));
+            state.results += 1;
+            set("modelUsage", cost::by_model(&state.used));
+            let since = std::mem::take(&mut state.used_since);
+            set("model_usage_since_last_result", cost::by_model(&since));
+            set("total_cost_usd", json!(cost::total(&state.used)));
+            set("subagent_stats", state.subagents.to_json());
+        }
+        set("type", json!("result"));
+        set("duration_ms", json!(self.began.elapsed().as_millis() as u64));
+        set("duration_api_ms", json!(self.api_time.as_millis() as u64));
+        set("stop_reason", json!(self.stop_reason));
+        set("usage", payload::usage(self.tokens.0, self.tokens.1));
+        set(
+            "permission_denials",
+            Value::Array(std::mem::take(&mut self.denials)),
+        );
+        set("fast_mode_state", json!("off"));
+        set("fast_mode_disabled_reason", json!("sdk_opt_in_required"));
+        set("safety_stops", json!(0));
+        set("queued_turn_count", json!(0));
+        // Folded prompts are through before the result, the turn's own behind it.
+        let aborted = matches!(end, Some(End::Aborted { .. }));
+        for prompt in &self.folded {
+            self.ctx
+                .send_lifecycle(prompt, if aborted { "cancelled" } else { "completed" })
+                .await;
+        }
+        self.ctx.keep(super::transcript::Transcript::mark_tip);
+        self.ctx.send_mirror().await;
+        self.ctx.send_stamped(Value::Object(fields)).await;
+    }
+}

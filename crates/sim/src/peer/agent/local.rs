@@ -1,0 +1,352 @@
+//! Slash commands that the CLI answers itself, without the model.
+
+use serde_json::{Value, json};
+
+use super::context::{Prompt, Said};
+use super::hooks::Fired;
+use super::turn::{End, Turn};
+use super::{background, control, cost, payload};
+
+/// Commands of the terminal that are refused here.
+const UNAVAILABLE: &[&str] = &[
+    "bug",
+    "doctor",
+    "exit",
+    "help",
+    "hooks",
+    "ide",
+    "login",
+    "logout",
+    "memory",
+    "permissions",
+    "quit",
+    "resume",
+    "status",
+    "theme",
+    "vim",
+];
+
+/// What stands for the summary of a compacted conversation.
+const SUMMARY: &str = "This session is being continued from a previous conversation that ran out of context. The summary \
+     below covers the earlier portion of the conversation.\n\nSummary:\nA summary of the conversation so far.";
+
+/// What a command answers.
+struct Answer {
+    /// The name under which it ran, unless it is not available.
+    ran: Option<&'static str>,
+    text: String,
+}
+
+impl Answer {
+    fn of(ran: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            ran: Some(ran),
+            text: text.into(),
+        }
+    }
+}
+
+/// A model's name as it is shown: `claude-opus-5-5` is `Opus 5.5`.
+fn shown_model(model: &str) -> String {
+    let mut parts = model.strip_prefix("claude-").unwrap_or(model).split('-');
+    let mut family = parts.next().unwrap_or_default().to_owned();
+    if let Some(first) = family.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let version: Vec<&str> = parts.collect();
+    format!("{family} {}", version.join(".")).trim_end().to_owned()
+}
+
+/// The command in a prompt, and what stands behind it.
+fn command(prompt: &Prompt) -> Option<(&str, &str)> {
+    let text = prompt.text.strip_prefix('/')?.trim_end();
+    let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let plain = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c));
+    plain.then_some((name, arguments.trim()))
+}
+
+impl Turn {
+    /// Answers a command of the CLI. `None` is for the model.
+    pub(super) async fn answer_locally(&mut self) -> Option<End> {
+        let [prompt] = &self.prompts[..] else {
+            return None;
+        };
+        if self.ctx.config.no_commands || prompt.composed || !prompt.query {
+            return None;
+        }
+        let prompt = prompt.clone();
+        let (name, arguments) = command(&prompt)?;
+        match name {
+            "clear" | "new" | "reset" => return Some(self.clear(&prompt).await),
+            "compact" => return Some(self.compact_by_hand(&prompt, arguments).await),
+            _ => {}
+        }
+        let answer = match name {
+            "usage" | "cost" => Answer::of("usage", self.cost_text()),
+            "context" => Answer::of("context", self.context_text()),
+            "model" => Answer::of("model", self.model_text(arguments)),
+            "mcp" => Answer::of("mcp", self.mcp_text()),
+            "agents" => Answer::of("agents", "The /agents wizard has been removed."),
+            "config" => Answer::of("config", "Usage: /config key=value [key=value ...]"),
+            "output-style" => Answer::of(
+                "output-style",
+                "Output style: default\n\nUsage: /output-style <style>",
+            ),
+            "effort" => Answer::of("effort", effort_text(arguments)),
+            "rename" if !arguments.is_empty() => {
+                control::rename(&self.ctx, arguments).await;
+                Answer::of("rename", format!("Session renamed to: {arguments}"))
+            }
+            name if UNAVAILABLE.contains(&name) => Answer {
+                ran: None,
+                text: format!("/{name} isn't available in this environment."),
+            },
+            _ => return None,
+        };
+        self.send_init().await;
+        self.take_in(&prompt).await;
+        self.say_locally(&answer, arguments).await;
+        Some(End::Local {
+            command: answer.ran.map(|_| name.to_owned()),
+            text: answer.text,
+        })
+    }
+
+    async fn say_locally(&mut self, answer: &Answer, arguments: &str) {
+        let id = self.ctx.uuid();
+        let mut message = payload::synthetic_message(&id, &answer.text);
+        message["stop_reason"] = json!("end_turn");
+        message["stop_sequence"] = Value::Null;
+        let mut extra = json!({
+            "local_command_source": format!("<local-command-stdout>{}</local-command-stdout>", answer.text),
+        });
+        match answer.ran {
+            Some(command) => extra["local_command_run"] = json!({"command": command, "args": arguments}),
+            None => extra["local_command_outcome"] = json!({"kind": "unavailable_headless"}),
+        }
+        self.ctx
+            .say(Said {
+                agent: None,
+                kind: "assistant",
+                kept: Some(json!({"message": message})),
+                message,
+                extra,
+                shown: true,
+            })
+            .await;
+    }
+
+    fn cost_text(&self) -> String {
+        let state = self.ctx.state();
+        cost::text(&state.used, state.api_time, self.ctx.log.elapsed())
+    }
+
+    fn context_text(&self) -> String {
+        let usage = control::context_usage(&self.ctx);
+        let mut text = format!(
+            "## Context Usage\n\n**Model:** {}  \n**Tokens:** {} / {} ({}%)\n\n### Estimated usage by category\n\n| Category | \
+             Tokens |\n|----------|--------|",
+            usage["model"].as_str().unwrap_or_default(),
+            usage["totalTokens"],
+            usage["maxTokens"],
+            usage["percentage"],
+        );
+        for category in usage["categories"].as_array().into_iter().flatten() {
+            let name = category["name"].as_str().unwrap_or_default();
+            text.push_str(&format!("\n| {name} | {} |", category["tokens"]));
+        }
+        text
+    }
+
+    fn model_text(&self, name: &str) -> String {
+        let mut state = self.ctx.state();
+        if name.is_empty() {
+            let mut shown = shown_model(&state.model);
+            if state.model == payload::MODEL {
+                shown.push_str(" (default)");
+            }
+            return format!("Current model: `{shown}`\nUsage: /model <name>.");
+        }
+        state.model = payload::resolve_model(name);
+        format!(
+            "Set model to `{}` for this session only",
+            shown_model(&state.model)
+        )
+    }
+
+    fn mcp_text(&self) -> String {
+        let status = super::mcp::status(&self.ctx);
+        let servers = status["mcpServers"].as_array().into_iter().flatten();
+        let lines: Vec<String> = servers
+            .map(|server| {
+                let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
+                format!("{}: {}", text("name"), text("status"))
+            })
+            .collect();
+        let usage =
+            "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all.";
+        if lines.is_empty() {
+            return format!("No MCP servers are configured. Add one with `claude mcp add`.\n{usage}");
+        }
+        format!("{}\n{usage}", lines.join("\n"))
+    }
+
+    /// Begins another conversation, with another id.
+    async fn clear(&mut self, prompt: &Prompt) -> End {
+        let _ = self
+            .fire("SessionEnd", Some("clear"), None, json!({"reason": "clear"}))
+            .await;
+        background::stop_everything(&self.ctx);
+        let id = self.ctx.uuid();
+        let mut reset = json!({
+            "type": "conversation_reset", "new_conversation_id": id, "trigger": "clear", "uuid": id,
+            "session_id": self.ctx.state().session_id, "timestamp": self.ctx.timestamp(),
+        });
+        if let Some(uuid) = &prompt.uuid {
+            reset["user_message_uuid"] = json!(uuid);
+        }
+        self.ctx.send(reset).await;
+        background::send_list(&self.ctx).await;
+        self.ctx.send_mirror().await;
+        {
+            let mut state = self.ctx.state();
+            state.session_id = state.ids.uuid();
+            state.used.clear();
+            state.used_since.clear();
+            state.api_time = std::time::Duration::ZERO;
+            state.history = 0;
+            state.resumed = false;
+            state.past.clear();
+            state.title = None;
+            state.subagents = super::subagent::Stats::default();
+            let session_id = state.session_id.clone();
+            drop(state);
+            self.ctx.keep(|transcript| transcript.reset(&session_id));
+        }
+        let _ = self
+            .fire("SessionStart", Some("clear"), None, json!({"source": "clear"}))
+            .await;
+        self.send_init().await;
+        self.take_in(prompt).await;
+        End::Local {
+            command: Some("clear".to_owned()),
+            text: String::new(),
+        }
+    }
+
+    /// Puts a summary in the place of the conversation.
+    async fn compact_by_hand(&mut self, prompt: &Prompt, instructions: &str) -> End {
+        let end = |text: &str| End::Local {
+            command: Some("compact".to_owned()),
+            text: text.to_owned(),
+        };
+        let began = tokio::time::Instant::now();
+        self.ctx
+            .send_system("status", json!({"status": "compacting"}))
+            .await;
+        let custom = (!instructions.is_empty()).then_some(instructions);
+        let fields = json!({"trigger": "manual", "custom_instructions": custom});
+        let blocked = self.fire("PreCompact", Some("manual"), None, fields).await;
+        let blocks = |fired: &Fired| matches!(fired, Fired::Answer(answer) if answer["decision"] == "block");
+        let blocked = blocked.is_ok_and(|fired| fired.iter().any(blocks));
+        let history = self.ctx.state().history;
+        if blocked || history < 2 {
+            let error = if blocked {
+                "blocked_by_hook"
+            } else {
+                "too_few_groups"
+            };
+            let fields = json!({"status": null, "compact_result": "failed", "compact_error": error});
+            self.ctx.send_system("status", fields).await;
+            self.send_init().await;
+            let text = "Not enough messages to compact.";
+            self.say_locally(&Answer::of("compact", text), instructions).await;
+            return end(text);
+        }
+        let fields = json!({"status": null, "compact_result": "success"});
+        self.ctx.send_system("status", fields).await;
+        let fields = json!({"trigger": "manual", "compact_summary": SUMMARY});
+        let _ = self.fire("PostCompact", Some("manual"), None, fields).await;
+        self.send_init().await;
+        self.send_boundary(began.elapsed()).await;
+        let message = json!({"role": "user", "content": SUMMARY});
+        self.ctx.state().history = 0;
+        self.ctx
+            .say(Said {
+                agent: None,
+                kind: "user",
+                kept: Some(json!({"message": message, "isCompactSummary": true, "promptId": self.prompt_id})),
+                message,
+                extra: json!({"isReplay": false, "isSynthetic": true}),
+                shown: true,
+            })
+            .await;
+        let done = "<local-command-stdout>Compacted </local-command-stdout>";
+        self.ctx
+            .say(Said {
+                agent: None,
+                kind: "user",
+                message: json!({"role": "user", "content": done}),
+                extra: json!({"isReplay": true}),
+                shown: true,
+                kept: None,
+            })
+            .await;
+        self.ctx.keep(|transcript| transcript.prompted(&prompt.text));
+        end("")
+    }
+
+    /// Where the conversation was cut.
+    async fn send_boundary(&mut self, took: std::time::Duration) {
+        let tip = self.ctx.keep(super::transcript::Transcript::cut).flatten();
+        let tip = tip.unwrap_or_else(|| self.ctx.uuid());
+        let uuid = self.ctx.uuid();
+        let tokens = {
+            let state = self.ctx.state();
+            state
+                .used
+                .values()
+                .fold(0, |sum, used| sum + used.input + used.output)
+        };
+        let (ms, anchor) = (took.as_millis() as u64, self.ctx.uuid());
+        let kept = json!({
+            "subtype": "compact_boundary", "content": "Conversation compacted", "level": "info", "isMeta": false,
+            "logicalParentUuid": tip,
+            "compactMetadata": {"trigger": "manual", "preTokens": tokens, "postTokens": 100, "durationMs": ms},
+        });
+        self.ctx.record(None, "system", &uuid, kept);
+        let line = json!({
+            "type": "system", "subtype": "compact_boundary", "session_id": self.ctx.state().session_id, "uuid": uuid,
+            "logical_parent_uuid": tip,
+            "compact_metadata": {
+                "trigger": "manual", "pre_tokens": tokens, "post_tokens": 100, "cumulative_dropped_tokens": 0,
+                "duration_ms": ms,
+                "preserved_segment": {"head_uuid": tip, "anchor_uuid": anchor, "tail_uuid": tip},
+                "preserved_messages": {"anchor_uuid": anchor, "uuids": [tip], "all_uuids": [tip]},
+            },
+        });
+        self.ctx.send(line).await;
+    }
+}
+
+fn effort_text(level: &str) -> String {
+    match level {
+        "" => "Current effort level: medium".to_owned(),
+        level => format!("Set effort level to {level}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_shown_by_name() {
+        assert_eq!(shown_model("claude-opus-5-5"), "Opus 5.5");
+        assert_eq!(shown_model("claude-haiku-5-5"), "Haiku 5.5");
+        assert_eq!(shown_model("x"), "X");
+    }
+}

@@ -1,0 +1,431 @@
+//! Agents that the agent starts: what they are, how they run, and what becomes of them.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::background::{self, Ending, Task};
+use super::brain::{AgentInfo, Ask, Outcome};
+use super::context::{Abort, Context};
+use super::turn::{Call, End, Turn};
+use super::{payload, permission};
+
+/// An agent that another one has started.
+#[derive(Debug)]
+pub(super) struct Subagent {
+    pub(super) id: String,
+    pub(super) run_id: String,
+    pub(super) tool_use_id: String,
+    pub(super) kind: String,
+    pub(super) is_built_in: bool,
+    pub(super) description: String,
+    pub(super) prompt: String,
+    pub(super) depth: u32,
+    /// Whether it was started in the background.
+    pub(super) background: bool,
+    /// Whether its text is shown; that of an agent in the background always is.
+    pub(super) shows_text: AtomicBool,
+    pub(super) model: String,
+    /// The agent that started it, unless that is the main one.
+    pub(super) parent: Option<String>,
+}
+
+/// A kind of subagent that the host has defined.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Definition {
+    pub(super) description: String,
+    model: Option<String>,
+    background: bool,
+    tools: Option<Vec<String>>,
+    disallowed: Vec<String>,
+    max_turns: Option<u64>,
+}
+
+/// How many agents were started, and what became of them.
+#[derive(Debug, Default)]
+pub(super) struct Stats {
+    spawned: u64,
+    background: u64,
+    foreground: u64,
+    unset: u64,
+    started_in_background: u64,
+    max_depth: u32,
+    by_subagents: u64,
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) killed_by_user: u64,
+    pub(super) killed_by_system: u64,
+    by_type: BTreeMap<String, u64>,
+}
+
+/// What an agent has come to.
+pub(super) struct Report {
+    end: Option<End>,
+    text: String,
+    tools: Vec<String>,
+    /// How many tools it has called.
+    calls: u64,
+    tokens: u64,
+    usage: (u64, u64),
+    took: std::time::Duration,
+}
+
+impl Definition {
+    /// Reads `agents` of `initialize` or of the flag. One that is wrong drops them all, as in the CLI.
+    pub(super) fn read_all(agents: &Value) -> Option<BTreeMap<String, Self>> {
+        let agents = agents.as_object()?;
+        agents
+            .iter()
+            .map(|(name, agent)| Some((name.clone(), Self::read(agent)?)))
+            .collect()
+    }
+
+    fn read(agent: &Value) -> Option<Self> {
+        let strings = |value: &Value| -> Option<Vec<String>> {
+            let list = value.as_array()?.iter();
+            list.map(|entry| entry.as_str().map(str::to_owned)).collect()
+        };
+        agent["prompt"].as_str()?;
+        let tools = match &agent["tools"] {
+            Value::Null => None,
+            tools => Some(strings(tools)?),
+        };
+        Some(Self {
+            description: agent["description"].as_str()?.to_owned(),
+            model: agent["model"].as_str().map(str::to_owned),
+            background: agent["background"] == true,
+            tools,
+            disallowed: strings(&agent["disallowedTools"]).unwrap_or_default(),
+            max_turns: agent["maxTurns"].as_u64(),
+        })
+    }
+
+    /// What `initialize` tells about it.
+    pub(super) fn listed(&self, name: &str) -> Value {
+        let mut entry = json!({"name": name, "description": self.description});
+        if let Some(model) = &self.model {
+            entry["model"] = json!(model);
+        }
+        entry
+    }
+}
+
+impl Stats {
+    fn start(&mut self, agent: &Subagent, requested: Option<bool>) {
+        self.spawned += 1;
+        match requested {
+            Some(true) => self.background += 1,
+            Some(false) => self.foreground += 1,
+            None => self.unset += 1,
+        }
+        self.started_in_background += u64::from(agent.background);
+        self.max_depth = self.max_depth.max(agent.depth);
+        self.by_subagents += u64::from(agent.parent.is_some());
+        *self.by_type.entry(agent.kind.clone()).or_default() += 1;
+    }
+
+    /// The `subagent_stats` of a result.
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "spawned": self.spawned,
+            "requested": {"background": self.background, "foreground": self.foreground, "unset": self.unset},
+            "started_in_background": self.started_in_background,
+            "max_depth": self.max_depth,
+            "spawned_by_subagents": self.by_subagents,
+            "completed": self.completed,
+            "failed": self.failed,
+            "killed": {"parent": 0, "user": self.killed_by_user, "system": self.killed_by_system},
+            "refused": {"depth_limit": 0, "concurrency_limit": 0, "budget": 0},
+            "by_type": self.by_type,
+        })
+    }
+}
+
+impl Subagent {
+    /// Whether its text goes to the host.
+    pub(super) fn shows_text(&self) -> bool {
+        self.shows_text.load(Ordering::Relaxed)
+    }
+
+    fn info(&self) -> AgentInfo {
+        AgentInfo {
+            id: self.id.clone(),
+            kind: self.kind.clone(),
+            description: self.description.clone(),
+            tool_use_id: self.tool_use_id.clone(),
+            background: self.background,
+            depth: self.depth,
+        }
+    }
+
+    /// The fields of its `task_started`.
+    fn started(&self) -> Value {
+        json!({
+            "task_id": self.id, "run_id": self.run_id, "tool_use_id": self.tool_use_id,
+            "description": self.description, "subagent_type": self.kind, "is_backgrounded": self.background,
+            "spawn_depth": self.depth, "task_type": "local_agent", "prompt": self.prompt,
+        })
+    }
+}
+
+/// The names of the tools that start an agent.
+pub(super) fn is_agent_tool(name: &str) -> bool {
+    name == "Agent" || name == "Task"
+}
+
+/// All kinds of agents that can be started.
+pub(super) fn kinds(ctx: &Context) -> Vec<String> {
+    let own = ctx.state().agents.keys().cloned().collect::<Vec<_>>();
+    payload::agents().into_iter().chain(own).collect()
+}
+
+impl Turn {
+    /// Runs the tool that starts an agent.
+    pub(super) async fn run_agent(&mut self, call: &Call) -> Result<Outcome, Abort> {
+        let kind = call.input["subagent_type"].as_str().unwrap_or("general-purpose");
+        let definition = self.ctx.state().agents.get(kind).cloned();
+        let kinds = kinds(&self.ctx);
+        if !kinds.iter().any(|known| known == kind) {
+            let kinds = kinds.join(", ");
+            return Ok(Outcome::error(format!(
+                "Agent type '{kind}' not found. Available agents: {kinds}"
+            )));
+        }
+        let is_built_in = definition.is_none();
+        let definition = definition.unwrap_or_default();
+        let requested = call.input["run_in_background"].as_bool();
+        let background = requested != Some(false) || definition.background;
+        let text = |key: &str| call.input[key].as_str().unwrap_or_default().to_owned();
+        let agent = {
+            let mut state = self.ctx.state();
+            let (id, run_id) = state.ids.agent();
+            let model = call.input["model"].as_str().or(definition.model.as_deref());
+            let model = match model {
+                None | Some("inherit") => state.model.clone(),
+                Some(model) => payload::resolve_model(model),
+            };
+            let agent = Subagent {
+                id,
+                run_id,
+                tool_use_id: call.id.clone(),
+                kind: kind.to_owned(),
+                is_built_in,
+                description: text("description"),
+                prompt: text("prompt"),
+                depth: self.agent.as_ref().map_or(0, |agent| agent.depth) + 1,
+                background,
+                shows_text: AtomicBool::new(background || state.forward_text),
+                model,
+                parent: self.agent.as_ref().map(|agent| agent.id.clone()),
+            };
+            state.subagents.start(&agent, requested);
+            Arc::new(agent)
+        };
+        let abort = Arc::new(watch::Sender::new(None));
+        let turn = Turn::of_agent(
+            self.ctx.clone(),
+            agent.clone(),
+            abort.clone(),
+            self.prompt_id.clone(),
+        );
+        let job = tokio::spawn(play(turn, definition));
+        let (task, moved) = Task::of_agent(&agent, abort.clone());
+        if background {
+            background::start_agent(&self.ctx, task, agent.started(), job).await;
+            return Ok(launched(&self.ctx, &agent));
+        }
+        self.ctx.send_system("task_started", agent.started()).await;
+        self.ctx.state().tasks.push(task);
+        let mut job = job;
+        let step = async {
+            tokio::select! {
+                biased;
+                report = &mut job => Some(report),
+                Ok(()) = moved => None,
+            }
+        };
+        match self.or_abort(step).await {
+            Ok(Some(report)) => Ok(match report {
+                Ok(report) => self.handed_back(&agent, report).await,
+                Err(_) => Outcome::error("the agent broke down"),
+            }),
+            Ok(None) => {
+                agent.shows_text.store(true, Ordering::Relaxed);
+                background::watch_agent(&self.ctx, &agent.id, job);
+                Ok(launched(&self.ctx, &agent))
+            }
+            Err(why) => {
+                self.ctx.withdraw_of(&agent.id).await;
+                abort.send_replace(Some(why));
+                let _ = job.await;
+                self.ctx.state().subagents.killed_by_user += 1;
+                background::end_agent(&self.ctx, &agent.id, &Ending::killed(&agent.description)).await;
+                self.send_rejected(&call.id, permission::STOPPED).await;
+                Err(why)
+            }
+        }
+    }
+
+    /// What the parent gets from an agent that has come to its end.
+    async fn handed_back(&self, agent: &Subagent, report: Report) -> Outcome {
+        let ending = report.ending(&self.ctx, agent, false);
+        background::end_agent(&self.ctx, &agent.id, &ending).await;
+        if let Some(End::Api(failure)) = &report.end {
+            return Outcome::error(failure.text.clone());
+        }
+        let ms = report.took.as_millis() as u64;
+        let mut blocks = Vec::new();
+        let mut shown = String::new();
+        if !report.tools.is_empty() {
+            let tools = report.tools.join(", ");
+            let note = format!("<tools-used-before-summary>{tools}</tools-used-before-summary>\n");
+            shown.push_str(&format!("  {note}  \n"));
+            blocks.push(json!({"type": "text", "text": note}));
+        }
+        blocks.push(json!({"type": "text", "text": report.text}));
+        let indented: Vec<String> = report.text.lines().map(|line| format!("  {line}")).collect();
+        shown.push_str(&format!(
+            "[Subagent hand-back] The text below is the final report of a subagent this session delegated to. The report \
+             follows:\n{}\nagentId: {} (use SendMessage with to: '{}', summary: '<5-10 word recap>' to continue this \
+             agent)\n<usage>subagent_tokens: {}\ntool_uses: {}\nduration_ms: {ms}</usage>",
+            indented.join("\n"),
+            agent.id,
+            agent.id,
+            report.tokens,
+            report.calls,
+        ));
+        let count = |names: &[&str]| {
+            report
+                .tools
+                .iter()
+                .filter(|tool| names.contains(&tool.as_str()))
+                .count()
+        };
+        let known = ["Read", "Glob", "Grep", "Bash", "Edit", "Write"];
+        let details = json!({
+            "status": "completed",
+            "prompt": agent.prompt,
+            "agentId": agent.id,
+            "agentType": agent.kind,
+            "toolsUsed": report.tools,
+            "harnessNoteCount": u8::from(!report.tools.is_empty()),
+            "harnessTailCount": 0,
+            "harnessSectionHash": "0000000000000000",
+            "content": blocks,
+            "resolvedModel": agent.model,
+            "totalDurationMs": ms,
+            "totalTokens": report.tokens,
+            "totalToolUseCount": report.calls,
+            "usage": payload::usage(report.usage.0, report.usage.1),
+            "toolStats": {
+                "readCount": count(&["Read"]), "searchCount": count(&["Glob", "Grep"]), "bashCount": count(&["Bash"]),
+                "editFileCount": count(&["Edit", "Write"]), "linesAdded": 0, "linesRemoved": 0,
+                "otherToolCount": report.tools.len() - count(&known),
+            },
+            "canContinueAgent": true,
+        });
+        let mut outcome = Outcome::text("");
+        outcome.content = json!([{"type": "text", "text": shown}]);
+        outcome.with_details(details)
+    }
+}
+
+/// What the parent gets at once from an agent in the background.
+fn launched(ctx: &Context, agent: &Subagent) -> Outcome {
+    let id = &agent.id;
+    let file = ctx.output_file(id);
+    let text = format!(
+        "Async agent launched successfully.\nagentId: {id} (internal ID - do not mention to user. Use SendMessage with to: \
+         '{id}', summary: '<5-10 word recap>' to continue this agent.)\nThe agent is working in the background. You will be \
+         notified automatically when it completes.\noutput_file: {file}"
+    );
+    let mut outcome = Outcome::text("");
+    outcome.content = json!([{"type": "text", "text": text}]);
+    outcome.with_details(json!({
+        "isAsync": true, "status": "async_launched", "agentId": id, "description": agent.description,
+        "resolvedModel": agent.model, "prompt": agent.prompt, "outputFile": file, "canReadOutputFile": true,
+        "canContinueAgent": true,
+    }))
+}
+
+/// Runs an agent to its end. Boxed, for an agent may start others.
+fn play(mut turn: Turn, definition: Definition) -> Pin<Box<dyn Future<Output = Report> + Send>> {
+    Box::pin(async move {
+        let began = tokio::time::Instant::now();
+        turn.max_turns = definition.max_turns;
+        turn.only_tools = definition.tools;
+        turn.no_tools = definition.disallowed;
+        let end = run(&mut turn).await.err();
+        Report {
+            end,
+            text: turn.text,
+            tools: turn.tools_used,
+            calls: turn.calls,
+            tokens: turn.context,
+            usage: turn.last_usage,
+            took: began.elapsed(),
+        }
+    })
+}
+
+async fn run(turn: &mut Turn) -> Result<(), End> {
+    let Some(agent) = turn.agent.clone() else {
+        return Ok(());
+    };
+    let stopped = |why| End::Aborted { why, tools: false };
+    let context = turn.agent_starts().await.map_err(stopped)?;
+    let content = json!([{"type": "text", "text": agent.prompt}]);
+    turn.say_prompt(content, &agent.prompt, !agent.background).await;
+    turn.ctx.keep(|transcript| transcript.describe(&agent, false));
+    let ask = {
+        let state = turn.ctx.state();
+        Ask {
+            prompt: agent.prompt.clone(),
+            turn: state.turns.saturating_sub(1),
+            agent: Some(agent.info()),
+            context,
+            ..Ask::default()
+        }
+    };
+    let end = turn.converse(ask).await;
+    turn.ctx.keep(|transcript| transcript.describe(&agent, true));
+    end
+}
+
+impl Report {
+    /// How the host hears of it.
+    fn ending(&self, ctx: &Context, agent: &Subagent, is_report: bool) -> Ending {
+        let mut state = ctx.state();
+        let failed = matches!(self.end, Some(End::Api(_)));
+        match &self.end {
+            Some(End::Aborted { .. }) => return Ending::killed(&agent.description),
+            _ if failed => state.subagents.failed += 1,
+            _ => state.subagents.completed += 1,
+        }
+        let summary = match &self.end {
+            Some(End::Api(failure)) => failure.text.clone(),
+            _ => self.text.clone(),
+        };
+        let mut extra = json!({"usage": {
+            "total_tokens": self.tokens, "tool_uses": self.calls, "duration_ms": self.took.as_millis() as u64,
+        }});
+        if is_report {
+            extra["summary_is_report"] = json!(true);
+        }
+        Ending {
+            status: if failed { "failed" } else { "completed" },
+            patch: if failed { "failed" } else { "completed" },
+            summary,
+            extra,
+        }
+    }
+
+    /// How an agent in the background has ended.
+    pub(super) fn in_background(&self, ctx: &Context, agent: &Subagent) -> Ending {
+        self.ending(ctx, agent, true)
+    }
+}

@@ -1,0 +1,170 @@
+//! Reading a session back.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::place;
+use crate::peer::agent::Config;
+use crate::peer::agent::cost::Used;
+
+/// Which session is gone on with.
+#[derive(Debug, Clone)]
+pub(in crate::peer::agent) enum Resume {
+    /// The one of this id; `None` is `--resume` without a value.
+    Id(Option<String>),
+    /// The last one of the working directory, if there is one.
+    Latest,
+}
+
+/// A session that was kept, as far as it is gone on with.
+#[derive(Debug)]
+pub(in crate::peer::agent) struct Kept {
+    pub(in crate::peer::agent) path: PathBuf,
+    pub(in crate::peer::agent) session_id: String,
+    /// The records of the conversation, from the first one to the tip.
+    pub(in crate::peer::agent) chain: Vec<Value>,
+    /// The uuids of all prompts and answers in the file.
+    pub(in crate::peer::agent) seen: HashSet<String>,
+    pub(in crate::peer::agent) used: BTreeMap<String, Used>,
+    pub(in crate::peer::agent) title: Option<String>,
+    pub(in crate::peer::agent) tools_used: Vec<String>,
+}
+
+/// Why a session cannot be gone on with.
+#[derive(Debug)]
+pub(in crate::peer::agent) struct Failed {
+    /// What goes to stderr, and into the result.
+    pub(in crate::peer::agent) text: String,
+    /// The id that was asked for, if it is one.
+    pub(in crate::peer::agent) session_id: Option<String>,
+    /// Whether the host is told by a result.
+    pub(in crate::peer::agent) told: bool,
+}
+
+impl Failed {
+    /// A new session has the id of one that is kept.
+    pub(in crate::peer::agent) fn taken(id: &str) -> Self {
+        Self {
+            text: format!("Error: Session ID {id} is already in use."),
+            session_id: None,
+            told: false,
+        }
+    }
+}
+
+/// Finds and reads the session that is to be gone on with. `None` is to begin a new one.
+pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<Kept>, Failed> {
+    let Some(resume) = &config.resume else {
+        return Ok(None);
+    };
+    let directory = config.config_dir.as_deref();
+    let (path, id) = match resume {
+        Resume::Latest => match directory.and_then(|directory| place::latest(directory, &config.cwd)) {
+            Some(path) => (path, None),
+            None => return Ok(None),
+        },
+        Resume::Id(id) => {
+            let id = check_id(id.as_deref())?;
+            match directory.and_then(|directory| place::find(directory, &config.cwd, id)) {
+                Some(path) => (path, Some(id)),
+                None => return Err(unknown(id)),
+            }
+        }
+    };
+    let records: Vec<Value> = std::fs::read_to_string(&path)
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let session_id = id.map_or_else(|| stem.unwrap_or_default(), str::to_owned);
+    let chain = chain(&records, config.resume_at.as_deref(), &session_id)?;
+    if chain.is_empty() {
+        return Err(unknown(&session_id));
+    }
+    let last = |kind: &str| records.iter().rev().find(|record| record["type"] == kind);
+    let used = last("cost-state").map(|state| Used::read(&state["modelUsage"]));
+    let tools = last("tools-used").and_then(|record| record["tools"].as_array().cloned());
+    let tools = tools.into_iter().flatten();
+    Ok(Some(Kept {
+        seen: records.iter().filter_map(uuid).map(str::to_owned).collect(),
+        used: used.unwrap_or_default(),
+        title: last("custom-title").and_then(|record| Some(record["customTitle"].as_str()?.to_owned())),
+        tools_used: tools
+            .filter_map(|tool| tool.as_str().map(str::to_owned))
+            .collect(),
+        chain,
+        path,
+        session_id,
+    }))
+}
+
+fn unknown(id: &str) -> Failed {
+    Failed {
+        text: format!("No conversation found with session ID: {id}"),
+        session_id: Some(id.to_owned()),
+        told: true,
+    }
+}
+
+fn check_id(id: Option<&str>) -> Result<&str, Failed> {
+    const NEEDS: &str = "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude \
+                         -p --resume <session-id|title>";
+    let failed = |text| Failed {
+        text,
+        session_id: None,
+        told: true,
+    };
+    match id {
+        None | Some("") => Err(failed(NEEDS.to_owned())),
+        Some(id) if uuid::Uuid::parse_str(id).is_ok() => Ok(id),
+        Some(id) => Err(failed(format!(
+            "{NEEDS}. Provided value \"{id}\" is not a UUID and does not match any session title."
+        ))),
+    }
+}
+
+fn uuid(record: &Value) -> Option<&str> {
+    record["uuid"].as_str()
+}
+
+/// The records from the first to the tip, which is the last one, or the assistant's message that was named.
+fn chain(records: &[Value], at: Option<&str>, session_id: &str) -> Result<Vec<Value>, Failed> {
+    let main = |record: &&Value| record["isSidechain"] != true && uuid(record).is_some();
+    let by_uuid: HashMap<&str, &Value> = records
+        .iter()
+        .filter(main)
+        .filter_map(|record| Some((uuid(record)?, record)))
+        .collect();
+    let named = |uuid: &str| by_uuid.get(uuid).copied();
+    let tip = match at {
+        Some(at) => {
+            let tip = named(at).filter(|record| record["type"] == "assistant");
+            Some(tip.ok_or_else(|| Failed {
+                text: format!("No message found with message.uuid of: {at}"),
+                session_id: Some(session_id.to_owned()),
+                told: true,
+            })?)
+        }
+        None => {
+            // What came behind the last `last-prompt` counts too.
+            let leaf = records.iter().rposition(|record| record["type"] == "last-prompt");
+            let behind = records[leaf.map_or(0, |leaf| leaf + 1)..].iter().rfind(main);
+            behind.or_else(|| named(records[leaf?]["leafUuid"].as_str()?))
+        }
+    };
+    let mut chain = Vec::new();
+    let mut walked = HashSet::new();
+    let mut next = tip;
+    while let Some(record) = next {
+        if !walked.insert(uuid(record)) {
+            break;
+        }
+        chain.push(record.clone());
+        next = record["parentUuid"].as_str().and_then(named);
+    }
+    chain.reverse();
+    Ok(chain)
+}

@@ -1,0 +1,322 @@
+//! Sessions on disk, as the CLI keeps them: one file of JSON lines a session, chained by `parentUuid`.
+//!
+//! Written are the conversation and what belongs to it: the queue, the last prompt, the title, the tools and the cost.
+//! What the CLI keeps for itself besides (its system prompt, its requests to the API, its latches) is not simulated.
+
+mod load;
+mod place;
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::payload;
+use super::subagent::Subagent;
+
+pub(super) use load::{Failed, Kept, Resume, load};
+pub(super) use place::{project, project_name};
+
+/// The files of a session.
+#[derive(Debug)]
+pub(super) struct Transcript {
+    directory: PathBuf,
+    /// The session's own file.
+    path: PathBuf,
+    session_id: String,
+    open: HashMap<PathBuf, File>,
+    /// The uuid of the last record, by the agent that wrote it; none is the main one.
+    tips: HashMap<Option<String>, String>,
+    envelope: Value,
+    /// What waits for the first record of the conversation; a file without one would be worth nothing.
+    waiting: Vec<Value>,
+    begun: bool,
+    mirrored: bool,
+    unmirrored: Vec<(PathBuf, Vec<Value>)>,
+    last_prompt: Option<String>,
+    tools_used: Vec<String>,
+    /// Why nothing is written any more.
+    broken: Option<String>,
+}
+
+/// One record of the conversation.
+pub(super) struct Record<'a> {
+    pub(super) agent: Option<&'a Subagent>,
+    pub(super) kind: &'static str,
+    pub(super) uuid: &'a str,
+    pub(super) timestamp: String,
+    /// `message`, and whatever else is particular to it.
+    pub(super) fields: Value,
+}
+
+/// What surrounds a session.
+pub(super) struct Surroundings<'a> {
+    pub(super) config_dir: &'a Path,
+    pub(super) cwd: &'a Path,
+    pub(super) session_id: &'a str,
+    pub(super) entrypoint: &'a str,
+    pub(super) mirrored: bool,
+}
+
+impl Transcript {
+    /// The files of a session that begins, which are created once there is something to keep.
+    pub(super) fn new(around: &Surroundings<'_>) -> Self {
+        let directory = place::project(around.config_dir, around.cwd);
+        Self {
+            path: directory.join(format!("{}.jsonl", around.session_id)),
+            directory,
+            session_id: around.session_id.to_owned(),
+            open: HashMap::new(),
+            tips: HashMap::new(),
+            envelope: json!({
+                "userType": "external", "entrypoint": around.entrypoint, "cwd": around.cwd.to_string_lossy(),
+                "version": payload::VERSION, "gitBranch": place::git_branch(around.cwd),
+            }),
+            waiting: Vec::new(),
+            begun: false,
+            mirrored: around.mirrored,
+            unmirrored: Vec::new(),
+            last_prompt: None,
+            tools_used: Vec::new(),
+            broken: None,
+        }
+    }
+
+    /// Goes on with a session that was kept: in its file, or (forked) in one of its own that begins with a copy.
+    pub(super) fn resume(&mut self, kept: &Kept, forked: bool) {
+        let tip = kept.chain.last().and_then(|record| record["uuid"].as_str());
+        self.tips.extend(tip.map(|tip| (None, tip.to_owned())));
+        self.tools_used.clone_from(&kept.tools_used);
+        if forked {
+            for record in &kept.chain {
+                let mut record = record.clone();
+                record["sessionId"] = json!(self.session_id);
+                self.waiting.push(record);
+            }
+        } else {
+            self.path.clone_from(&kept.path);
+            if let Some(parent) = kept.path.parent() {
+                self.directory = parent.to_owned();
+            }
+            self.begun = true;
+        }
+    }
+
+    /// Whether a session of this id is kept already.
+    pub(super) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Begins another session in the same place, as `/clear` does.
+    pub(super) fn reset(&mut self, session_id: &str) {
+        self.session_id = session_id.to_owned();
+        self.path = self.directory.join(format!("{session_id}.jsonl"));
+        self.open.clear();
+        self.tips.clear();
+        self.waiting.clear();
+        self.tools_used.clear();
+        self.last_prompt = None;
+        self.begun = false;
+    }
+
+    /// The session's own file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of a subagent's conversation.
+    pub(super) fn subagent_path(&self, id: &str) -> PathBuf {
+        self.beside().join("subagents").join(format!("agent-{id}.jsonl"))
+    }
+
+    /// The directory for what belongs to the session.
+    fn beside(&self) -> PathBuf {
+        self.directory.join(&self.session_id)
+    }
+
+    /// Why nothing is written any more, told once.
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        self.broken.take()
+    }
+
+    /// Keeps a record of the conversation.
+    pub(super) fn record(&mut self, record: Record<'_>) {
+        let key = record.agent.map(|agent| agent.id.clone());
+        let mut line = json!({
+            "parentUuid": self.tips.get(&key),
+            "isSidechain": key.is_some(),
+            "type": record.kind,
+            "uuid": record.uuid,
+            "timestamp": record.timestamp,
+            "sessionId": self.session_id,
+        });
+        if let Some(id) = &key {
+            line["agentId"] = json!(id);
+        }
+        extend(&mut line, record.fields);
+        extend(&mut line, self.envelope.clone());
+        self.tips.insert(key, record.uuid.to_owned());
+        let path = match record.agent {
+            Some(agent) => self.subagent_path(&agent.id),
+            None => {
+                if !self.begun {
+                    self.begun = true;
+                    let waiting = std::mem::take(&mut self.waiting);
+                    self.append(self.path.clone(), waiting);
+                }
+                self.path.clone()
+            }
+        };
+        self.append(path, vec![line]);
+    }
+
+    /// Cuts the chain: the next record has no parent.
+    pub(super) fn cut(&mut self) -> Option<String> {
+        self.tips.remove(&None)
+    }
+
+    /// Keeps something that is no part of the conversation.
+    pub(super) fn note(&mut self, kind: &str, fields: Value) {
+        let mut line = json!({"type": kind, "sessionId": self.session_id});
+        extend(&mut line, fields);
+        if self.begun {
+            self.append(self.path.clone(), vec![line]);
+        } else {
+            self.waiting.push(line);
+        }
+    }
+
+    /// A prompt came.
+    pub(super) fn enqueue(&mut self, content: &str, timestamp: String) {
+        let fields = json!({"operation": "enqueue", "timestamp": timestamp, "content": content});
+        self.note("queue-operation", fields);
+    }
+
+    /// A prompt is about to get its turn.
+    pub(super) fn dequeue(&mut self, timestamp: String) {
+        self.note(
+            "queue-operation",
+            json!({"operation": "dequeue", "timestamp": timestamp}),
+        );
+    }
+
+    /// The text of the prompt that the session goes by.
+    pub(super) fn prompted(&mut self, text: &str) {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let mut shown: String = words.join(" ");
+        if shown.chars().count() > 200 {
+            shown = shown.chars().take(200).chain(['…']).collect();
+        }
+        self.last_prompt = Some(shown);
+    }
+
+    /// A tool was called.
+    pub(super) fn used_tool(&mut self, name: &str) {
+        if !self.tools_used.iter().any(|tool| tool == name) {
+            self.tools_used.push(name.to_owned());
+            self.note("tools-used", json!({"tools": self.tools_used}));
+        }
+    }
+
+    /// Says where the conversation stands.
+    pub(super) fn mark_tip(&mut self) {
+        if let Some(tip) = self.tips.get(&None).cloned() {
+            let mut fields = json!({"leafUuid": tip});
+            if let Some(prompt) = &self.last_prompt {
+                fields["lastPrompt"] = json!(prompt);
+            }
+            self.note("last-prompt", fields);
+        }
+    }
+
+    /// Names the session.
+    pub(super) fn title(&mut self, title: &str) {
+        self.note("custom-title", json!({"customTitle": title}));
+        let text = json!({"customTitle": title}).to_string();
+        self.write_beside("custom-title.json", &text);
+    }
+
+    /// Says what a subagent is.
+    pub(super) fn describe(&mut self, agent: &Subagent, finished: bool) {
+        let mut meta = json!({
+            "agentType": agent.kind, "isBuiltIn": agent.is_built_in, "description": agent.description,
+            "toolUseId": agent.tool_use_id, "spawnDepth": agent.depth,
+            "requestShape": if agent.background { "background" } else { "foreground" },
+            "requestNonInteractive": true, "model": agent.model, "pickedEffortModel": agent.model,
+        });
+        if let Some(parent) = &agent.parent {
+            meta["parentAgentId"] = json!(parent);
+        }
+        if finished {
+            meta["finished"] = json!(true);
+        }
+        let name = format!("subagents/agent-{}.meta.json", agent.id);
+        self.write_beside(&name, &meta.to_string());
+    }
+
+    /// What has been kept since the last time, file by file, for the host.
+    pub(super) fn take_mirror(&mut self) -> Vec<Value> {
+        let frame = |(path, entries): (PathBuf, Vec<Value>)| json!({"type": "transcript_mirror", "filePath": path.to_string_lossy(), "entries": entries});
+        self.unmirrored.drain(..).map(frame).collect()
+    }
+
+    fn write_beside(&mut self, name: &str, text: &str) {
+        if self.begun {
+            let path = self.beside().join(name);
+            let write = || {
+                std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+                std::fs::write(&path, text)
+            };
+            if let Err(error) = write() {
+                self.broken
+                    .get_or_insert(format!("cannot write {}: {error}", path.display()));
+            }
+        }
+    }
+
+    fn append(&mut self, path: PathBuf, lines: Vec<Value>) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut text = String::new();
+        for line in &lines {
+            text.push_str(&line.to_string());
+            text.push('\n');
+        }
+        if let Err(error) = self.write(&path, text.as_bytes()) {
+            self.broken
+                .get_or_insert(format!("cannot write {}: {error}", path.display()));
+        }
+        if self.mirrored {
+            match self.unmirrored.last_mut() {
+                Some((last, entries)) if *last == path => entries.extend(lines),
+                _ => self.unmirrored.push((path, lines)),
+            }
+        }
+    }
+
+    fn write(&mut self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        if let Some(file) = self.open.get_mut(path) {
+            return file.write_all(bytes);
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        file.write_all(bytes)?;
+        self.open.insert(path.to_owned(), file);
+        Ok(())
+    }
+}
+
+fn extend(line: &mut Value, fields: Value) {
+    if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
+        line.extend(fields);
+    }
+}
