@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::brain::Outcome;
-use super::context::{Abort, Context};
+use super::context::{Abort, Context, Stop};
 use super::ids::wall_ms;
 use super::subagent::{Report, Subagent};
 use super::tools::{Output, Ran};
@@ -27,7 +27,7 @@ pub(super) struct Task {
     watcher: Option<AbortHandle>,
     to_background: Option<oneshot::Sender<()>>,
     /// The agent, if it is one, and how it is stopped.
-    agent: Option<(Arc<Subagent>, Arc<watch::Sender<Option<Abort>>>)>,
+    agent: Option<(Arc<Subagent>, Stop)>,
 }
 
 /// A background task has come to its end.
@@ -113,10 +113,7 @@ impl Task {
     }
 
     /// An agent that has just begun.
-    pub(super) fn of_agent(
-        agent: &Arc<Subagent>,
-        abort: Arc<watch::Sender<Option<Abort>>>,
-    ) -> (Self, oneshot::Receiver<()>) {
+    pub(super) fn of_agent(agent: &Arc<Subagent>, abort: Stop) -> (Self, oneshot::Receiver<()>) {
         let (to_background, moved) = oneshot::channel();
         let task = Self {
             id: agent.id.clone(),

@@ -31,7 +31,7 @@ pub(super) struct Context {
     pub(super) out: mpsc::Sender<Option<Vec<u8>>>,
     pub(super) complaints: mpsc::Sender<Option<String>>,
     /// Why the running turn must stop.
-    pub(super) abort: Arc<watch::Sender<Option<Abort>>>,
+    pub(super) abort: Stop,
     pub(super) brain: tokio::sync::Mutex<Box<dyn Brain>>,
     pub(super) finished: mpsc::Sender<Finished>,
     /// How the process is to end at once.
@@ -42,6 +42,9 @@ pub(super) struct Context {
     /// The session on disk, if it is kept.
     transcript: Mutex<Option<Transcript>>,
 }
+
+/// How a turn is told to stop.
+pub(super) type Stop = Arc<watch::Sender<Option<Abort>>>;
 
 /// A line of the conversation: an `assistant` or a `user`.
 pub(super) struct Said<'a> {

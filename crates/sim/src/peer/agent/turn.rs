@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::brain::{Ask, CallPlan, ToolResult};
-use super::context::{Abort, Context, Priority, Prompt, Said};
+use super::context::{Abort, Context, Priority, Prompt, Said, Stop};
 use super::structured;
 use super::subagent::Subagent;
 use super::{cost, mcp, payload};
@@ -38,7 +37,7 @@ pub(super) struct Turn {
     /// Whose turn it is; none is the main agent's.
     pub(super) agent: Option<Arc<Subagent>>,
     /// Why it must stop.
-    pub(super) abort: Arc<watch::Sender<Option<Abort>>>,
+    pub(super) abort: Stop,
     pub(super) prompts: Vec<Prompt>,
     pub(super) folded: Vec<Prompt>,
     pub(super) origin: Option<Value>,
@@ -93,7 +92,7 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) {
 }
 
 impl Turn {
-    fn new(ctx: Arc<Context>, abort: Arc<watch::Sender<Option<Abort>>>, prompt_id: String) -> Self {
+    fn new(ctx: Arc<Context>, abort: Stop, prompt_id: String) -> Self {
         Self {
             ctx,
             agent: None,
@@ -129,12 +128,7 @@ impl Turn {
     }
 
     /// The turn of a subagent.
-    pub(super) fn of_agent(
-        ctx: Arc<Context>,
-        agent: Arc<Subagent>,
-        abort: Arc<watch::Sender<Option<Abort>>>,
-        prompt_id: String,
-    ) -> Self {
+    pub(super) fn of_agent(ctx: Arc<Context>, agent: Arc<Subagent>, abort: Stop, prompt_id: String) -> Self {
         Self {
             agent: Some(agent),
             marked: true,

@@ -45,8 +45,10 @@ async fn one(builder: Builder, prompt: &str) -> (Value, Vec<String>) {
     (result, kinds)
 }
 
-/// The prompts and the history that the brain gets to see.
-fn asked(builder: Builder) -> (Builder, Arc<std::sync::Mutex<Vec<(usize, bool)>>>) {
+/// The history that the brain gets to see, and whether it was resumed, request by request.
+type Seen = Arc<std::sync::Mutex<Vec<(usize, bool)>>>;
+
+fn asked(builder: Builder) -> (Builder, Seen) {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = seen.clone();
     let brain = move |ask: &Ask| {
