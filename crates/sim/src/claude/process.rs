@@ -112,6 +112,12 @@ impl Launch {
         }
     }
 
+    /// Sets all arguments, in place of those by which an SDK starts it.
+    pub fn args<S: Into<String>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.arguments = arguments.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Adds an argument.
     pub fn arg(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());

@@ -1,0 +1,185 @@
+//! What differs between two CLIs that were told the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::play::Played;
+
+/// Something that only one of them did.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Difference {
+    pub(crate) scenario: &'static str,
+    pub(crate) what: What,
+    pub(crate) who: Who,
+}
+
+/// What it did.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum What {
+    /// It wrote a frame of this kind where the other wrote none, or one of another kind.
+    Frame(String),
+    /// Frames of this kind had a field with this path and type.
+    Field { kind: String, field: String },
+}
+
+/// Who it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Who {
+    Real,
+    Simulator,
+}
+
+/// Objects whose keys are data: what is under them is compared, whatever they are.
+const KEYS_ARE_DATA: &[&str] = &["modelUsage", "model_usage_since_last_result", "model_usage"];
+
+/// What a real CLI says, and a simulated one does not, or the other way round.
+pub(crate) fn compare(scenario: &'static str, real: &Played, simulated: &Played) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut add = |what, who| {
+        differences.push(Difference { scenario, what, who });
+    };
+    let (expected, seen) = (sequence(real), sequence(simulated));
+    for (kind, who) in diff(&expected, &seen) {
+        add(What::Frame(kind), who);
+    }
+    let (expected, seen) = (fields(real), fields(simulated));
+    for (kind, expected) in &expected {
+        // A kind that only one of them wrote is a difference of the sequences already.
+        let Some(seen) = seen.get(kind) else { continue };
+        let field = |field: &String| What::Field {
+            kind: kind.clone(),
+            field: field.clone(),
+        };
+        expected
+            .difference(seen)
+            .for_each(|path| add(field(path), Who::Real));
+        seen.difference(expected)
+            .for_each(|path| add(field(path), Who::Simulator));
+    }
+    differences
+}
+
+/// What the API sends in pieces.
+const PIECES: &[&str] = &["stream_event/content_block_delta", "system/thinking_tokens"];
+
+/// The kinds in their order, less what depends on time alone.
+fn sequence(played: &Played) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    for (kind, _) in &played.frames {
+        // A sign of life comes every 30 s, whatever happens.
+        let alive = kind == "keep_alive";
+        // How many pieces a text comes in depends on how they arrive: one of each kind stands for all that follow each other.
+        let is_piece = |kind: &String| PIECES.contains(&kind.as_str());
+        let mut pieces = kinds.iter().rev().take_while(|kind| is_piece(kind));
+        let repeated = is_piece(kind) && pieces.any(|before| before == kind);
+        if !alive && !repeated {
+            kinds.push(kind.clone());
+        }
+    }
+    kinds
+}
+
+/// The fields of each kind, from all its frames.
+fn fields(played: &Played) -> BTreeMap<String, BTreeSet<String>> {
+    let mut fields = BTreeMap::<String, BTreeSet<String>>::new();
+    for (kind, frame) in &played.frames {
+        walk(frame, String::new(), fields.entry(kind.clone()).or_default());
+    }
+    fields
+}
+
+fn walk(value: &Value, path: String, into: &mut BTreeSet<String>) {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(items) if items.is_empty() => "[]",
+        Value::Object(fields) if fields.is_empty() => "{}",
+        Value::Array(items) => {
+            for item in items {
+                walk(item, format!("{path}[]"), into);
+            }
+            return;
+        }
+        Value::Object(fields) => {
+            let data = KEYS_ARE_DATA.iter().any(|name| path.ends_with(name));
+            for (key, value) in fields {
+                let key = if data { "*" } else { key };
+                let path = if path.is_empty() {
+                    key.to_owned()
+                } else {
+                    format!("{path}.{key}")
+                };
+                walk(value, path, into);
+            }
+            return;
+        }
+    };
+    into.insert(format!("{path}: {name}"));
+}
+
+/// The shortest way from one list to the other.
+fn diff(expected: &[String], seen: &[String]) -> Vec<(String, Who)> {
+    // lengths[i][j] is that of the longest common part of what is left behind i and j.
+    let mut lengths = vec![vec![0_usize; seen.len() + 1]; expected.len() + 1];
+    for (i, a) in expected.iter().enumerate().rev() {
+        for (j, b) in seen.iter().enumerate().rev() {
+            lengths[i][j] = if a == b {
+                lengths[i + 1][j + 1] + 1
+            } else {
+                lengths[i + 1][j].max(lengths[i][j + 1])
+            };
+        }
+    }
+    let (mut i, mut j, mut changes) = (0, 0, Vec::new());
+    while i < expected.len() || j < seen.len() {
+        match (expected.get(i), seen.get(j)) {
+            (Some(a), Some(b)) if a == b => (i, j) = (i + 1, j + 1),
+            (Some(a), _) if j == seen.len() || lengths[i + 1][j] >= lengths[i][j + 1] => {
+                changes.push((a.clone(), Who::Real));
+                i += 1;
+            }
+            (_, Some(b)) => {
+                changes.push((b.clone(), Who::Simulator));
+                j += 1;
+            }
+            (_, None) => break,
+        }
+    }
+    changes
+}
+
+#[test]
+fn a_frame_that_moved_is_a_difference_on_both_sides() {
+    let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(diff(&list("a b c"), &list("a b c")), []);
+    assert_eq!(
+        diff(&list("a b c d"), &list("a c b e d")),
+        [
+            ("b".to_owned(), Who::Real),
+            ("b".to_owned(), Who::Simulator),
+            ("e".to_owned(), Who::Simulator)
+        ]
+    );
+    assert_eq!(diff(&list("a"), &list("a b")), [("b".to_owned(), Who::Simulator)]);
+    assert_eq!(diff(&list("a b"), &list("b")), [("a".to_owned(), Who::Real)]);
+}
+
+#[test]
+fn fields_are_paths_with_types() {
+    let frame = serde_json::json!({
+        "a": {"b": [{"c": 1}, {"c": null}], "d": []}, "modelUsage": {"some-model": {"in": 1.5}}, "e": {},
+    });
+    let mut seen = BTreeSet::new();
+    walk(&frame, String::new(), &mut seen);
+    let expected = [
+        "a.b[].c: null",
+        "a.b[].c: number",
+        "a.d: []",
+        "e: {}",
+        "modelUsage.*.in: number",
+    ];
+    assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}

@@ -1,0 +1,310 @@
+//! Plays a scenario to a CLI, whichever it is.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use outrigger_sim::api::MessagesApi;
+use outrigger_sim::claude::{ClaudeProcess, Launch, Sandbox, Seen};
+use serde_json::{Value, json};
+
+use super::scenario::{Reply, Run, Scenario, Step};
+
+/// How long a wait may take. The real CLI needs a second or two to start, on a machine that is busy more.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What a CLI said in one scenario.
+#[derive(Debug, Default)]
+pub(crate) struct Played {
+    /// The frames with their kinds, in order, and behind those of each process how it ended.
+    pub(crate) frames: Vec<(String, Value)>,
+}
+
+/// Plays all processes of a scenario in a new place and keeps what was said in a file.
+pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) -> Result<Played, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let api = MessagesApi::builder()
+        .start()
+        .await
+        .map_err(|error| text(&error))?;
+    let sandbox = Sandbox::new().map_err(|error| text(&error))?;
+    for (path, content) in &scenario.files {
+        sandbox.write(path, content).map_err(|error| text(&error))?;
+    }
+    let mut played = Played::default();
+    let mut session = String::new();
+    let mut said = String::new();
+    let mut problem = None;
+    for run in &scenario.runs {
+        let place = Place {
+            project: sandbox.project().to_string_lossy().into_owned(),
+            session: session.clone(),
+        };
+        let launch = launch(run, executable, &sandbox, &api, &place);
+        let claude = launch.spawn().map_err(|error| text(&error))?;
+        let transcript = claude.transcript().clone();
+        let mut player = Player {
+            run,
+            place,
+            asked: HashMap::new(),
+            hooks: HashMap::new(),
+            frames: Vec::new(),
+        };
+        let outcome = player.play(claude).await;
+        for entry in transcript.entries() {
+            said += &serde_json::to_string(&entry).map_err(|error| text(&error))?;
+            said.push('\n');
+        }
+        for (_, frame) in &player.frames {
+            if let Some(id) = frame["session_id"].as_str() {
+                session = id.to_owned();
+            }
+        }
+        played.frames.append(&mut player.frames);
+        match outcome {
+            Ok(code) => {
+                let code = code.map_or_else(|| "signal".to_owned(), |code| code.to_string());
+                played.frames.push((format!("exit/{code}"), Value::Null));
+            }
+            Err(error) => {
+                problem = Some(error);
+                break;
+            }
+        }
+    }
+    std::fs::write(keep, said).map_err(|error| text(&error))?;
+    api.shutdown().await;
+    match problem {
+        None => Ok(played),
+        // The first line says what was waited for; the rest is in the file.
+        Some(problem) => Err(format!(
+            "{} (see {})",
+            problem.lines().next().unwrap_or_default(),
+            keep.display()
+        )),
+    }
+}
+
+/// What stands for something in flags and frames.
+struct Place {
+    project: String,
+    session: String,
+}
+
+impl Place {
+    fn fill(&self, text: &str) -> String {
+        text.replace("{project}", &self.project)
+            .replace("{session}", &self.session)
+    }
+}
+
+fn launch(run: &Run, executable: &Path, sandbox: &Sandbox, api: &MessagesApi, place: &Place) -> Launch {
+    let mut launch = Launch::new(executable, sandbox, &api.base_url())
+        .patience(PATIENCE)
+        .env("OUTRIGGER_SIM_REAL_TOOLS", "1");
+    if run.unprompted {
+        launch = launch.args([
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--input-format",
+            "stream-json",
+        ]);
+    }
+    for flag in &run.flags {
+        launch = launch.arg(place.fill(flag));
+    }
+    for (name, value) in &run.variables {
+        launch = launch.env(*name, *value);
+    }
+    launch
+}
+
+struct Player<'a> {
+    run: &'a Run,
+    place: Place,
+    /// The subtypes of our requests, by their ids.
+    asked: HashMap<String, String>,
+    /// The events of hook callbacks, by their ids.
+    hooks: HashMap<String, String>,
+    frames: Vec<(String, Value)>,
+}
+
+impl Player<'_> {
+    async fn play(&mut self, mut claude: ClaudeProcess) -> Result<Option<i32>, String> {
+        for (number, step) in self.run.steps.iter().enumerate() {
+            let explain = |error: String| format!("step {} ({step:?}): {error}", number + 1);
+            self.step(&mut claude, number, step).await.map_err(explain)?;
+        }
+        claude.close_stdin();
+        while let Some(seen) = claude.next().await.map_err(|error| error.to_string())? {
+            self.take(&mut claude, seen).await?;
+        }
+        let (status, _) = claude.finish().await.map_err(|error| error.to_string())?;
+        Ok(status.code())
+    }
+
+    async fn step(&mut self, claude: &mut ClaudeProcess, number: usize, step: &Step) -> Result<(), String> {
+        let sent = match step {
+            Step::Send(frame) => {
+                if let (Some(id), Some(subtype)) =
+                    (frame["request_id"].as_str(), frame["request"]["subtype"].as_str())
+                {
+                    self.asked.insert(id.to_owned(), subtype.to_owned());
+                }
+                claude.send(&self.fill(frame)).await
+            }
+            Step::Line(line) => claude.send_line(&self.place.fill(line)).await,
+            Step::Until(kind) => return self.until(claude, |seen, _| seen.starts_with(kind)).await,
+            Step::UntilFile(path) => return self.until_file(path).await,
+            Step::MakeFile(path) => {
+                let path = Path::new(&self.place.project).join(path);
+                return std::fs::write(path, "").map_err(|error| error.to_string());
+            }
+            Step::Eof => {
+                claude.close_stdin();
+                Ok(())
+            }
+            Step::Control(request) => {
+                let id = format!("ask_{number}");
+                let subtype = request["subtype"].as_str().unwrap_or("none");
+                self.asked.insert(id.clone(), subtype.to_owned());
+                if subtype == "initialize" {
+                    self.note_hooks(request);
+                }
+                let request = self.fill(request);
+                let frame = json!({"type": "control_request", "request_id": id, "request": request});
+                claude.send(&frame).await.map_err(|error| error.to_string())?;
+                return self
+                    .until(claude, |_, frame| {
+                        frame["type"] == "control_response" && frame["response"]["request_id"] == id.as_str()
+                    })
+                    .await;
+            }
+        };
+        sent.map_err(|error| error.to_string())
+    }
+
+    async fn until(
+        &mut self,
+        claude: &mut ClaudeProcess,
+        condition: impl Fn(&str, &Value) -> bool,
+    ) -> Result<(), String> {
+        loop {
+            let seen = claude.next().await.map_err(|error| error.to_string())?;
+            let seen = seen.ok_or("stdout ended")?;
+            self.take(claude, seen).await?;
+            if let Some((kind, frame)) = self.frames.last()
+                && condition(kind, frame)
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a command does shows nowhere else while it runs.
+    async fn until_file(&self, path: &str) -> Result<(), String> {
+        let path = Path::new(&self.place.project).join(path);
+        let waiting = async {
+            while !path.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, waiting).await;
+        waited.map_err(|_| format!("{} did not appear within {PATIENCE:?}", path.display()))
+    }
+
+    /// Keeps a frame, and answers it if it asks for something.
+    async fn take(&mut self, claude: &mut ClaudeProcess, seen: Seen) -> Result<(), String> {
+        let kind = self.kind(&seen.value);
+        self.frames.push((kind, seen.value.clone()));
+        if seen.value["type"] != "control_request" {
+            return Ok(());
+        }
+        let subtype = seen.value["request"]["subtype"].as_str();
+        let answers = &self.run.answers;
+        let answer = answers.iter().find(|(asked, _)| Some(*asked) == subtype);
+        let Some(reply) = answer.and_then(|(_, answer)| answer(&seen.value["request"])) else {
+            return Ok(());
+        };
+        let id = &seen.value["request_id"];
+        let response = match reply {
+            Reply::Payload(payload) => {
+                json!({"subtype": "success", "request_id": id, "response": self.fill(&payload)})
+            }
+            Reply::Error(error) => json!({"subtype": "error", "request_id": id, "error": error}),
+        };
+        // It may have closed stdin meanwhile, since it ends.
+        let _ = claude
+            .send(&json!({"type": "control_response", "response": response}))
+            .await;
+        Ok(())
+    }
+
+    /// What kind of frame it is, as far as its shape depends on it.
+    fn kind(&self, frame: &Value) -> String {
+        let kind = frame["type"].as_str().unwrap_or("?");
+        let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+        let detail = match kind {
+            "control_response" => {
+                let response = &frame["response"];
+                let asked = response["request_id"].as_str().and_then(|id| self.asked.get(id));
+                let asked = asked.map_or("nobody", String::as_str);
+                Some(format!("{asked}/{}", text(&response["subtype"])))
+            }
+            "control_request" => {
+                let request = &frame["request"];
+                let about = match request["subtype"].as_str() {
+                    Some("hook_callback") => self
+                        .hooks
+                        .get(request["callback_id"].as_str().unwrap_or_default()),
+                    _ => None,
+                };
+                let about = about.cloned().or_else(|| {
+                    let method = &request["message"]["method"];
+                    method.as_str().map(str::to_owned)
+                });
+                let subtype = text(&request["subtype"]);
+                Some(about.map_or(subtype.clone(), |about| format!("{subtype}/{about}")))
+            }
+            "command_lifecycle" => Some(text(&frame["state"])),
+            "stream_event" => Some(text(&frame["event"]["type"])),
+            "assistant" | "user" => {
+                let content = &frame["message"]["content"];
+                let block = content
+                    .get(0)
+                    .map_or("string", |block| block["type"].as_str().unwrap_or("?"));
+                let within = if frame["parent_tool_use_id"].is_string() {
+                    "subagent/"
+                } else {
+                    ""
+                };
+                Some(format!("{within}{block}"))
+            }
+            _ => frame["subtype"].as_str().map(str::to_owned),
+        };
+        detail.map_or_else(|| kind.to_owned(), |detail| format!("{kind}/{detail}"))
+    }
+
+    fn note_hooks(&mut self, request: &Value) {
+        for (event, matchers) in request["hooks"].as_object().into_iter().flatten() {
+            let ids = matchers.as_array().into_iter().flatten();
+            let ids = ids.flat_map(|matcher| matcher["hookCallbackIds"].as_array().into_iter().flatten());
+            for id in ids.filter_map(Value::as_str) {
+                self.hooks.insert(id.to_owned(), event.clone());
+            }
+        }
+    }
+
+    fn fill(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.place.fill(text)),
+            Value::Array(items) => items.iter().map(|item| self.fill(item)).collect(),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(key, value)| (key.clone(), self.fill(value)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+}

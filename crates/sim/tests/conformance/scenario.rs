@@ -1,0 +1,192 @@
+//! What is said to a CLI, and how what it asks is answered.
+
+use serde_json::{Value, json};
+
+/// One or more processes in one place, one after the other.
+#[derive(Clone)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) files: Vec<(&'static str, &'static str)>,
+    pub(crate) runs: Vec<Run>,
+}
+
+/// One process.
+#[derive(Clone, Default)]
+pub(crate) struct Run {
+    /// Besides those by which every SDK starts it. `{session}` is the session of the process before, `{project}` the
+    /// working directory; so it is in what is sent.
+    pub(crate) flags: Vec<String>,
+    pub(crate) variables: Vec<(&'static str, &'static str)>,
+    /// Whether permission requests come over stdio.
+    pub(crate) unprompted: bool,
+    pub(crate) answers: Vec<(&'static str, Answer)>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Answers a control request of the CLI; nothing leaves it open.
+pub(crate) type Answer = fn(&Value) -> Option<Reply>;
+
+/// How a control request is answered.
+pub(crate) enum Reply {
+    Payload(Value),
+    Error(&'static str),
+}
+
+/// What the host does next.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// Sends a frame.
+    Send(Value),
+    /// Sends a line as it is.
+    Line(String),
+    /// Sends a control request and waits for the answer to it.
+    Control(Value),
+    /// Reads on to the next frame of this kind.
+    Until(&'static str),
+    /// Waits for this file in the project, which a command makes.
+    UntilFile(&'static str),
+    /// Makes this file in the project, which a command waits for.
+    MakeFile(&'static str),
+    /// Closes stdin.
+    Eof,
+}
+
+impl Scenario {
+    /// One process that gets `initialize` first.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self::with_initialize(name, json!({"hooks": null}))
+    }
+
+    /// One process whose `initialize` has these fields.
+    pub(crate) fn with_initialize(name: &'static str, mut fields: Value) -> Self {
+        fields["subtype"] = json!("initialize");
+        Self::bare(name).control(fields)
+    }
+
+    /// One process that is told nothing yet.
+    pub(crate) fn bare(name: &'static str) -> Self {
+        Self {
+            name,
+            files: Vec::new(),
+            runs: vec![Run::default()],
+        }
+    }
+
+    /// Goes on with another process, which gets `initialize` first.
+    pub(crate) fn then_process(mut self) -> Self {
+        self.runs.push(Run::default());
+        self.control(json!({"subtype": "initialize", "hooks": null}))
+    }
+
+    fn run(&mut self) -> &mut Run {
+        self.runs.last_mut().expect("there is always one")
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.run().steps.push(step);
+        self
+    }
+
+    /// Adds flags, parted by spaces.
+    pub(crate) fn flags(mut self, flags: &str) -> Self {
+        self.run().flags.extend(flags.split(' ').map(str::to_owned));
+        self
+    }
+
+    /// Adds a flag and its value.
+    pub(crate) fn flag(mut self, flag: &str, value: &str) -> Self {
+        self.run().flags.extend([flag.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Sets a variable.
+    pub(crate) fn variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.run().variables.push((name, value));
+        self
+    }
+
+    /// Leaves `--permission-prompt-tool` out.
+    pub(crate) fn unprompted(mut self) -> Self {
+        self.run().unprompted = true;
+        self
+    }
+
+    /// Puts a file into the project before anything is started.
+    pub(crate) fn file(mut self, path: &'static str, content: &'static str) -> Self {
+        self.files.push((path, content));
+        self
+    }
+
+    /// Answers all requests of this subtype so.
+    pub(crate) fn answer(mut self, subtype: &'static str, answer: Answer) -> Self {
+        self.run().answers.push((subtype, answer));
+        self
+    }
+
+    /// Sends a prompt and reads on to its result.
+    pub(crate) fn turn(self, text: &str) -> Self {
+        self.prompt(text).until("result")
+    }
+
+    /// Sends a prompt.
+    pub(crate) fn prompt(self, text: &str) -> Self {
+        self.send(prompt(text))
+    }
+
+    /// Sends a prompt with a uuid that ends in this number, and more fields.
+    pub(crate) fn prompt_with(self, number: u32, text: &str, more: Value) -> Self {
+        let mut frame = prompt(text);
+        frame["uuid"] = json!(uuid(number));
+        for (key, value) in more.as_object().into_iter().flatten() {
+            frame[key] = value.clone();
+        }
+        self.send(frame)
+    }
+
+    /// Sends a frame.
+    pub(crate) fn send(self, frame: Value) -> Self {
+        self.step(Step::Send(frame))
+    }
+
+    /// Sends a line as it is.
+    pub(crate) fn line(self, line: &str) -> Self {
+        self.step(Step::Line(line.to_owned()))
+    }
+
+    /// Sends a control request and waits for the answer to it.
+    pub(crate) fn control(self, request: Value) -> Self {
+        self.step(Step::Control(request))
+    }
+
+    /// Reads on to the next frame whose kind begins so.
+    pub(crate) fn until(self, kind: &'static str) -> Self {
+        self.step(Step::Until(kind))
+    }
+
+    /// Waits for this file in the project, which a command makes.
+    pub(crate) fn until_file(self, path: &'static str) -> Self {
+        self.step(Step::UntilFile(path))
+    }
+
+    /// Makes this file in the project, which a command waits for.
+    pub(crate) fn make_file(self, path: &'static str) -> Self {
+        self.step(Step::MakeFile(path))
+    }
+
+    /// Closes stdin; what comes then is read to its end, as it is after the last step.
+    pub(crate) fn eof(self) -> Self {
+        self.step(Step::Eof)
+    }
+}
+
+/// The uuid of the prompt with this number.
+pub(crate) fn uuid(number: u32) -> String {
+    format!("00000000-0000-4000-8000-{number:012}")
+}
+
+fn prompt(text: &str) -> Value {
+    json!({
+        "type": "user", "session_id": "", "parent_tool_use_id": null,
+        "message": {"role": "user", "content": [{"type": "text", "text": text}]},
+    })
+}

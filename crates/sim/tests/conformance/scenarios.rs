@@ -1,0 +1,395 @@
+//! The scenarios.
+
+use serde_json::{Value, json};
+
+use super::scenario::{Reply, Scenario, uuid};
+
+const TOUCH: &str = r#"%tool Bash {"command": "touch made.txt", "description": "make a file"}"#;
+const ECHO: &str = r#"%tool Bash {"command": "echo hello", "description": "say hello"}"#;
+/// Says that it runs, and waits to be told that it may end.
+const WAIT: &str = r#"%tool Bash {"command": "touch runs; until [ -e go ]; do sleep 0.1; done"}"#;
+const WRITE: &str = r#"%tool Write {"file_path": "{project}/made.txt", "content": "made"}"#;
+const LONG: &str =
+    "%slow 50 chunk=1\n%say a story without any end, told at leisure, letter by letter, and then told again";
+
+/// All of them, as many a file as belong together.
+pub(crate) fn all() -> Vec<Scenario> {
+    [
+        turns(),
+        permissions(),
+        hooks(),
+        mcp(),
+        control(),
+        errors(),
+        input(),
+    ]
+    .concat()
+}
+
+fn allow(_: &Value) -> Option<Reply> {
+    Some(Reply::Payload(json!({"behavior": "allow"})))
+}
+
+fn nothing(_: &Value) -> Option<Reply> {
+    Some(Reply::Payload(json!({})))
+}
+
+fn turns() -> Vec<Scenario> {
+    vec![
+        Scenario::new("one_turn").turn("%say hello"),
+        Scenario::bare("no_initialize").turn("%say hello"),
+        Scenario::new("several_turns")
+            .turn("%say one")
+            .turn("%say two")
+            .turn("%say three"),
+        Scenario::new("thinking_and_text").turn("%think hm\n%+say done"),
+        Scenario::new("partial_messages")
+            .flags("--include-partial-messages --allowedTools Bash")
+            .turn(&format!("%think hm\n%+say first\n{}\n%say done", ECHO.replace("%tool", "%+tool"))),
+        Scenario::new("prompt_with_uuid").prompt_with(1, "%say hello", json!({})).until("command_lifecycle/completed"),
+        Scenario::new("replay")
+            .flags("--replay-user-messages")
+            .prompt_with(1, "%say hello", json!({}))
+            .until("command_lifecycle/completed"),
+        Scenario::new("merged_prompts").prompt_with(1, LONG, json!({})) .until("system/init") .prompt_with(2, "%say two", json!({})) .prompt_with(3, "%say three", json!({}))
+            .until("command_lifecycle/completed")
+            .until("command_lifecycle/completed")
+            .until("command_lifecycle/completed"),
+        Scenario::new("folded_prompt")
+            .flags("--allowedTools Bash")
+            .prompt_with(1, &format!("{WAIT}\n%say done"), json!({}))
+            .until_file("runs")
+            .prompt_with(2, "and this", json!({}))
+            .until("command_lifecycle/queued")
+            .until("command_lifecycle/queued")
+            .make_file("go")
+            .until("result"),
+        Scenario::new("prompt_for_now")
+            .flags("--include-partial-messages")
+            .prompt_with(1, LONG, json!({}))
+            .until("stream_event/content_block_delta")
+            .prompt_with(2, "%say at once", json!({"priority": "now"}))
+            .until("result")
+            .until("result"),
+        Scenario::new("prompt_without_query")
+            .prompt_with(1, "for later", json!({"shouldQuery": false}))
+            .until("result")
+            .turn("%say now"),
+        Scenario::new("cancelled_prompt")
+            .flags("--include-partial-messages")
+            .prompt_with(1, LONG, json!({}))
+            .until("stream_event/content_block_delta")
+            .prompt_with(2, "%say never", json!({}))
+            .until("command_lifecycle/queued")
+            .control(json!({"subtype": "cancel_async_message", "message_uuid": uuid(2)}))
+            .until("result"),
+        Scenario::new("max_turns")
+            .flags("--max-turns 1 --allowedTools Bash")
+            .turn(&format!("{ECHO}\n%say never"))
+            .turn("%say again"),
+        Scenario::new("session_state")
+            .variable("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
+            .answer("can_use_tool", allow)
+            .turn(&format!("{TOUCH}\n%say done"))
+            .until("system/session_state_changed"),
+        Scenario::new("background_command")
+            .flags("--allowedTools Bash")
+            .turn("%tool Bash {\"command\": \"sleep 1; echo over\", \"run_in_background\": true}\n%say started\n%say woken")
+            .until("result"),
+        Scenario::new("end_of_input_mid_turn")
+            .prompt("%slow 20 chunk=4\n%say a story that is told to its end")
+            .until("system/init")
+            .eof(),
+    ]
+}
+
+fn permissions() -> Vec<Scenario> {
+    let touch = format!("{TOUCH}\n%say done");
+    let write = format!("{WRITE}\n%say done");
+    vec![
+        Scenario::new("allowed").answer("can_use_tool", allow).turn(&touch),
+        Scenario::new("allowed_write").answer("can_use_tool", allow).turn(&write),
+        Scenario::new("denied")
+            .answer("can_use_tool", |_| {
+                Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
+            })
+            .turn(&touch),
+        Scenario::new("denied_and_interrupted")
+            .answer("can_use_tool", |_| {
+                Some(Reply::Payload(json!({"behavior": "deny", "message": "no", "interrupt": true})))
+            })
+            .turn(&touch)
+            .turn("%say again"),
+        Scenario::new("updated_input")
+            .answer("can_use_tool", |_| {
+                let input = json!({"command": "touch other.txt", "description": "another"});
+                Some(Reply::Payload(json!({"behavior": "allow", "updatedInput": input})))
+            })
+            .turn(&touch),
+        Scenario::new("suggestion_taken")
+            .answer("can_use_tool", |request| {
+                let suggestions = &request["permission_suggestions"];
+                Some(Reply::Payload(json!({"behavior": "allow", "updatedPermissions": suggestions})))
+            })
+            .turn(&format!("{WRITE}\n{}\n%say done", WRITE.replace("made.txt", "more.txt"))),
+        Scenario::new("permission_failed")
+            .answer("can_use_tool", |_| Some(Reply::Error("out of order")))
+            .turn(&touch),
+        Scenario::new("two_calls_at_once")
+            .answer("can_use_tool", allow)
+            .turn(&format!("{TOUCH}\n%+tool Bash {{\"command\": \"touch second.txt\"}}\n%say done")),
+        Scenario::new("nobody_to_ask").unprompted().turn(&touch),
+        Scenario::new("accept_edits").flags("--permission-mode acceptEdits").turn(&write),
+        Scenario::new("do_not_ask").flags("--permission-mode dontAsk").turn(&write),
+        Scenario::new("tool_rules")
+            .flags("--allowedTools Bash(touch:*) --disallowedTools Write")
+            .turn(&format!("{TOUCH}\n{WRITE}\n%say done")),
+        Scenario::new("reading_and_editing")
+            .file("x.txt", "one\ntwo\n")
+            .answer("can_use_tool", allow)
+            .turn(
+                "%tool Read {\"file_path\": \"{project}/x.txt\"}\n\
+                 %tool Edit {\"file_path\": \"{project}/x.txt\", \"old_string\": \"one\", \"new_string\": \"three\"}\n\
+                 %say done",
+            ),
+        Scenario::new("failing_command")
+            .flags("--allowedTools Bash")
+            .turn("%tool Bash {\"command\": \"echo oops >&2; exit 3\"}\n%say done"),
+        Scenario::new("unknown_tool").turn("%tool Nonsense {\"a\": 1}\n%say done"),
+        Scenario::new("mode_changed_while_asked")
+            .prompt(&write)
+            .until("control_request/can_use_tool")
+            .control(json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}))
+            .control(json!({"subtype": "interrupt"}))
+            .until("result"),
+    ]
+}
+
+fn hooks() -> Vec<Scenario> {
+    let with = |name, event: &str, answer| {
+        Scenario::with_initialize(name, json!({"hooks": {event: [{"hookCallbackIds": ["hook_0"]}]}}))
+            .answer("hook_callback", answer)
+            .flags("--allowedTools Bash")
+    };
+    let echo = format!("{ECHO}\n%say done");
+    vec![
+        with("hook_before_a_tool", "PreToolUse", nothing).turn(&echo),
+        with("hook_denies", "PreToolUse", |_| {
+            let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no"});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn(&echo),
+        with("hook_asks", "PreToolUse", |_| {
+            let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "sure?"});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .answer("can_use_tool", allow)
+        .turn(&echo),
+        with("hook_changes_input", "PreToolUse", |_| {
+            let output = json!({
+                "hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"command": "echo bye"},
+            });
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn(&echo),
+        with("hook_stops_the_turn", "PreToolUse", |_| {
+            Some(Reply::Payload(json!({"continue": false, "stopReason": "enough"})))
+        })
+        .turn(&echo),
+        with("hook_fails", "PreToolUse", |_| Some(Reply::Error("broken"))).turn(&echo),
+        with("hook_after_a_tool", "PostToolUse", |_| {
+            let output = json!({"hookEventName": "PostToolUse", "additionalContext": "seen"});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn(&echo),
+        with("hook_after_a_failure", "PostToolUseFailure", nothing)
+            .turn("%tool Bash {\"command\": \"exit 3\"}\n%say done"),
+        with("hook_on_prompts", "UserPromptSubmit", |_| {
+            let output = json!({"hookEventName": "UserPromptSubmit", "additionalContext": "by the way"});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn("%say hello"),
+        with("hook_refuses_a_prompt", "UserPromptSubmit", |_| {
+            Some(Reply::Payload(json!({"decision": "block", "reason": "secret"})))
+        })
+        .turn("%say hello"),
+        with("hook_on_stop", "Stop", |request| {
+            Some(Reply::Payload(if request["input"]["stop_hook_active"] == true {
+                json!({})
+            } else {
+                json!({"decision": "block", "reason": "one more thing"})
+            }))
+        })
+        .turn("%say first\n%say second"),
+    ]
+}
+
+/// A server of the host with the tools `add`, which adds, and `fail`, which fails.
+fn calc(request: &Value) -> Option<Reply> {
+    let message = &request["message"];
+    let result = match message["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+            "serverInfo": {"name": "calc", "version": "1.0.0"},
+        }),
+        "tools/list" => {
+            let schema =
+                json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
+            json!({"tools": [
+                {"name": "add", "description": "Adds", "inputSchema": schema},
+                {"name": "fail", "description": "Fails", "inputSchema": {"type": "object", "properties": {}}},
+            ]})
+        }
+        "tools/call" if message["params"]["name"] == "add" => {
+            let sum = message["params"]["arguments"]["a"].as_i64()?
+                + message["params"]["arguments"]["b"].as_i64()?;
+            json!({"content": [{"type": "text", "text": sum.to_string()}]})
+        }
+        "tools/call" => json!({"content": [{"type": "text", "text": "no"}], "isError": true}),
+        _ => json!({}),
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    Some(Reply::Payload(json!({"mcp_response": answer})))
+}
+
+fn mcp() -> Vec<Scenario> {
+    let with = |name| {
+        Scenario::with_initialize(name, json!({"hooks": null, "sdkMcpServers": ["calc"]}))
+            .answer("mcp_message", calc)
+            .answer("can_use_tool", allow)
+    };
+    vec![
+        with("mcp_call")
+            .flags("--allowedTools mcp__calc__add")
+            .turn("%tool mcp__calc__add {\"a\": 2, \"b\": 3}\n%say done"),
+        with("mcp_call_asked_about").turn("%tool mcp__calc__add {\"a\": 2, \"b\": 3}\n%say done"),
+        with("mcp_failure")
+            .flags("--allowedTools mcp__calc__fail")
+            .turn("%tool mcp__calc__fail {}\n%say done"),
+        with("mcp_status")
+            .turn("%say hello")
+            .control(json!({"subtype": "mcp_status"})),
+    ]
+}
+
+fn control() -> Vec<Scenario> {
+    vec![
+        Scenario::new("interrupted_before_the_answer")
+            .prompt("%delay 60000\n%say never")
+            .until("system/init")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result")
+            .turn("%say again"),
+        Scenario::new("interrupted_stream")
+            .flags("--include-partial-messages")
+            .prompt(LONG)
+            .until("stream_event/content_block_delta")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result")
+            .turn("%say again"),
+        Scenario::new("interrupted_command")
+            .flags("--allowedTools Bash")
+            .prompt(&format!("{WAIT}\n%say never"))
+            .until_file("runs")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result")
+            .turn("%say again"),
+        Scenario::new("interrupted_question")
+            .prompt(&format!("{TOUCH}\n%say never"))
+            .until("control_request/can_use_tool")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result"),
+        Scenario::new("interrupted_with_a_queue")
+            .flags("--include-partial-messages")
+            .prompt_with(1, LONG, json!({}))
+            .until("stream_event/content_block_delta")
+            .prompt_with(2, "%say two", json!({}))
+            .until("command_lifecycle/queued")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result")
+            .until("result"),
+        Scenario::new("interrupted_with_cancelled_queue")
+            .flags("--include-partial-messages")
+            .prompt_with(1, LONG, json!({}))
+            .until("stream_event/content_block_delta")
+            .prompt_with(2, "%say two", json!({}))
+            .until("command_lifecycle/queued")
+            .control(json!({"subtype": "interrupt", "cancel_queued": true}))
+            .until("result"),
+        Scenario::new("interrupted_for_nothing")
+            .control(json!({"subtype": "interrupt"}))
+            .turn("%say hello")
+            .control(json!({"subtype": "interrupt"})),
+        Scenario::new("set_model")
+            .turn("%say one")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn("%say two")
+            .control(json!({"subtype": "set_model"}))
+            .turn("%say three"),
+        Scenario::new("set_permission_mode")
+            .turn("%say one")
+            .control(json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}))
+            .turn(&format!("{WRITE}\n%say done"))
+            .control(json!({"subtype": "set_permission_mode", "mode": "nonsense"})),
+        Scenario::new("set_max_thinking_tokens")
+            .control(json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 4000}))
+            .turn("%say one"),
+        Scenario::new("unknown_request")
+            .control(json!({"subtype": "no_such_request"}))
+            .turn("%say hello"),
+        Scenario::new("initialized_twice")
+            .control(json!({"subtype": "initialize", "hooks": null}))
+            .turn("%say hello"),
+        Scenario::new("questions_about_the_session")
+            .turn("%say hello")
+            .control(json!({"subtype": "get_context_usage"}))
+            .control(json!({"subtype": "get_settings"}))
+            .control(json!({"subtype": "get_usage"}))
+            .control(json!({"subtype": "list_models"}))
+            .control(json!({"subtype": "get_binary_version"})),
+        Scenario::new("end_session")
+            .turn("%say hello")
+            .control(json!({"subtype": "end_session"})),
+    ]
+}
+
+fn errors() -> Vec<Scenario> {
+    let failing = |name, directive: &str| {
+        Scenario::new(name)
+            .variable("CLAUDE_CODE_MAX_RETRIES", "1")
+            .turn(&format!("{directive}\n%say done"))
+    };
+    vec![
+        failing("bad_request", "%error 400 n=99 msg=\"bad request\"").turn("%say again"),
+        failing("forbidden", "%error 403 n=99"),
+        failing("overloaded_once", "%error 529"),
+        failing("overloaded_for_ever", "%error 529 n=99"),
+        failing("rate_limited_once", "%error 429"),
+        failing("internal_error_for_ever", "%error 500 n=99"),
+        failing("connection_dropped_once", "%drop"),
+        failing("stopped_at_the_limit", "%stop max_tokens"),
+        failing("refused", "%stop refusal"),
+    ]
+}
+
+fn input() -> Vec<Scenario> {
+    let then_turn = |name, line: &str| Scenario::new(name).line(line).turn("%say hello");
+    vec![
+        Scenario::new("no_json").line("this is no JSON"),
+        Scenario::new("truncated_json").line("{\"type\": \"user\", "),
+        then_turn("empty_line", ""),
+        then_turn("a_list", "[1, 2]"),
+        then_turn("unknown_type", "{\"type\": \"nonsense\", \"a\": 1}"),
+        then_turn("keep_alive", "{\"type\": \"keep_alive\"}"),
+        Scenario::new("prompt_without_message").line("{\"type\": \"user\"}"),
+        Scenario::bare("nothing_at_all").eof(),
+        Scenario::new("no_prompt").eof(),
+        Scenario::bare("unknown_flag").flags("--no-such-flag"),
+        Scenario::bare("settings_that_are_none").flag("--settings", "{nope"),
+        Scenario::new("two_processes")
+            .turn("%say one")
+            .then_process()
+            .turn("%say two"),
+        Scenario::bare("invalid_mode").flags("--permission-mode bogus"),
+    ]
+}
