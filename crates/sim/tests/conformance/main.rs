@@ -8,6 +8,13 @@
 //! `OUTRIGGER_CONFORMANCE=name,name` plays only these scenarios; whether everything listed occurs is then not checked. What was
 //! said is kept in the directory `conformance` of cargo's temporary directory for tests.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod compare;
 mod differences;
 mod play;

@@ -1,5 +1,12 @@
 //! The simulated CLI as a program.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
