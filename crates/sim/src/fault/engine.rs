@@ -88,7 +88,10 @@ impl Armed {
                 if !here {
                     return None;
                 }
-                inside = Some(usize::try_from(bytes - frame.start).unwrap_or(usize::MAX));
+                // A line in the middle of another would spoil that: it comes behind it.
+                let whole = matches!(self.fault.effect, Effect::Insert { .. } | Effect::Noise { .. });
+                let at = if whole { frame.end } else { bytes };
+                inside = Some(usize::try_from(at - frame.start).unwrap_or(usize::MAX));
             } else if frame.start < bytes {
                 return None;
             }

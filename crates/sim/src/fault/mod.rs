@@ -11,6 +11,7 @@
 //!   - {fault: end, at: {after_bytes: 65536}}
 //! ```
 
+pub mod chaos;
 mod effect;
 mod engine;
 mod moment;
@@ -25,6 +26,7 @@ mod tests;
 mod wire;
 mod writer;
 
+pub use chaos::{Case, Chaos, ChaosFailure, Profile, chaos};
 pub use effect::Effect;
 pub use place::{At, Direction, Phase};
 pub use reader::{FaultyReader, FloodedReader};

@@ -72,7 +72,8 @@ pub struct At {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Behind this many bytes of the stream. What strikes between bytes strikes exactly there, even in the middle of a frame, and
-    /// once; what strikes frames strikes those that begin there or later.
+    /// once, but for lines that come in between, which come behind that frame; what strikes frames strikes those that begin there
+    /// or later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_bytes: Option<u64>,
     /// Only the nth of all those, from 1.

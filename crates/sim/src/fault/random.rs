@@ -41,6 +41,12 @@ impl Random {
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
+
+    /// One of these, of which there is at least one.
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        let at = self.below(of.len() as u64);
+        of.get(usize::try_from(at).ok()?)
+    }
 }
 
 #[cfg(test)]

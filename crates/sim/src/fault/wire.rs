@@ -159,10 +159,11 @@ impl Wire {
     /// Can be dropped and asked again.
     pub async fn ended(&self) -> Exit {
         let mut ending = self.0.ending.subscribe();
-        match ending.wait_for(Option::is_some).await {
-            Ok(exit) => exit.unwrap_or(Exit::Signal(9)),
+        let ended = ending.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+        match ended {
+            Some(exit) => exit,
             // The sender lives as long as this handle.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 
