@@ -207,6 +207,13 @@ impl CommandLine {
         Ok(this)
     }
 
+    /// Whether the CLI takes what follows this argument for its value, whatever it looks like.
+    pub fn takes_next(argument: &str) -> bool {
+        FLAGS
+            .iter()
+            .any(|shown| flag_name(shown) == argument && matches!(takes(shown), Takes::One | Takes::Many))
+    }
+
     /// Whether a flag was given, by its long name.
     pub fn has(&self, flag: &str) -> bool {
         self.given.iter().any(|(shown, _)| long_name(shown) == flag)
@@ -313,7 +320,17 @@ impl CommandLine {
     ///
     /// Settings or MCP configurations that cannot be read.
     pub fn agent(&self, around: &Surroundings) -> Result<Builder, Refusal> {
-        let mut agent = Agent::builder()
+        self.agent_from(Agent::builder(), around)
+    }
+
+    /// What these flags and these surroundings make of an agent that is told something already; see
+    /// [`agent`](Self::agent).
+    ///
+    /// # Errors
+    ///
+    /// Settings or MCP configurations that cannot be read.
+    pub fn agent_from(&self, base: Builder, around: &Surroundings) -> Result<Builder, Refusal> {
+        let mut agent = base
             .cwd(&around.cwd)
             .partial_messages(self.has("--include-partial-messages"))
             .replay_user_messages(self.has("--replay-user-messages"))
@@ -328,8 +345,10 @@ impl CommandLine {
                     && self.value("--permission-prompts") != Some("none"),
             )
             .allowed_tools(self.values("--allowedTools"))
-            .disallowed_tools(self.values("--disallowedTools"))
-            .real_tools(around.get("OUTRIGGER_SIM_REAL_TOOLS") == Some("1"));
+            .disallowed_tools(self.values("--disallowedTools"));
+        if around.get("OUTRIGGER_SIM_REAL_TOOLS") == Some("1") {
+            agent = agent.real_tools(true);
+        }
         for settings in self.values("--settings") {
             agent = apply_settings(agent, &read_settings(settings, &around.cwd)?);
         }

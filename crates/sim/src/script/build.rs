@@ -47,7 +47,7 @@ impl AgentScript {
     /// Sets what ids are made from.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.seed = Some(seed);
         self
     }
 

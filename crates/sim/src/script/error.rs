@@ -67,9 +67,35 @@ pub(super) fn read(text: &str, file: Option<&str>) -> Result<AgentScript, Script
 
 fn parse(text: &str, options: Options) -> Result<AgentScript, (Option<Position>, String)> {
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let at = error.location().and_then(Position::of);
-        (at, explain(error.without_snippet()))
+        let text = explain(error.without_snippet());
+        match unmark(&text) {
+            Some((at, what)) => (Some(at), what.to_owned()),
+            None => (error.location().and_then(Position::of), text),
+        }
     })
+}
+
+/// What stands in front of an error's text if it knows better than the parser where it is.
+const MARK: char = '⟦';
+
+/// An error at this place.
+pub(super) fn at<E: serde::de::Error>(at: Option<Position>, what: &str) -> E {
+    match at {
+        Some(Position { line, column }) => E::custom(format!("{MARK}{line}:{column}{MARK}{what}")),
+        None => E::custom(what),
+    }
+}
+
+/// Takes the place out of an error's text.
+fn unmark(text: &str) -> Option<(Position, &str)> {
+    let (_, rest) = text.split_once(MARK)?;
+    let (place, what) = rest.split_once(MARK)?;
+    let (line, column) = place.split_once(':')?;
+    let at = Position {
+        line: line.parse().ok()?,
+        column: column.parse().ok()?,
+    };
+    Some((at, what))
 }
 
 fn explain(error: &Error) -> String {

@@ -54,7 +54,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::peer::agent::Builder;
-use crate::peer::{Agent, ClientIo, Running};
+use crate::peer::{Agent, Brain, ClientIo, Running};
 
 pub use assertion::{Assert, Permitted};
 pub use error::ScriptError;
@@ -85,8 +85,8 @@ pub struct AgentScript {
     pub tools: Option<Vec<String>>,
     /// MCP servers inside the client, besides those that it names itself.
     pub mcp_servers: Vec<String>,
-    /// What ids are made from; 0 unless given.
-    pub seed: u64,
+    /// What ids are made from. Unless given 0 in memory, and something else each time for the executable.
+    pub seed: Option<u64>,
     /// How slowly everything comes; at once unless given.
     pub pacing: Pacing,
     /// Whether `Bash`, `Read`, `Write` and `Edit` really run and touch files, in the working directory.
@@ -155,7 +155,7 @@ impl Default for AgentScript {
             permission_mode: None,
             tools: None,
             mcp_servers: Vec::new(),
-            seed: 0,
+            seed: None,
             pacing: Pacing::default(),
             real_tools: false,
             files: BTreeMap::new(),
@@ -212,10 +212,12 @@ impl AgentScript {
     }
 
     /// An agent in the setting that the script wants, which does not play it yet.
-    pub(crate) fn setting(&self) -> Builder {
+    ///
+    /// For the executable, which lets the command line speak behind the script; [`agent`](Self::agent) is for everybody else.
+    pub fn setting(&self) -> Builder {
         let mut agent = Agent::builder()
             .sdk_mcp_servers(self.mcp_servers.iter().cloned())
-            .seed(self.seed)
+            .seed(self.seed.unwrap_or_default())
             .latency(self.pacing.turn)
             .real_tools(self.real_tools)
             .files(self.files.clone());
@@ -231,7 +233,8 @@ impl AgentScript {
         agent
     }
 
-    pub(crate) fn player(&self, gates: &Gates) -> play::Player {
+    /// What plays the script for an agent in its [`setting`](Self::setting).
+    pub fn player(&self, gates: &Gates) -> impl Brain + 'static {
         play::Player::new(self.clone(), gates.clone())
     }
 

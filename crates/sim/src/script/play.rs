@@ -440,6 +440,24 @@ impl AgentScript {
         text
     }
 
+    /// The names of the gates that it waits for.
+    pub fn gate_names(&self) -> Vec<String> {
+        fn collect(steps: &[Placed<Step>], names: &mut Vec<String>) {
+            for step in steps {
+                match &step.value {
+                    Step::Wait(Wait::Gate(name)) if !names.contains(name) => names.push(name.clone()),
+                    Step::Background(background) => collect(&background.then, names),
+                    _ => {}
+                }
+            }
+        }
+        let mut names = Vec::new();
+        for rule in &self.prompts {
+            collect(&rule.value.steps, &mut names);
+        }
+        names
+    }
+
     /// What a script says that can't be meant.
     pub(super) fn mistakes(&self) -> Vec<(Option<Position>, String)> {
         let mut found = Vec::new();
@@ -464,6 +482,12 @@ impl AgentScript {
     }
 }
 
+/// Whether a gate may be called so; there is a file of that name.
+fn is_gate_name(name: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.chars().all(known)
+}
+
 fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<(Option<Position>, String)>) {
     for step in steps {
         let mut mistake = |what: &str| found.push((step.at, what.to_owned()));
@@ -485,6 +509,10 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<(Option<Position>, String
             }
             Step::Assert(assert) if **assert == Assert::default() => {
                 mistake("`assert` demands nothing");
+                &[]
+            }
+            Step::Wait(Wait::Gate(name)) if !is_gate_name(name) => {
+                mistake("the name of a gate is made of letters, digits, `-` and `_`");
                 &[]
             }
             Step::Background(background) => {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::place::Placed;
+use super::short::short_form;
 use super::step::Step;
 use super::text::TextMatch;
 
@@ -62,34 +63,38 @@ impl Times {
 
 impl<'de> Deserialize<'de> for Times {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Number;
-        impl serde::de::Visitor<'_> for Number {
-            type Value = Times;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a number of prompts, from 1, or `any`")
-            }
-            fn visit_u64<E: serde::de::Error>(self, times: u64) -> Result<Times, E> {
-                let number = u32::try_from(times).ok().filter(|times| *times > 0);
-                number
-                    .map(Times::Exactly)
-                    .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Unsigned(times), &self))
-            }
-            fn visit_i64<E: serde::de::Error>(self, times: i64) -> Result<Times, E> {
-                match u64::try_from(times) {
-                    Ok(times) => self.visit_u64(times),
-                    Err(_) => Err(E::invalid_value(serde::de::Unexpected::Signed(times), &self)),
-                }
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Times, E> {
-                match text {
-                    "any" => Ok(Times::Any),
-                    _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
-                }
-            }
-        }
-        deserializer.deserialize_any(Number)
+        Ok(<Number as Deserialize>::deserialize(deserializer)?.times)
     }
 }
+
+/// As it is written.
+#[derive(Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
+struct Number {
+    #[serde(skip)]
+    times: Times,
+}
+
+impl Number {
+    fn of(times: i64) -> Result<Self, String> {
+        match u32::try_from(times) {
+            Ok(times @ 1..) => Ok(Self {
+                times: Times::Exactly(times),
+            }),
+            _ => Err(format!(
+                "`{times}` is no number of prompts: write 1 or more, or `any`"
+            )),
+        }
+    }
+}
+
+short_form!(Number, "a number of prompts, from 1, or `any`",
+visit_u64(u64) => |times| Number::of(i64::try_from(times).unwrap_or(i64::MAX)),
+visit_i64(i64) => |times| Number::of(times),
+visit_str(&str) => |text| match text {
+    "any" => Ok(Number { times: Times::Any }),
+    _ => Err(format!("`{text}` is no number of prompts: write 1 or more, or `any`")),
+});
 
 impl JsonSchema for Times {
     fn inline_schema() -> bool {

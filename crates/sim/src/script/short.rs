@@ -1,32 +1,39 @@
 //! How values are written: durations, and types that have a short form.
 
-use std::fmt;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// Lets a type be written as one plain value, or as the mapping that `#[serde(remote = "Self")]` reads.
 ///
-/// The schema is mended by [`or_text`] and its like.
+/// What is made of a plain value may be a text that says what is wrong with it. The schema is mended by [`or_text`] and its
+/// like.
 macro_rules! short_form {
     ($type:ident, $expecting:literal, $($visit:ident($from:ty) => |$value:ident| $make:expr),+ $(,)?) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Short;
-                impl<'de> serde::de::Visitor<'de> for Short {
-                    type Value = $type;
+                struct Short(Result<$type, String>);
+                struct Visitor;
+                impl<'de> serde::Deserialize<'de> for Short {
+                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                        deserializer.deserialize_any(Visitor)
+                    }
+                }
+                impl<'de> serde::de::Visitor<'de> for Visitor {
+                    type Value = Short;
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                         f.write_str($expecting)
                     }
-                    $(fn $visit<E: serde::de::Error>(self, $value: $from) -> Result<$type, E> {
-                        $make
+                    $(fn $visit<E: serde::de::Error>(self, $value: $from) -> Result<Short, E> {
+                        Ok(Short($make))
                     })+
-                    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<$type, A::Error> {
-                        $type::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Short, A::Error> {
+                        $type::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(|value| Short(Ok(value)))
                     }
                 }
-                deserializer.deserialize_any(Short)
+                let short = $crate::script::place::Placed::<Short>::deserialize(deserializer)?;
+                short.value.0.map_err(|what| $crate::script::error::at(short.at, &what))
             }
         }
     };
@@ -87,22 +94,23 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 
 /// For `#[serde(deserialize_with)]`.
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    struct Length;
-    impl Visitor<'_> for Length {
-        type Value = Duration;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a length of time such as 250ms, 2s or 3m")
-        }
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
-            parse_duration(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-        }
-        fn visit_u64<E: de::Error>(self, ms: u64) -> Result<Duration, E> {
-            Ok(Duration::from_millis(ms))
-        }
-        fn visit_i64<E: de::Error>(self, ms: i64) -> Result<Duration, E> {
-            let ms = u64::try_from(ms).map_err(|_| E::invalid_value(de::Unexpected::Signed(ms), &self))?;
-            Ok(Duration::from_millis(ms))
-        }
-    }
-    deserializer.deserialize_any(Length)
+    Ok(<Length as Deserialize>::deserialize(deserializer)?.time)
 }
+
+/// A duration, as a type of its own.
+#[derive(Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
+struct Length {
+    #[serde(skip)]
+    time: Duration,
+}
+
+short_form!(Length, "a length of time such as 250ms, 2s or 3m",
+visit_str(&str) => |text| parse_duration(text)
+    .map(|time| Length { time })
+    .ok_or_else(|| format!("`{text}` is no length of time: write 250ms, 2s or 3m")),
+visit_u64(u64) => |ms| Ok(Length { time: Duration::from_millis(ms) }),
+visit_i64(i64) => |ms| match u64::try_from(ms) {
+    Ok(ms) => Ok(Length { time: Duration::from_millis(ms) }),
+    Err(_) => Err(format!("`{ms}` is no length of time: it cannot be less than none")),
+});

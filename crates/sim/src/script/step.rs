@@ -211,20 +211,15 @@ pub struct ApiError {
 }
 
 short_form!(ApiError, "an HTTP status, or a mapping with `status`, `message` and `times`",
-    visit_u64(u64) => |status| ApiError::of(status),
-    visit_i64(i64) => |status| ApiError::of(u64::try_from(status).unwrap_or_default()));
+    visit_u64(u64) => |status| ApiError::of(i64::try_from(status).unwrap_or(i64::MAX)),
+    visit_i64(i64) => |status| ApiError::of(status));
 
 impl ApiError {
-    fn of<E: serde::de::Error>(status: u64) -> Result<Self, E> {
+    fn of(status: i64) -> Result<Self, String> {
         let known = u16::try_from(status)
             .ok()
             .filter(|status| (100..600).contains(status));
-        let status = known.ok_or_else(|| {
-            E::invalid_value(
-                serde::de::Unexpected::Unsigned(status),
-                &"an HTTP status, from 100 to 599",
-            )
-        })?;
+        let status = known.ok_or_else(|| format!("`{status}` is no HTTP status: they go from 100 to 599"))?;
         Ok(Self {
             status,
             ..Self::default()
@@ -361,18 +356,16 @@ pub enum Wait {
 
 short_form!(Wait, "a length of time, `interrupt`, `prompt`, or one of `time`, `request`, `gate`",
     visit_str(&str) => |text| Wait::parse(text),
-    visit_u64(u64) => |ms| Ok(Wait::Time(Duration::from_millis(ms))),
-    visit_i64(i64) => |ms| Ok(Wait::Time(Duration::from_millis(u64::try_from(ms).map_err(|_|
-        E::invalid_value(serde::de::Unexpected::Signed(ms), &"a length of time"))?))));
+    visit_u64(u64) => |ms| Ok(Wait::Time(Duration::from_millis(ms))));
 
 impl Wait {
-    fn parse<E: serde::de::Error>(text: &str) -> Result<Self, E> {
+    fn parse(text: &str) -> Result<Self, String> {
         match text {
             "interrupt" => Ok(Self::Interrupt),
             "prompt" => Ok(Self::Prompt),
             text => short::parse_duration(text).map(Self::Time).ok_or_else(|| {
-                let wanted = "a length of time such as 250ms or 2s, `interrupt` or `prompt`";
-                E::invalid_value(serde::de::Unexpected::Str(text), &wanted)
+                format!("cannot wait for `{text}`: write a length of time such as 250ms or 2s, `interrupt` or `prompt`, or a \
+                         mapping with `request` or `gate`")
             }),
         }
     }
@@ -398,11 +391,11 @@ pub struct Bytes(pub Vec<u8>);
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use base64::Engine as _;
-        let text = String::deserialize(deserializer)?;
-        let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim());
+        let text = Placed::<String>::deserialize(deserializer)?;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text.value.trim());
         bytes
             .map(Self)
-            .map_err(|error| serde::de::Error::custom(format!("not Base64: {error}")))
+            .map_err(|error| super::error::at(text.at, &format!("not Base64: {error}")))
     }
 }
 
@@ -439,15 +432,11 @@ short_form!(Exit, "an exit code, or a mapping with `code`, `signal` and `after_r
     visit_u64(u64) => |code| Exit::of(i64::try_from(code).unwrap_or(i64::MAX)));
 
 impl Exit {
-    fn of<E: serde::de::Error>(code: i64) -> Result<Self, E> {
-        let code = u8::try_from(code).map_err(|_| {
-            E::invalid_value(
-                serde::de::Unexpected::Signed(code),
-                &"an exit code, from 0 to 255",
-            )
-        })?;
+    fn of(code: i64) -> Result<Self, String> {
+        let known =
+            u8::try_from(code).map_err(|_| format!("`{code}` is no exit code: they go from 0 to 255"))?;
         Ok(Self {
-            code: code.into(),
+            code: known.into(),
             ..Self::default()
         })
     }

@@ -104,3 +104,274 @@ async fn what_the_script_does_not_expect_is_a_flaw() {
     );
     assert_eq!(result(&report)["is_error"], true);
 }
+
+/// What is wrong with a script, as it is told.
+fn wrong(yaml: &str) -> String {
+    AgentScript::from_yaml(yaml).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_are_told_with_line_and_column() {
+    let cases = [
+        (
+            "prompts:\n  - prompt: hi\n    steps:\n      - call:\n          tol: Bash\n",
+            "script:5:11: unknown field `tol`, did you mean `tool`? Known here: tool, input, result, is_error, details, run",
+        ),
+        (
+            "prompts:\n  - steps:\n      - sya: hi\n",
+            "script:3:9: unknown word `sya`, did you mean `say`? Known here: say, think, call, parallel, ask, plan,",
+        ),
+        (
+            "modle: opus\n",
+            "script:1:1: unknown field `modle`, did you mean `model`? Known here: model,",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: a\n        think: b\n",
+            "script:4:9: one thing too many: this takes a mapping with one key (a step is one item of the list)",
+        ),
+        (
+            "prompts:\n  - steps:\n      - call: {input: {}}\n",
+            "script:3:16: the field `tool` is missing",
+        ),
+        (
+            "prompts:\n  - prompt: a\n    prompt: b\n",
+            "script:3:5: the field `prompt` is given twice",
+        ),
+        (
+            "prompts:\n  - prompt: {regex: '('}\n",
+            "script:2:21: `(` is no regular expression",
+        ),
+        (
+            "patience: soon\n",
+            "script:1:11: `soon` is no length of time: write 250ms, 2s or 3m",
+        ),
+        (
+            "prompts:\n  - times: 0\n",
+            "script:2:12: `0` is no number of prompts: write 1 or more, or `any`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - wait: forever\n",
+            "script:3:15: cannot wait for `forever`: write a length of time such as 250ms or 2s, `interrupt` or `prompt`",
+        ),
+        (
+            "prompts:\n  - steps:\n      - exit: 256\n",
+            "script:3:15: `256` is no exit code: they go from 0 to 255",
+        ),
+        (
+            "prompts:\n  - steps:\n      - say: a\n      - call: {tool: Bash, is_error: true}\n",
+            "script:4:9: `is_error` says what `result` is: give it one",
+        ),
+        (
+            "prompts:\n  - steps:\n      - assert: {}\n",
+            "script:3:9: `assert` demands nothing",
+        ),
+        (
+            "files: {../x: y}\n",
+            "script: the file `../x` is not inside the working directory: give a relative path without `..`",
+        ),
+        ("prompts: [\n", "script:1:10: unclosed bracket"),
+    ];
+    let mut off = Vec::new();
+    for (yaml, expected) in cases {
+        let text = wrong(yaml);
+        if !text.starts_with(expected) {
+            off.push(format!("{yaml}  {text}\n  {expected}"));
+        }
+    }
+    assert!(off.is_empty(), "{}", off.join("\n"));
+}
+
+#[test]
+fn a_file_is_named() {
+    let error = AgentScript::from_file("/nowhere/script.yaml")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("/nowhere/script.yaml: cannot be read: "),
+        "{error}"
+    );
+}
+
+/// Aliases that would grow without bound are refused by the reader.
+#[test]
+fn a_script_cannot_blow_up() {
+    let mut yaml = "prompts: []\nfiles:\n  a: &a aaaaaaaaaa\nmcp_servers:\n".to_owned();
+    yaml.push_str("  - &l0 [x, x, x, x, x, x, x, x, x]\n");
+    for n in 1..12 {
+        let items = vec![format!("*l{}", n - 1); 9].join(", ");
+        yaml.push_str(&format!("  - &l{n} [{items}]\n"));
+    }
+    wrong(&yaml);
+}
+
+#[test]
+fn what_is_read_can_be_built() {
+    let read = AgentScript::from_yaml(
+        r#"
+model: opus
+permission_mode: plan
+seed: 7
+pacing: {every: 10ms, chunk: 4, turn: 1s}
+real_tools: true
+files: {a.txt: text}
+patience: 500
+unmatched: ok
+prompts:
+  - prompt: hello
+    times: 2
+    steps:
+      - think: hm
+      - call: {tool: Read, input: {file_path: a.txt}, run: real}
+      - call: {tool: Bash, input: {command: x}, result: no, is_error: true}
+      - ask: {question: {question: Which?, options: [a, b]}}
+      - ask: {elicitation: {server: s, message: m, schema: {type: object}}}
+      - ask: {permission: {tool: Bash, suggestions: [{type: setMode}]}}
+      - background: {command: c, after: 1s, output: o, exit: 1, then: [say: done]}
+      - api_error: 529
+      - api_error: {status: 500, message: m, times: 1}
+      - usage: {input: 1, output: 2}
+      - pace: {chunk: 1, every: 1ms}
+      - wait: 2s
+      - wait: interrupt
+      - wait: {request: set_model}
+      - wait: {gate: g}
+      - assert: {permission: denied, requests: {interrupt: 1}}
+      - exit: 3
+      - exit: {signal: 9, after_result: true}
+  - anytime: true
+    times: any
+    prompt: {contains: b}
+expect:
+  tools: [{tool: Read, input: {}}]
+  prompts: 2
+"#,
+    )
+    .unwrap();
+    let ms = Duration::from_millis;
+    let mut limits = Expect::default().prompts(2);
+    limits.tools.push(Placed::from(ToolCalled {
+        tool: "Read".to_owned(),
+        input: Some(json!({})),
+        ..ToolCalled::default()
+    }));
+    let built = AgentScript::new()
+        .model("opus")
+        .permission_mode("plan")
+        .seed(7)
+        .pacing(Pacing::pieces(4, ms(10)).turn(ms(1000)))
+        .real_tools(true)
+        .file("a.txt", "text")
+        .patience(ms(500))
+        .unmatched(Unmatched::Ok)
+        .rule(
+            Rule::of("hello")
+                .times(Times::Exactly(2))
+                .think("hm")
+                .step(Call::new("Read", json!({"file_path": "a.txt"})).run(Run::Real))
+                .step(Call::new("Bash", json!({"command": "x"})).error("no"))
+                .step(Question::new("Which?", ["a", "b"]))
+                .step(Elicitation::new("s", "m").schema(json!({"type": "object"})))
+                .step(Permission::new("Bash", json!({})).suggest(json!({"type": "setMode"})))
+                .step(
+                    Background::new("c")
+                        .after(ms(1000))
+                        .output("o")
+                        .exit(1)
+                        .then(Step::Say("done".to_owned())),
+                )
+                .step(ApiError::new(529))
+                .step(ApiError::new(500).message("m").times(1))
+                .step(Usage::new(1, 2))
+                .step(Pace::new(1, ms(1)))
+                .wait(Wait::Time(ms(2000)))
+                .wait(Wait::Interrupt)
+                .wait(Wait::Request("set_model".to_owned()))
+                .wait(Wait::Gate("g".to_owned()))
+                .assert(Assert::permission(Permitted::Denied).requests("interrupt", 1))
+                .step(Exit::code(3))
+                .step(Exit::signal(9).after_result()),
+        )
+        .rule(Rule::containing("b").anytime().times(Times::Any))
+        .expect(limits);
+    assert_eq!(read, built);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_holds_until_it_is_opened() {
+    let script = AgentScript::new().rule(Rule::any().wait(Wait::Gate("door".to_owned())).say("through"));
+    let gates = Gates::default();
+    let (mut client, agent) = script.agent_with(&gates).spawn_in_memory();
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
+    client
+        .stdin
+        .write_all(format!("{prompt}\n").as_bytes())
+        .await
+        .unwrap();
+    gates.gate("door").reached().await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(agent.report().sent_kinds(), ["system/init"]);
+    gates.open("door");
+    drop(client.stdin);
+    let report = agent.join().await;
+    report.content().unwrap();
+    assert_eq!(result(&report)["result"], "through");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_are_used_in_their_order_unless_they_are_for_any_time() {
+    let script = AgentScript::new()
+        .rule(Rule::of("help").anytime().times(Times::Any).say("helping"))
+        .rule(Rule::of("one").say("1"))
+        .rule(Rule::of("maybe").times(Times::Any).say("?"))
+        .rule(Rule::of("two").times(Times::Exactly(2)).say("2"));
+    let report = play(&script, &["help", "one", "help", "two", "two"]).await;
+    report.content().unwrap();
+    let said: Vec<&Value> = report
+        .sent()
+        .filter(|line| line["type"] == "result")
+        .map(|line| &line["result"])
+        .collect();
+    assert_eq!(said, ["helping", "1", "helping", "2", "2"]);
+
+    let report = play(&script, &["two"]).await;
+    let flaws = report.content().unwrap_err().0;
+    assert!(
+        flaws[0]
+            .what
+            .ends_with("the nearest is at prompts[3], for \"two\", whose turn it is not"),
+        "{}",
+        flaws[0]
+    );
+    assert_eq!(flaws[1].to_string(), "prompts[1]: this rule was never used");
+    assert_eq!(
+        flaws[2].to_string(),
+        "prompts[3]: this rule was used 0 times, not 2"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_behind_the_result_has_its_code() {
+    let script = AgentScript::new().rule(Rule::any().say("bye").step(Exit::code(3).after_result()));
+    let report = play(&script, &["go"]).await;
+    report.content().unwrap();
+    assert_eq!(report.exit, Some(End::Code(3)));
+    assert_eq!(result(&report)["result"], "bye");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_nobody_answers_is_a_flaw() {
+    let script = AgentScript::new().rule(Rule::any().step(Elicitation::new("s", "m")).say("x"));
+    let (mut client, agent) = script.spawn_in_memory();
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
+    client
+        .stdin
+        .write_all(format!("{prompt}\n").as_bytes())
+        .await
+        .unwrap();
+    drop(client.stdin);
+    let flaws = agent.join().await.content().unwrap_err().to_string();
+    assert_eq!(
+        flaws,
+        "script: the client did not answer the request `elicitation`"
+    );
+}

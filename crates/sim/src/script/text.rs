@@ -91,8 +91,8 @@ impl fmt::Debug for Pattern {
 
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::new(&text).map_err(serde::de::Error::custom)
+        let text = super::Placed::<String>::deserialize(deserializer)?;
+        Self::new(&text.value).map_err(|what| super::error::at(text.at, &what))
     }
 }
 

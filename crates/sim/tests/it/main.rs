@@ -1,4 +1,12 @@
 //! The scripted peers against the real thing.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod executable;
 mod real_cli;
+mod scripts;

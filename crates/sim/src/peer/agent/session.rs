@@ -69,10 +69,13 @@ where
     };
     drop(session);
     background::stop_all(&ctx);
-    if !matches!(exit, Exit::Signal(_)) {
+    // What a script said before it ended the process has been said; a process that is killed says nothing more.
+    let ordered = ctx.exit.borrow().is_some() || ctx.state().exit_after_turn.is_some();
+    let killed = matches!(exit, Exit::Signal(_));
+    if !killed {
         close(&ctx).await;
     }
-    if let Exit::Signal(_) = exit {
+    if killed && !ordered {
         writer.abort();
         complainer.abort();
     } else {

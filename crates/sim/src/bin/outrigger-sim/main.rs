@@ -1,0 +1,171 @@
+//! The simulated `claude` as an executable: name it where a program expects the CLI.
+//!
+//! It takes the CLI's flags and speaks stream-json on stdin and stdout; what its model says stands in a script
+//! ([`outrigger_sim::script`]), or else in the prompts, in the language of [`outrigger_sim::directive`]. Nothing leaves this
+//! machine and no account is needed. `--help` says what else there is.
+
+mod log;
+mod own;
+mod report;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use outrigger_sim::peer::{Agent, CommandLine, Exit, Refusal, Report, Running, Signal, Surroundings};
+use outrigger_sim::script::{AgentScript, Gates};
+use serde_json::json;
+
+use own::Own;
+
+/// The exit code that says that the script was not content with the client.
+const DISCONTENT: u8 = 97;
+
+/// The exit code that says that the script cannot be used.
+const NO_SCRIPT: u8 = 98;
+
+fn main() -> ExitCode {
+    let (own, arguments) = match Own::read(std::env::args_os().skip(1)) {
+        Ok(read) => read,
+        Err(refusal) => return refuse(&refusal),
+    };
+    if let Some(code) = own.answer() {
+        return code;
+    }
+    let log = match log::open() {
+        Ok(log) => log,
+        Err(refusal) => return refuse(&refusal),
+    };
+    let (lines, code) = match run(&own, arguments) {
+        Ok(Some(report)) => end(&own, &report),
+        // There was no runtime to run in.
+        Ok(None) => (String::new(), ExitCode::FAILURE),
+        Err(refusal) => {
+            let said = json!({"raw": refusal.stderr.trim_end()});
+            let exit = json!({"exit_code": refusal.code, "exit_signal": null});
+            (
+                log::entry(0.0, "err", &said) + &log::entry(0.0, "meta", &exit),
+                refuse(&refusal),
+            )
+        }
+    };
+    // In one piece, since other processes may log to the same file.
+    if let Some(mut log) = log
+        && let Err(error) = log.write_all((log::start() + &lines).as_bytes())
+    {
+        let _ = writeln!(std::io::stderr(), "cannot write OUTRIGGER_SIM_LOG: {error}");
+    }
+    code
+}
+
+fn refuse(refusal: &Refusal) -> ExitCode {
+    // There is nobody to tell if these fail.
+    let _ = std::io::stdout().write_all(refusal.stdout.as_bytes());
+    let _ = std::io::stderr().write_all(refusal.stderr.as_bytes());
+    ExitCode::from(refusal.code as u8)
+}
+
+fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, Refusal> {
+    let script = own.script()?;
+    let line = CommandLine::read(arguments)?;
+    let env = std::env::vars_os();
+    let env = env.map(|(key, value)| {
+        (
+            key.to_string_lossy().into_owned(),
+            value.to_string_lossy().into_owned(),
+        )
+    });
+    let around = Surroundings::new(std::env::current_dir().unwrap_or_default(), env);
+    let gates = Gates::default();
+    let base = script.as_ref().map_or_else(Agent::builder, AgentScript::setting);
+    let mut agent = line.agent_from(base, &around)?;
+    if let Some(script) = &script {
+        agent = agent.brain(script.player(&gates));
+        let told = std::env::var_os("OUTRIGGER_SIM_SEED").is_some();
+        if let (Some(seed), false) = (script.seed, told) {
+            agent = agent.seed(seed);
+        }
+    }
+    let agent = agent.build();
+    if let Some(warning) = line.warning() {
+        let _ = writeln!(std::io::stderr(), "{warning}");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "cannot start: {error}");
+            return Ok(None);
+        }
+    };
+    let report = runtime.block_on(async {
+        let running = agent.spawn(tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
+        listen(&running);
+        if let Some(script) = &script {
+            own.open_gates(script, &gates);
+        }
+        running.join().await
+    });
+    // A thread may hang in a read of stdin; it does not keep the process.
+    runtime.shutdown_background();
+    Ok(Some(report))
+}
+
+/// Says what the script did not like, and gives the lines of the log with the exit code. A signal ends it here.
+fn end(own: &Own, report: &Report) -> (String, ExitCode) {
+    let (code, signal) = match report.exit {
+        Some(Exit::Code(code)) => (code as u8, None),
+        Some(Exit::Signal(number)) => (128_u8.wrapping_add(number as u8), Some(number)),
+        None => (1, None),
+    };
+    for flaw in &report.flaws {
+        let _ = writeln!(std::io::stderr(), "{flaw}");
+    }
+    if let Err(error) = own.write_report(report) {
+        let _ = writeln!(std::io::stderr(), "{error}");
+    }
+    let lines = log::went_through(report, signal);
+    if !report.flaws.is_empty() {
+        return (lines, ExitCode::from(DISCONTENT));
+    }
+    if let Some(number) = signal {
+        die(number);
+    }
+    (lines, ExitCode::from(code))
+}
+
+/// Ends this process by a signal. Comes back for those that it handles, whose exit code must do.
+#[cfg(unix)]
+fn die(number: i32) {
+    if let Some(signal) = rustix::process::Signal::from_named_raw(number) {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+    }
+}
+
+/// Only Unix has signals.
+#[cfg(not(unix))]
+fn die(_: i32) {}
+
+/// Hands signals on.
+#[cfg(unix)]
+fn listen(running: &Running) {
+    use tokio::signal::unix::{SignalKind, signal};
+    for (kind, meaning) in [
+        (SignalKind::terminate(), Signal::Term),
+        (SignalKind::interrupt(), Signal::Int),
+        (SignalKind::hangup(), Signal::Hup),
+    ] {
+        // Without a handler the signal ends the process, as it does any.
+        if let Ok(mut signals) = signal(kind) {
+            let running = running.clone();
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    running.signal(meaning);
+                }
+            });
+        }
+    }
+}
+
+/// Only Unix has these signals.
+#[cfg(not(unix))]
+fn listen(_: &Running) {}

@@ -1,0 +1,181 @@
+//! What only the simulator has: its own flags, and the questions that it answers itself.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use outrigger_sim::peer::{CommandLine, Refusal, Report};
+use outrigger_sim::script::{AgentScript, Gates, json_schema};
+
+use super::NO_SCRIPT;
+
+const HELP: &str = "\
+outrigger-sim: a simulated claude. Name it where a program expects the path of the CLI.
+
+It takes the CLI's flags, and speaks stream-json on stdin and stdout as the CLI does:
+
+  outrigger-sim --script FILE --output-format stream-json --input-format stream-json --verbose ...
+
+What its model says stands in a script. Without one it stands in the prompts: a line `%say TEXT` is said, a line
+`%tool NAME {JSON}` calls a tool, and so on.
+
+Its own flags, before or among those of the CLI:
+  --script FILE   Plays this script, a YAML file.
+  --report FILE   Writes what went through and what was wrong, as JSON. In a directory the file is called by the process id.
+  --gates DIR     Where gates of the script are opened: `NAME.reached` appears when it waits for the gate NAME, which opens
+                  once there is a file NAME.
+  --check FILE    Says what is wrong with a script, and does nothing else.
+  --schema        Prints the JSON schema of scripts.
+  --help          Prints this.
+
+Environment:
+  OUTRIGGER_SIM_SCRIPT, OUTRIGGER_SIM_REPORT, OUTRIGGER_SIM_GATES   As the flags, which win.
+  OUTRIGGER_SIM_LOG         A file to which it appends how it was started and what went through.
+  OUTRIGGER_SIM_SEED        A number from which ids are made, so that they repeat.
+  OUTRIGGER_SIM_REAL_TOOLS  With 1, tools really run.
+
+Exit codes: those of the CLI, 97 if the script was not content with the client (stderr says why), 98 if the script cannot
+be used.
+";
+
+/// The simulator's own flags.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    script: Option<PathBuf>,
+    report: Option<PathBuf>,
+    gates: Option<PathBuf>,
+    check: Option<PathBuf>,
+    schema: bool,
+    help: bool,
+}
+
+impl Own {
+    /// Takes them out of the arguments, and gives those that are the CLI's.
+    pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<(Self, Vec<OsString>), Refusal> {
+        let env = |name| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let mut own = Self {
+            script: env("OUTRIGGER_SIM_SCRIPT"),
+            report: env("OUTRIGGER_SIM_REPORT"),
+            gates: env("OUTRIGGER_SIM_GATES"),
+            ..Self::default()
+        };
+        let mut rest = Vec::new();
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            let text = argument.to_string_lossy().into_owned();
+            let (name, attached) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(OsString::from(value))),
+                None => (text.as_str(), None),
+            };
+            let place = match name {
+                "--script" => &mut own.script,
+                "--report" => &mut own.report,
+                "--gates" => &mut own.gates,
+                "--check" => &mut own.check,
+                "--schema" => {
+                    own.schema = true;
+                    continue;
+                }
+                "--help" | "-h" => {
+                    own.help = true;
+                    continue;
+                }
+                _ => {
+                    let takes_next = CommandLine::takes_next(&text);
+                    rest.push(argument);
+                    if takes_next {
+                        rest.extend(arguments.next());
+                    }
+                    continue;
+                }
+            };
+            let value = attached.or_else(|| arguments.next());
+            let missing = || Refusal::new(format!("error: option '{name} <path>' argument missing"));
+            *place = Some(value.ok_or_else(missing)?.into());
+        }
+        Ok((own, rest))
+    }
+
+    /// Answers what can be answered without playing the CLI.
+    pub(crate) fn answer(&self) -> Option<ExitCode> {
+        let print = |text: &str| {
+            let written = std::io::stdout().write_all(text.as_bytes());
+            if written.is_ok() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        };
+        if self.help {
+            return Some(print(HELP));
+        }
+        if self.schema {
+            return Some(print(&format!("{:#}\n", json_schema())));
+        }
+        let path = self.check.as_ref()?;
+        Some(match AgentScript::from_file(path) {
+            Ok(_) => print(&format!("{}: nothing is wrong\n", path.display())),
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "{error}");
+                ExitCode::from(NO_SCRIPT)
+            }
+        })
+    }
+
+    /// The script to play, if there is one.
+    pub(crate) fn script(&self) -> Result<Option<AgentScript>, Refusal> {
+        let Some(path) = &self.script else { return Ok(None) };
+        let refuse = |what: String| {
+            let mut refusal = Refusal::new(what);
+            refusal.code = NO_SCRIPT.into();
+            refusal
+        };
+        let script = AgentScript::from_file(path).map_err(|error| refuse(error.to_string()))?;
+        if let (Some(name), None) = (script.gate_names().first(), &self.gates) {
+            let how = "say with --gates or OUTRIGGER_SIM_GATES in which directory it is opened";
+            return Err(refuse(format!(
+                "{}: it waits for the gate `{name}`: {how}",
+                path.display()
+            )));
+        }
+        Ok(Some(script))
+    }
+
+    /// Opens the gates of a script as soon as there are files for them.
+    pub(crate) fn open_gates(&self, script: &AgentScript, gates: &Gates) {
+        let Some(directory) = &self.gates else { return };
+        for name in script.gate_names() {
+            let (gate, directory) = (gates.gate(&name), directory.clone());
+            tokio::spawn(async move {
+                gate.reached().await;
+                let reached = directory.join(format!("{name}.reached"));
+                if let Err(error) = std::fs::write(&reached, "") {
+                    let _ = writeln!(std::io::stderr(), "cannot write {}: {error}", reached.display());
+                }
+                while !directory.join(&name).exists() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                gate.open();
+            });
+        }
+    }
+
+    /// Writes the report, if one is wanted.
+    pub(crate) fn write_report(&self, report: &Report) -> Result<(), String> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let path = if path.is_dir() {
+            path.join(format!("{}.json", std::process::id()))
+        } else {
+            path.clone()
+        };
+        let text = super::report::to_json(report, self.script.as_deref().map(Path::new));
+        std::fs::write(&path, format!("{text}\n"))
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+}
