@@ -350,7 +350,8 @@ impl CommandLine {
             agent = agent.real_tools(true);
         }
         for settings in self.values("--settings") {
-            agent = apply_settings(agent, &read_settings(settings, &around.cwd)?);
+            let settings = read_settings(settings, &around.cwd)?;
+            agent = apply_settings(agent, &settings).settings(&settings);
         }
         for config in self.values("--mcp-config") {
             let config = read_mcp_config(config, &around.cwd)?;
@@ -409,6 +410,11 @@ impl CommandLine {
         let home = around.get("HOME").map(|home| Path::new(home).join(".claude"));
         if let Some(directory) = config_dir.or(home) {
             agent = agent.config_dir(directory);
+        }
+        let on = |key: &str| matches!(around.get(key), Some("1" | "true"));
+        agent = agent.file_checkpointing(on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"));
+        if let Some(Ok(ms)) = around.get("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").map(str::parse) {
+            agent = agent.background_wait(std::time::Duration::from_millis(ms));
         }
         if let Some(entrypoint) = around.get("CLAUDE_CODE_ENTRYPOINT") {
             agent = agent.entrypoint(entrypoint);

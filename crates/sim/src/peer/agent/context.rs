@@ -12,10 +12,12 @@ use super::Config;
 use super::background::{Finished, Task};
 use super::brain::Brain;
 use super::cost::Used;
+use super::files::Checkpoint;
 use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
 use super::permission::Rules;
+use super::settings::Settings;
 use super::structured::Schema;
 use super::subagent::{Definition, Stats, Subagent};
 use super::transcript::{self, Record, Transcript};
@@ -172,6 +174,12 @@ pub(super) struct State {
     /// Whether an interrupt spares agents in the background.
     pub(super) spares_agents: bool,
     pub(super) title: Option<String>,
+    /// The file of the plan that the model has written, and whether it is a real one.
+    pub(super) plan: Option<(String, bool)>,
+    pub(super) settings: Settings,
+    pub(super) checkpoints: Vec<Checkpoint>,
+    /// Tool calls of the host that are at work, by the id of its request: the server, and how they are stopped.
+    pub(super) calls: HashMap<String, (String, AbortHandle)>,
 }
 
 impl Context {
@@ -227,6 +235,10 @@ impl Context {
             forward_text: config.forward_text,
             spares_agents: false,
             title: None,
+            plan: None,
+            settings: Settings::new(&config.settings),
+            checkpoints: Vec::new(),
+            calls: HashMap::new(),
         };
         Self {
             config,

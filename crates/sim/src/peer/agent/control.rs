@@ -10,7 +10,7 @@ use super::mcp;
 use super::session::{failure, success};
 use super::structured::Schema;
 use super::subagent::Definition;
-use super::{background, cost, payload};
+use super::{background, cost, files, listings, mcp_control, payload, settings};
 
 const MODES: &[&str] = &[
     "acceptEdits",
@@ -22,9 +22,11 @@ const MODES: &[&str] = &[
 ];
 
 /// What is answered to a request.
-enum Reply {
+pub(super) enum Reply {
     /// A success without a payload.
     Done,
+    /// Something, once it is there.
+    Later,
     Payload(Value),
     Error(String),
     Coded(String, &'static str),
@@ -85,7 +87,6 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
             None
         }
         "get_context_usage" => Some(Reply::Payload(context_usage(ctx))),
-        "get_settings" => Some(Reply::Payload(settings(ctx))),
         "get_session_cost" => {
             let state = ctx.state();
             let text = cost::text(&state.used, state.api_time, ctx.log.elapsed());
@@ -121,10 +122,10 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
             Some(Reply::Done)
         }
         "set_has_subscribers" | "seed_read_state" => Some(Reply::Done),
-        _ => Some(Reply::Unsupported),
+        _ => Some(elsewhere(ctx, id, subtype, request).await),
     };
     let line = match reply {
-        None => return false,
+        None | Some(Reply::Later) => return false,
         Some(Reply::Done) => success(id, None),
         Some(Reply::Payload(payload)) => success(id, Some(payload)),
         Some(Reply::Error(error)) => failure(id, &error, None),
@@ -136,6 +137,21 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
     };
     ctx.send(line).await;
     false
+}
+
+/// Requests that are answered in files of their own.
+async fn elsewhere(ctx: &Arc<Context>, id: Option<&Value>, subtype: &str, request: &Value) -> Reply {
+    if let Some(reply) = settings::handle(ctx, subtype, request).await {
+        return reply;
+    }
+    if let Some(reply) = files::handle(ctx, subtype, request).await {
+        return reply;
+    }
+    if let Some(reply) = mcp_control::handle(ctx, id, subtype, request).await {
+        return reply;
+    }
+    let listed = listings::handle(ctx, subtype, request).await;
+    listed.unwrap_or(Reply::Unsupported)
 }
 
 async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> bool {
@@ -329,6 +345,12 @@ async fn set_model(ctx: &Context, request: &Value) -> Option<Reply> {
             ));
         }
     };
+    let model = switch_model(ctx, name).await;
+    Some(Reply::Payload(json!({"model": model})))
+}
+
+/// Goes on with another model, tells so if it is another, and gives it.
+pub(super) async fn switch_model(ctx: &Context, name: &str) -> String {
     let model = payload::resolve_model(name);
     let changed = std::mem::replace(&mut ctx.state().model, model.clone()) != model;
     if changed {
@@ -338,18 +360,17 @@ async fn set_model(ctx: &Context, request: &Value) -> Option<Reply> {
             format!("{name} ({model})")
         };
         let content = format!("<local-command-stdout>Set model to `{shown}`</local-command-stdout>");
-        let message = json!({"role": "user", "content": content});
         ctx.say(Said {
             agent: None,
             kind: "user",
-            message,
+            message: json!({"role": "user", "content": content}),
             extra: json!({"isReplay": true}),
             shown: true,
             kept: None,
         })
         .await;
     }
-    Some(Reply::Payload(json!({"model": model})))
+    model
 }
 
 async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<Reply> {
@@ -407,23 +428,10 @@ pub(super) fn context_usage(ctx: &Context) -> Value {
         "isAutoCompactEnabled": true,
         "messageBreakdown": {
             "toolCallTokens": 0, "toolResultTokens": 0, "attachmentTokens": 0, "assistantMessageTokens": output,
-            "userMessageTokens": input, "toolCallsByType": [], "attachmentsByType": [],
+            "userMessageTokens": input, "redirectedContextTokens": 0, "unattributedTokens": 0,
+            "toolCallsByType": [], "attachmentsByType": [],
         },
         "apiUsage": null,
-    })
-}
-
-fn settings(ctx: &Context) -> Value {
-    json!({
-        "effective": {},
-        "sources": [],
-        "served_settings_state": "ineligible",
-        "applied": {
-            "model": ctx.state().model, "effort": "medium", "advisor": null, "ultracode": false,
-            "ultracodeRequested": false, "ultracodeAvailable": true, "ultrathinkAvailable": false,
-            "outsideFileToolReadsBlocked": false, "outsideFileToolWritesBlocked": false,
-            "outsideBlocksCountLaunchFoldersOnly": false, "launchEnvLeftOwnFilesInPlace": true,
-        },
     })
 }
 

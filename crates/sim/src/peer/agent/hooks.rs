@@ -318,6 +318,26 @@ impl Turn {
         Ok(())
     }
 
+    /// PostToolBatch: what is added for the model.
+    pub(super) async fn after_batch(&mut self) -> Vec<String> {
+        let calls = std::mem::take(&mut self.batch);
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        let fired = self
+            .fire("PostToolBatch", None, None, json!({"tool_calls": calls}))
+            .await;
+        let mut context = Vec::new();
+        for fired in fired.into_iter().flatten() {
+            if let Fired::Answer(answer) = fired {
+                let added = &answer["hookSpecificOutput"]["additionalContext"];
+                context.extend(added.as_str().map(str::to_owned));
+                self.stopped_by_hook |= answer["continue"] == false;
+            }
+        }
+        context
+    }
+
     /// UserPromptSubmit: the reason if the prompt is blocked, and what is added for the model.
     pub(super) async fn before_prompt(&self, prompt: &str) -> Result<(Option<String>, Vec<String>), Abort> {
         let (mut blocked, mut context) = (None, Vec::new());

@@ -31,6 +31,7 @@ enum Status {
     Pending,
     Connected,
     Failed,
+    Disabled,
 }
 
 impl Server {
@@ -55,6 +56,7 @@ impl Server {
             Status::Pending => "pending",
             Status::Connected => "connected",
             Status::Failed => "failed",
+            Status::Disabled => "disabled",
         }
     }
 
@@ -101,7 +103,8 @@ pub(super) fn find(ctx: &Context, name: &str) -> Option<Found> {
 
 /// The names of all tools of all servers.
 pub(super) fn tool_names(servers: &[Server]) -> Vec<String> {
-    servers.iter().flat_map(Server::tool_names).collect()
+    let connected = servers.iter().filter(|server| server.status == Status::Connected);
+    connected.flat_map(Server::tool_names).collect()
 }
 
 /// A name as it is shown: the first letter large, words apart.
@@ -225,7 +228,9 @@ async fn call(ctx: &Context, name: &str, method: &str, params: Value) -> (u64, o
             message["params"] = params;
         }
     }
-    let cancel = if method == "tools/call" {
+    // Calls of the host do not belong to the turn.
+    let of_turn = message["params"]["_meta"]["claudecode/toolUseId"].is_string();
+    let cancel = if of_turn {
         Cancel::Mcp {
             server: name.to_owned(),
             id,
@@ -323,20 +328,80 @@ async fn list(ctx: &Context, name: &str) -> Option<Vec<Value>> {
     Some(listed["tools"].as_array().cloned().unwrap_or_default())
 }
 
+/// Calls a tool and gives what the server says.
+pub(super) async fn call_tool(
+    ctx: &Context,
+    found: &Found,
+    input: &Value,
+    tool_use_id: Option<&str>,
+) -> Result<Value, String> {
+    let mut params = json!({"name": found.tool, "arguments": input, "_meta": {}});
+    if let Some(id) = tool_use_id {
+        params["_meta"]["claudecode/toolUseId"] = json!(id);
+    }
+    let (_, answer) = call(ctx, &found.server, "tools/call", params).await;
+    result(answer).await
+}
+
+/// Asks a server something.
+pub(super) async fn ask(ctx: &Context, server: &str, method: &str, params: Value) -> Result<Value, String> {
+    let (_, answer) = call(ctx, server, method, params).await;
+    result(answer).await
+}
+
+/// The texts of a tool's result.
+pub(super) fn text_of(result: &Value) -> String {
+    let texts = result["content"].as_array().into_iter().flatten();
+    let texts: Vec<&str> = texts.filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+/// How a server is reached; none if there is no such server.
+pub(super) fn transport(ctx: &Context, name: &str) -> Option<String> {
+    let state = ctx.state();
+    let server = state.servers.iter().find(|server| server.name == name)?;
+    Some(server.transport.clone())
+}
+
+/// Whether a server can be asked.
+pub(super) fn is_connected(ctx: &Context, name: &str) -> bool {
+    let state = ctx.state();
+    let mut servers = state.servers.iter();
+    servers.any(|server| server.name == name && server.status == Status::Connected)
+}
+
+/// Takes a server away for now, or lets it be connected again.
+pub(super) fn set_enabled(ctx: &Context, name: &str, enabled: bool) {
+    let mut state = ctx.state();
+    if let Some(server) = state.servers.iter_mut().find(|server| server.name == name) {
+        server.status = match (enabled, server.transport.as_str()) {
+            (false, _) => Status::Disabled,
+            (true, "sdk") => Status::Pending,
+            (true, _) => Status::Failed,
+        };
+    }
+    drop(state);
+    announce(ctx);
+}
+
+/// Connects a server of the host anew. Says whether that worked.
+pub(super) async fn reconnect(ctx: &Context, name: &str) -> bool {
+    if transport(ctx, name).is_none_or(|transport| transport != "sdk") {
+        return false;
+    }
+    let answer = send_initialize(ctx, name).await;
+    handshake(ctx, name, answer).await;
+    is_connected(ctx, name)
+}
+
 /// Runs a tool of a server.
 pub(super) async fn run(ctx: &Context, found: &Found, input: &Value, tool_use_id: &str) -> Outcome {
-    let params = json!({
-        "name": found.tool, "arguments": input, "_meta": {"claudecode/toolUseId": tool_use_id},
-    });
-    let (_, answer) = call(ctx, &found.server, "tools/call", params).await;
-    let result = match result(answer).await {
+    let result = match call_tool(ctx, found, input, Some(tool_use_id)).await {
         Ok(result) => result,
         Err(error) => return Outcome::error(error),
     };
     if result["isError"] == true {
-        let texts = result["content"].as_array().into_iter().flatten();
-        let texts: Vec<&str> = texts.filter_map(|block| block["text"].as_str()).collect();
-        return Outcome::error(texts.join("\n"));
+        return Outcome::error(text_of(&result));
     }
     let (content, details) = match result.get("structuredContent") {
         Some(structured) => {

@@ -15,14 +15,21 @@ mod brain;
 mod context;
 mod control;
 mod cost;
+mod disk;
 mod ending;
+mod files;
 mod hooks;
 mod ids;
+mod listings;
 mod local;
 mod mcp;
+mod mcp_control;
 pub(crate) mod payload;
 mod permission;
+mod plans;
+mod search;
 mod session;
+mod settings;
 mod stream;
 mod structured;
 mod subagent;
@@ -118,6 +125,11 @@ pub(super) struct Config {
     forward_text: bool,
     /// Whether slash commands are for the model.
     no_commands: bool,
+    /// Whether files are remembered as they were before each prompt.
+    checkpoints: bool,
+    settings: serde_json::Map<String, Value>,
+    /// How long agents in the background may hold the process up at its end.
+    patience: Duration,
 }
 
 impl Agent {
@@ -162,6 +174,9 @@ impl Agent {
             agents: std::collections::BTreeMap::new(),
             forward_text: false,
             no_commands: false,
+            checkpoints: false,
+            settings: serde_json::Map::new(),
+            patience: Duration::from_secs(600),
         };
         Builder {
             agent: Self {
@@ -366,7 +381,8 @@ impl Builder {
         self
     }
 
-    /// Lets `Bash`, `Read`, `Write` and `Edit` really run and touch files. Unless set they act on files in memory, and
+    /// Lets `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep` really run and touch files. Unless set they act on files in
+    /// memory, `Glob` and `Grep` are only there if [`tools`](Self::tools) names them (as with the CLI), and
     /// `Bash` understands `echo`, `cat`, `touch`, `rm`, `sleep`, `true`, `false` and `exit`, joined by `;` and `&&`.
     pub fn real_tools(mut self, real: bool) -> Self {
         self.agent.config.real_tools = real;
@@ -464,6 +480,28 @@ impl Builder {
     /// Whether the text of subagents in the foreground is shown, as with `--forward-subagent-text`.
     pub fn forward_subagent_text(mut self, forward: bool) -> Self {
         self.agent.config.forward_text = forward;
+        self
+    }
+
+    /// Whether `rewind_files` can bring files back to what they were before a prompt, as with
+    /// `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true`. What commands do to files is not remembered.
+    pub fn file_checkpointing(mut self, enabled: bool) -> Self {
+        self.agent.config.checkpoints = enabled;
+        self
+    }
+
+    /// How long agents in the background may hold the process up once its input has ended, as
+    /// `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` says; 10 minutes unless set.
+    pub fn background_wait(mut self, most: Duration) -> Self {
+        self.agent.config.patience = most;
+        self
+    }
+
+    /// Settings that `get_settings` tells, as `--settings` has them.
+    pub(in crate::peer) fn settings(mut self, settings: &Value) -> Self {
+        let settings = settings.as_object().into_iter().flatten();
+        let settings = settings.map(|(key, value)| (key.clone(), value.clone()));
+        self.agent.config.settings.extend(settings);
         self
     }
 

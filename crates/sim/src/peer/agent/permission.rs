@@ -6,7 +6,7 @@ use super::brain::ToolResult;
 use super::context::{Abort, Answer, Context, State};
 use super::hooks::{self, Fired};
 use super::turn::{Call, Halt, Turn};
-use super::{mcp, structured, tools};
+use super::{mcp, plans, structured, tools};
 
 /// Allow, deny and ask rules, as `Tool` or `Tool(content)`.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +27,7 @@ impl Rules {
         }
     }
 
-    fn list(&mut self, behavior: &str) -> Option<&mut Vec<String>> {
+    pub(super) fn list(&mut self, behavior: &str) -> Option<&mut Vec<String>> {
         match behavior {
             "allow" => Some(&mut self.allow),
             "deny" => Some(&mut self.deny),
@@ -163,6 +163,9 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
         "Bash" if all_commands(subject, READ_ONLY) && stays(subject) => Verdict::Allow("subcommandResults"),
         "Bash" if edits && all_commands(subject, FILE_COMMANDS) => Verdict::Allow("subcommandResults"),
         "Read" if inside(subject) => Verdict::Allow("mode"),
+        "Glob" | "Grep" if inside(input["path"].as_str().unwrap_or_default()) => Verdict::Allow("mode"),
+        "EnterPlanMode" => Verdict::Allow("mode"),
+        "Write" | "Edit" if subject.starts_with(&plans::directory(ctx)) => Verdict::Allow("other"),
         "Write" | "Edit" if edits && inside(subject) => Verdict::Allow("mode"),
         _ if state.mode == "dontAsk" => Verdict::Deny {
             message: format!(
@@ -324,6 +327,12 @@ impl Turn {
             return Ok(self
                 .send_error(&call, &content, &format!("Error: {reason}"), None)
                 .await);
+        }
+        if call.name == "ExitPlanMode" {
+            call.input = plans::written(&self.ctx).map_or_else(
+                || json!({}),
+                |(path, plan)| json!({"plan": plan, "planFilePath": path}),
+            );
         }
         let before = match self.before_tool(&call).await {
             Ok(before) => before,

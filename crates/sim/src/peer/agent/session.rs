@@ -8,12 +8,13 @@ use std::task::Poll;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::background::{self, Finished};
 use super::brain::Brain;
 use super::context::{Abort, Answer, Context, Priority, Prompt};
 use super::turn::{self, Work};
-use super::{Config, control, cost, ids, payload, transcript};
+use super::{Config, control, cost, ids, mcp_control, payload, transcript};
 use crate::peer::io::LineReader;
 use crate::peer::matcher::prompt_text;
 use crate::peer::running::{self, Exit, Log, Signal};
@@ -32,6 +33,8 @@ struct Session<I> {
     ended: bool,
     /// Exit with this code once the turn is over.
     last: Option<i32>,
+    /// Until when agents in the background are waited for, once there is nothing else to do.
+    deadline: Option<Instant>,
 }
 
 pub(super) async fn run<I, O, E>(
@@ -62,6 +65,7 @@ where
         turn: None,
         ended: false,
         last: None,
+        deadline: None,
     };
     let exit = match ctx.open() {
         Ok(()) => session.run().await,
@@ -167,6 +171,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     return Exit::Code(i32::from(self.ctx.state().last_is_error));
                 }
             }
+            let deadline = self.waits_for_agents();
             let turn = async {
                 match &mut self.turn {
                     Some((turn, _)) => turn.await,
@@ -194,8 +199,29 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 exit = ordered => return exit,
                 Some(finished) = self.finished.recv() => background::finish(&self.ctx, finished).await,
                 () = turn => self.turn_over().await,
+                () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    let most = self.ctx.config.patience;
+                    self.ctx.complain(format!("Background agents were stopped after {most:?}.")).await;
+                    background::stop_agents(&self.ctx).await;
+                    // They have a last word.
+                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                }
             }
         }
+    }
+
+    /// Until when agents are waited for, if there is nothing but them to wait for.
+    fn waits_for_agents(&mut self) -> Option<Instant> {
+        let alone = {
+            let state = self.ctx.state();
+            let mut running = state.tasks.iter().filter(|task| task.runs());
+            self.ended && self.turn.is_none() && running.all(background::Task::is_agent)
+        };
+        let deadline = self
+            .deadline
+            .unwrap_or_else(|| Instant::now() + self.ctx.config.patience);
+        self.deadline = alone.then_some(deadline);
+        self.deadline
     }
 
     fn waiting(&self) -> bool {
@@ -331,7 +357,9 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 }
             }
             Some("control_response") => self.answer(&json["response"]),
-            // Nothing that is simulated can be cancelled, and the CLI ignores what it does not know.
+            Some("control_cancel_request") => mcp_control::cancel(&self.ctx, &json["request_id"]).await,
+            Some("update_environment_variables") => take_environment(&self.ctx, &json).await,
+            // The CLI ignores what it does not know.
             _ => {}
         }
         None
@@ -448,6 +476,15 @@ impl<I: AsyncRead + Unpin> Session<I> {
                 None
             }
         }
+    }
+}
+
+/// Nothing here depends on the environment once the process runs; the answer is that of the CLI.
+async fn take_environment(ctx: &Context, json: &Value) {
+    if let Some(id) = json.get("request_id") {
+        let variables = json["variables"].as_object().into_iter().flatten();
+        let names: Vec<&String> = variables.map(|(name, _)| name).collect();
+        ctx.send(success(Some(id), Some(json!({"applied": names})))).await;
     }
 }
 

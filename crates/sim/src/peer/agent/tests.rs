@@ -9,8 +9,10 @@ use super::*;
 use crate::peer::Signal;
 
 mod commands;
+mod controls;
 mod hooks;
 mod mcp;
+mod people;
 mod results;
 mod sessions;
 mod subagents;
@@ -104,7 +106,9 @@ impl Hand {
     async fn end(mut self) -> (Exit, Vec<String>) {
         self.stdin = None;
         while self.stdout.next_line().await.unwrap().is_some() {}
-        (self.agent.exit().await, self.kinds())
+        let exit = self.agent.exit().await;
+        typed(&self.agent.report());
+        (exit, self.kinds())
     }
 
     fn kinds(&self) -> Vec<String> {
@@ -116,6 +120,26 @@ impl Hand {
             kinds.remove(0);
         }
         kinds
+    }
+}
+
+/// All that the agent wrote must be fully typed.
+fn typed(report: &crate::peer::Report) {
+    use outrigger_protocol::check::{Checker, Direction};
+    let mut checker = Checker::new();
+    for line in &report.lines {
+        let direction = if line.from_client {
+            Direction::In
+        } else {
+            Direction::Out
+        };
+        for verdict in checker.line(direction, line.json.to_string().as_bytes()) {
+            assert!(
+                line.from_client || verdict.is_clean(),
+                "{verdict:?}\n{}",
+                line.json
+            );
+        }
     }
 }
 

@@ -13,13 +13,19 @@ use super::mcp;
 use super::permission;
 use super::subagent::is_agent_tool;
 use super::turn::{Call, Turn};
-use super::{Config, payload, structured};
+use super::{Config, disk, payload, plans, search, structured};
 
 /// After this long a foreground command is announced as a task.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
 
 /// How often a tool that runs gives a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// Tools that there are only if somebody can be asked.
+const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
+
+/// Tools that the CLI has only on demand.
+const SEARCHES: &[&str] = &["Glob", "Grep"];
 
 /// What a command has written so far.
 pub(super) type Output = Arc<Mutex<String>>;
@@ -33,6 +39,12 @@ pub(super) struct Ran {
 /// The tools that `system/init` lists.
 pub(super) fn listed(config: &Config, state: &State) -> Vec<String> {
     let mut tools = config.tools.clone().unwrap_or_else(payload::tools);
+    if !config.permission_prompts {
+        tools.retain(|tool| !NEED_A_PERSON.contains(&tool.as_str()));
+    }
+    if config.real_tools && config.tools.is_none() {
+        tools.extend(SEARCHES.iter().map(|tool| (*tool).to_owned()));
+    }
     tools.extend(config.handlers.iter().map(|(name, _)| name.clone()));
     if state.schema.is_some() {
         let place = tools.iter().position(|tool| tool.as_str() > structured::TOOL);
@@ -54,6 +66,12 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
         return Some(format!("No such tool available: {name}. {why}"));
     }
     if mcp::find(ctx, name).is_some() {
+        return None;
+    }
+    if !config.permission_prompts && NEED_A_PERSON.contains(&name) {
+        return Some(format!("No such tool available: {name}"));
+    }
+    if config.real_tools && SEARCHES.contains(&name) && config.tools.is_none() {
         return None;
     }
     // The tool that starts agents is listed under its old name, and goes by both.
@@ -117,6 +135,9 @@ impl Turn {
             return Err(why);
         }
         self.send_hook_messages(messages).await;
+        self.batch.push(json!({
+            "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id, "tool_response": outcome.details,
+        }));
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": outcome.content});
         if let Some(is_error) = outcome.is_error {
             block["is_error"] = json!(is_error);
@@ -303,9 +324,14 @@ async fn execute(
             Some(found) => mcp::run(&ctx, &found, &input, &id).await,
             None => Outcome::error(format!("No such tool available: {name}")),
         },
-        "Read" => read(&ctx, &input, real).await,
-        "Write" => write(&ctx, &input, real).await,
-        "Edit" => edit(&ctx, &input, real).await,
+        "Read" => disk::read(&ctx, &input, real).await,
+        "Write" => disk::write(&ctx, &input, real).await,
+        "Edit" => disk::edit(&ctx, &input, real).await,
+        "Glob" => search::glob_tool(&ctx, &input, real),
+        "Grep" => search::grep_tool(&ctx, &input, real).await,
+        "AskUserQuestion" => plans::answered(&input),
+        "EnterPlanMode" => plans::switch(&ctx, true).await,
+        "ExitPlanMode" => plans::switch(&ctx, false).await,
         _ => Outcome::error(format!("{name} is not simulated")),
     };
     let code = i32::from(outcome.is_error == Some(true));
@@ -393,19 +419,19 @@ async fn pretended_command(ctx: &Context, command: &str, output: &Output) -> i32
             }
             "touch" => {
                 for file in arguments {
-                    let path = absolute(ctx, file);
+                    let path = disk::absolute(ctx, file);
                     ctx.state().files.entry(path).or_default();
                 }
             }
             "rm" => {
                 for file in arguments {
-                    let path = absolute(ctx, file);
+                    let path = disk::absolute(ctx, file);
                     ctx.state().files.remove(&path);
                 }
             }
             "cat" => {
                 for file in arguments {
-                    let path = absolute(ctx, file);
+                    let path = disk::absolute(ctx, file);
                     let content = ctx.state().files.get(&path).cloned();
                     match content {
                         Some(content) => write(&content),
@@ -426,104 +452,4 @@ async fn pretended_command(ctx: &Context, command: &str, output: &Output) -> i32
         }
     }
     0
-}
-
-fn absolute(ctx: &Context, path: &str) -> String {
-    ctx.cwd().join(path).to_string_lossy().into_owned()
-}
-
-async fn load(ctx: &Context, path: &str, real: bool) -> Option<String> {
-    if real {
-        tokio::fs::read_to_string(path).await.ok()
-    } else {
-        ctx.state().files.get(path).cloned()
-    }
-}
-
-async fn store(ctx: &Context, path: &str, content: &str, real: bool) -> std::io::Result<()> {
-    if real {
-        if let Some(parent) = std::path::Path::new(path).parent() {
-            tokio::fs::create_dir_all(parent).await?;
-        }
-        tokio::fs::write(path, content).await
-    } else {
-        ctx.state().files.insert(path.to_owned(), content.to_owned());
-        Ok(())
-    }
-}
-
-/// A result without `is_error`, as the file tools give them.
-fn file_outcome(content: String, details: Value) -> Outcome {
-    Outcome::text(content).with_details(details)
-}
-
-async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
-    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
-    let Some(content) = load(ctx, &path, real).await else {
-        return Outcome::error("File does not exist.");
-    };
-    let lines: Vec<&str> = content.split('\n').collect();
-    let numbered: Vec<String> = lines
-        .iter()
-        .enumerate()
-        .map(|(n, line)| format!("{}\t{line}", n + 1))
-        .collect();
-    let details = json!({"type": "text", "file": {
-        "filePath": path, "content": content, "numLines": lines.len(), "startLine": 1, "totalLines": lines.len(),
-    }});
-    file_outcome(numbered.join("\n"), details)
-}
-
-async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
-    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
-    let content = input["content"].as_str().unwrap_or_default();
-    let original = load(ctx, &path, real).await;
-    if let Err(error) = store(ctx, &path, content, real).await {
-        return Outcome::error(error.to_string());
-    }
-    let note = "(file state is current in your context — no need to Read it back)";
-    let (kind, text) = match &original {
-        None => ("create", format!("File created successfully at: {path} {note}")),
-        Some(_) => (
-            "update",
-            format!("The file {path} has been updated successfully. {note}"),
-        ),
-    };
-    let details = json!({
-        "type": kind, "filePath": path, "content": content, "structuredPatch": [], "originalFile": original,
-        "userModified": false,
-    });
-    file_outcome(text, details)
-}
-
-async fn edit(ctx: &Context, input: &Value, real: bool) -> Outcome {
-    let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
-    let (old, new) = (
-        input["old_string"].as_str().unwrap_or_default(),
-        input["new_string"].as_str().unwrap_or_default(),
-    );
-    let all = input["replace_all"] == true;
-    let Some(content) = load(ctx, &path, real).await else {
-        return Outcome::error("File does not exist.");
-    };
-    if old.is_empty() || !content.contains(old) {
-        return Outcome::error(format!("String to replace not found in file.\nString: {old}"));
-    }
-    let edited = if all {
-        content.replace(old, new)
-    } else {
-        content.replacen(old, new, 1)
-    };
-    if let Err(error) = store(ctx, &path, &edited, real).await {
-        return Outcome::error(error.to_string());
-    }
-    let details = json!({
-        "filePath": path, "oldString": old, "newString": new, "originalFile": content, "structuredPatch": [],
-        "userModified": false, "replaceAll": all,
-    });
-    let note = "(file state is current in your context — no need to Read it back)";
-    file_outcome(
-        format!("The file {path} has been updated successfully. {note}"),
-        details,
-    )
 }

@@ -10,7 +10,7 @@ use super::brain::{Ask, CallPlan, ToolResult};
 use super::context::{Abort, Context, Priority, Prompt, Said, Stop};
 use super::structured;
 use super::subagent::Subagent;
-use super::{cost, mcp, payload};
+use super::{cost, files, mcp, payload};
 
 pub(super) use super::ending::{ApiFailure, End};
 
@@ -58,6 +58,8 @@ pub(super) struct Turn {
     pub(super) unstructured: u64,
     /// What was wrong with it the last time.
     pub(super) last_flaw: String,
+    /// What has come of the tools of this response, for hooks.
+    pub(super) batch: Vec<Value>,
     /// The uuid of the last `assistant` line.
     pub(super) last_assistant: String,
     /// `user` lines so far; `num_turns` counts them.
@@ -88,6 +90,10 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) {
     turn.prompts = work.prompts;
     turn.origin = work.origin;
     let end = turn.play().await.err();
+    if let Some(End::Api(failure)) = &end {
+        let fields = json!({"error": failure.error, "last_assistant_message": failure.text});
+        let _ = turn.fire("StopFailure", Some(failure.error), None, fields).await;
+    }
     turn.finish(end).await;
 }
 
@@ -111,6 +117,7 @@ impl Turn {
             structured: None,
             unstructured: 0,
             last_flaw: String::new(),
+            batch: Vec::new(),
             last_assistant: String::new(),
             user_lines: 0,
             denials: Vec::new(),
@@ -263,6 +270,7 @@ impl Turn {
                 }
             }
             ask.tool_results = self.call_all(calls).await?;
+            ask.context.extend(self.after_batch().await);
             if self.stopped_by_hook {
                 return Err(End::HookStopped);
             }
@@ -337,6 +345,7 @@ impl Turn {
         });
         self.ctx.keep(|transcript| transcript.prompted(&prompt.text));
         self.ctx.record(None, "user", &uuid, fields);
+        files::checkpoint(&self.ctx, &uuid);
         if !self.ctx.config.replay {
             return;
         }

@@ -3,20 +3,20 @@
 use super::*;
 
 impl Hand {
-    async fn mcp(&mut self, method: &str) -> Value {
+    pub(super) async fn mcp(&mut self, method: &str) -> Value {
         let request = self.until("control_request/mcp_message").await;
         assert_eq!(request["request"]["message"]["method"], method);
         request
     }
 
-    async fn mcp_answer(&mut self, request: &Value, result: Value) {
+    pub(super) async fn mcp_answer(&mut self, request: &Value, result: Value) {
         let id = &request["request"]["message"]["id"];
         let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
         self.answer(request, json!({"mcp_response": response})).await;
     }
 
     /// Plays the server's part of the handshake, after its first message.
-    async fn shake(&mut self, first: &Value) {
+    pub(super) async fn shake(&mut self, first: &Value) {
         let info = json!({"name": "calc", "version": "1.0.0"});
         let result =
             json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info});

@@ -1,0 +1,139 @@
+//! What the host may ask about the session and its surroundings.
+
+use serde_json::{Value, json};
+
+use super::brain::{AgentInfo, Ask};
+use super::context::Context;
+use super::control::Reply;
+use super::{mcp, payload, plans};
+use crate::directive::Block;
+
+/// The events that hooks can be for, and whether they take a matcher.
+const EVENTS: &[(&str, bool)] = &[
+    ("PreToolUse", true),
+    ("PostToolUse", true),
+    ("PostToolUseFailure", true),
+    ("PostToolBatch", false),
+    ("PermissionDenied", true),
+    ("Notification", true),
+    ("UserPromptSubmit", false),
+    ("UserPromptExpansion", true),
+    ("SessionStart", true),
+    ("SessionEnd", true),
+    ("Stop", false),
+    ("StopFailure", true),
+    ("SubagentStart", true),
+    ("SubagentStop", true),
+    ("PreCompact", true),
+    ("PostCompact", true),
+    ("PermissionRequest", true),
+    ("Setup", true),
+];
+
+/// Answers a request for something that is listed; `None` is about something else.
+pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Option<Reply> {
+    let initialize = || {
+        let state = ctx.state();
+        payload::initialize(&ctx.config.home, &state.mode, state.session_state)
+    };
+    Some(match subtype {
+        "reload_plugins" => {
+            let listed = initialize();
+            Reply::Payload(json!({
+                "commands": listed["commands"], "agents": listed["agents"], "plugins": [],
+                "mcpServers": mcp::status(ctx)["mcpServers"], "error_count": 0,
+            }))
+        }
+        "reload_skills" => Reply::Payload(json!({"skills": initialize()["commands"]})),
+        "reload_output_styles" => {
+            Reply::Payload(json!({"available_output_styles": initialize()["available_output_styles"]}))
+        }
+        "get_hooks_listing" => Reply::Payload(hooks()),
+        "get_skills_dialog" => Reply::Payload(json!({"skills": []})),
+        "get_plan" => Reply::Payload(match plans::written(ctx) {
+            Some((path, content)) => json!({"exists": true, "content": content, "path": path}),
+            None => json!({"exists": false}),
+        }),
+        "get_status" => Reply::Payload(status(ctx)),
+        "generate_session_title" => {
+            let words = request["description"]
+                .as_str()
+                .unwrap_or_default()
+                .split_whitespace();
+            let title = words.take(6).collect::<Vec<_>>().join(" ");
+            Reply::Payload(json!({"title": title}))
+        }
+        "side_question" => Reply::Payload(json!({
+            "response": aside(ctx, request["question"].as_str().unwrap_or_default()).await, "synthetic": false,
+        })),
+        "set_prompt_suggestions_paused" => Reply::Done,
+        "remote_control" if request["enabled"] == false => Reply::Done,
+        "set_cwd" if request["path"].as_str().is_none_or(str::is_empty) => {
+            Reply::Error("set_cwd: invalid request — path must be a non-empty string".to_owned())
+        }
+        "submit_feedback" => Reply::Payload(json!({
+            "feedback_id": null,
+            "unavailable_reason": "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment \
+                                   variable",
+        })),
+        _ => return None,
+    })
+}
+
+fn hooks() -> Value {
+    let events = EVENTS.iter();
+    let catalog: Vec<Value> = events
+        .map(|(name, matcher)| json!({"name": name, "summary": name, "supportsMatcher": matcher}))
+        .collect();
+    json!({"events": [], "hooks": [], "eventCatalog": catalog, "policy": {
+        "disabledByPolicy": false, "managedOnly": false, "pluginOnly": false, "allDisabled": false, "policyHookCount": 0,
+    }})
+}
+
+fn status(ctx: &Context) -> Value {
+    let state = ctx.state();
+    let row = |label: &str, value: &str| json!({"label": label, "value": value});
+    let mut session = vec![
+        row("Version", payload::VERSION),
+        row("Session ID", &state.session_id),
+        row("cwd", &ctx.cwd().to_string_lossy()),
+    ];
+    session.extend(state.title.as_deref().map(|title| row("Session name", title)));
+    json!({"sections": [
+        {"title": "Session", "rows": session},
+        {"title": "Environment", "rows": [row("Model", &state.model)]},
+    ]})
+}
+
+/// Asks the model beside the conversation, in the name of an agent of its own.
+async fn aside(ctx: &Context, question: &str) -> String {
+    let ask = {
+        let mut state = ctx.state();
+        let (id, _) = state.ids.agent();
+        Ask {
+            prompt: question.to_owned(),
+            prompts: vec![question.to_owned()],
+            turn: state.turns.saturating_sub(1),
+            history: state.history,
+            model: state.model.clone(),
+            agent: Some(AgentInfo {
+                id,
+                kind: "side_question".to_owned(),
+                description: question.to_owned(),
+                tool_use_id: String::new(),
+                background: true,
+                depth: 1,
+            }),
+            ..Ask::default()
+        }
+    };
+    let reply = ctx.brain.lock().await.reply(&ask);
+    let usage = reply.response.usage;
+    ctx.state().use_tokens(&ask.model, usage.input, usage.output);
+    let blocks = reply.response.blocks.into_iter();
+    let texts = blocks.filter_map(|block| match block {
+        Block::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}

@@ -1,0 +1,165 @@
+//! Requests of the host about its MCP servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::control::Reply;
+use super::mcp;
+use super::session::{failure, success};
+
+/// While a request of the host is at work it hears this often that it is.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+
+/// Answers a request about MCP servers; `None` is about something else.
+pub(super) async fn handle(
+    ctx: &Arc<Context>,
+    id: Option<&Value>,
+    subtype: &str,
+    request: &Value,
+) -> Option<Reply> {
+    let name = request["serverName"].as_str().unwrap_or_default();
+    let transport = || mcp::transport(ctx, name);
+    let unknown = || Reply::Error(format!("Server not found: {name}"));
+    Some(match subtype {
+        "mcp_call" => call(ctx, id, request),
+        "mcp_read_resource" => read_resource(ctx, id, name, request["uri"].as_str().unwrap_or_default()),
+        "mcp_toggle" => {
+            if transport().is_none() {
+                return Some(unknown());
+            }
+            let enabled = request["enabled"] != false;
+            mcp::set_enabled(ctx, name, enabled);
+            if enabled {
+                spawn(ctx, None, reconnect(ctx.clone(), name.to_owned()));
+            }
+            Reply::Done
+        }
+        "mcp_reconnect" => {
+            if transport().is_none() {
+                return Some(unknown());
+            }
+            mcp::set_enabled(ctx, name, true);
+            spawn(ctx, id.cloned(), reconnect(ctx.clone(), name.to_owned()));
+            Reply::Later
+        }
+        "mcp_authenticate" => match transport() {
+            Some(kind) => Reply::Error(format!(
+                "Server type \"{kind}\" does not support OAuth authentication"
+            )),
+            None => unknown(),
+        },
+        "mcp_clear_auth" => match transport() {
+            Some(kind) => Reply::Error(format!("Cannot clear auth for server type \"{kind}\"")),
+            None => unknown(),
+        },
+        "channel_enable" => Reply::Error(format!(
+            "server {name} is not plugin-sourced; channel_enable requires a marketplace plugin"
+        )),
+        "set_mcp_permission_mode_override" => Reply::Done,
+        _ => return None,
+    })
+}
+
+/// The host takes back a request of its own.
+pub(super) async fn cancel(ctx: &Context, id: &Value) {
+    let call = ctx.state().calls.remove(&id.to_string());
+    if let Some((server, handle)) = call {
+        handle.abort();
+        let error = format!("mcp_call cancelled by client: {server}");
+        ctx.send(failure(Some(id), &error, None)).await;
+    }
+}
+
+type Answer = Result<Option<Value>, String>;
+
+/// Answers once the work is done, if there is a request to answer.
+fn spawn(
+    ctx: &Arc<Context>,
+    id: Option<Value>,
+    work: impl Future<Output = Answer> + Send + 'static,
+) -> tokio::task::AbortHandle {
+    let task_ctx = ctx.clone();
+    let task = tokio::spawn(async move {
+        let mut work = std::pin::pin!(work);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut work => break answer,
+                () = tokio::time::sleep(SIGN_OF_LIFE) => {
+                    if id.is_some() {
+                        task_ctx.send(json!({"type": "keep_alive"})).await;
+                    }
+                }
+            }
+        };
+        let Some(id) = id else { return };
+        task_ctx.state().calls.remove(&id.to_string());
+        let line = match answer {
+            Ok(payload) => success(Some(&id), payload),
+            Err(error) => failure(Some(&id), &error, None),
+        };
+        task_ctx.send(line).await;
+    });
+    let handle = task.abort_handle();
+    ctx.state().connecting.push(handle.clone());
+    handle
+}
+
+async fn reconnect(ctx: Arc<Context>, name: String) -> Answer {
+    if mcp::reconnect(&ctx, &name).await {
+        Ok(None)
+    } else {
+        Err(format!("Failed to connect to {name}"))
+    }
+}
+
+fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {
+    let tool = request["tool"].as_str().unwrap_or_default();
+    let Some(found) = mcp::find(ctx, tool) else {
+        let server = tool.strip_prefix("mcp__").and_then(|tool| tool.split_once("__"));
+        let server = server.map_or(tool, |(server, _)| server);
+        return Reply::Error(format!("MCP server not connected: {server}"));
+    };
+    let (server, task_ctx) = (found.server.clone(), ctx.clone());
+    let arguments = match &request["arguments"] {
+        Value::Null => json!({}),
+        arguments => arguments.clone(),
+    };
+    let work = async move {
+        let result = mcp::call_tool(&task_ctx, &found, &arguments, None).await?;
+        if result["isError"] == true {
+            return Err(mcp::text_of(&result));
+        }
+        let mut payload = json!({"content": result["content"]});
+        for key in ["structuredContent", "_meta"] {
+            if let Some(value) = result.get(key) {
+                payload[key] = value.clone();
+            }
+        }
+        Ok(Some(payload))
+    };
+    let handle = spawn(ctx, id.cloned().or(Some(Value::Null)), work);
+    if let Some(id) = id {
+        ctx.state().calls.insert(id.to_string(), (server, handle));
+    }
+    Reply::Later
+}
+
+fn read_resource(ctx: &Arc<Context>, id: Option<&Value>, name: &str, uri: &str) -> Reply {
+    if !uri.starts_with("ui://") {
+        return Reply::Error("mcp_read_resource: uri must use the ui:// scheme".to_owned());
+    }
+    if !mcp::is_connected(ctx, name) {
+        return Reply::Error(format!("MCP server not connected: {name}"));
+    }
+    let (task_ctx, name, params) = (ctx.clone(), name.to_owned(), json!({"uri": uri}));
+    let work = async move {
+        let result = mcp::ask(&task_ctx, &name, "resources/read", params).await?;
+        Ok(Some(json!({"contents": result["contents"]})))
+    };
+    spawn(ctx, id.cloned().or(Some(Value::Null)), work);
+    Reply::Later
+}

@@ -1,0 +1,255 @@
+//! Control requests, and what follows from them.
+
+use super::*;
+
+/// Answers a request and gives the payload, or the error as a string.
+async fn ask(hand: &mut Hand, request: Value) -> Value {
+    hand.request(request).await;
+    loop {
+        let line = hand.next().await;
+        if line["type"] == "control_response"
+            && line["response"]["request_id"] == format!("req_{}", hand.requests)
+        {
+            let response = &line["response"];
+            return match response.get("error") {
+                Some(error) => error.clone(),
+                None => response["response"].clone(),
+            };
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_and_rules() {
+    let mut hand = Hand::ready(Agent::builder().allowed_tools(["Read"])).await;
+    let apply = |settings: Value| json!({"subtype": "apply_flag_settings", "settings": settings});
+    assert_eq!(
+        ask(&mut hand, apply(Value::Null)).await,
+        "apply_flag_settings requires `settings` to be an object, got null"
+    );
+    ask(
+        &mut hand,
+        apply(json!({"permissions": {"allow": ["Bash(touch:*)"]}})),
+    )
+    .await;
+    ask(&mut hand, apply(json!({"model": "haiku"}))).await;
+    let settings = ask(&mut hand, json!({"subtype": "get_settings"})).await;
+    let expected = json!({"permissions": {"allow": ["Bash(touch:*)"]}, "model": "haiku"});
+    assert_eq!(settings["effective"], expected);
+    assert_eq!(
+        settings["sources"],
+        json!([{"source": "flagSettings", "settings": expected}])
+    );
+    assert_eq!(settings["applied"]["model"], "claude-haiku-5-5");
+    let rules = ask(&mut hand, json!({"subtype": "list_permission_rules"})).await;
+    let sources: Vec<_> = rules["state"]["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| &rule["source"])
+        .collect();
+    assert_eq!(sources, ["cliArg", "flagSettings"]);
+    let update =
+        |key: &str| json!({"subtype": "update_settings", "source": "localSettings", "settings": {key: "x"}});
+    assert_eq!(
+        ask(&mut hand, update("model")).await,
+        "update_settings keys not allowed: model"
+    );
+    assert_eq!(ask(&mut hand, update("outputStyle")).await, json!({}));
+    // The rule counts.
+    hand.prompt(&format!("{TOUCH}\n%say done")).await;
+    let result = hand.until("result/success").await;
+    assert_eq!(result["permission_denials"], json!([]));
+    let (_, kinds) = hand.end().await;
+    assert!(!kinds.contains(&"control_request/can_use_tool".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_are_read_and_brought_back() {
+    let builder = Agent::builder()
+        .permission_mode("acceptEdits")
+        .file_checkpointing(true)
+        .files([("a.txt".to_owned(), "one\n".to_owned())]);
+    let mut hand = Hand::ready(builder).await;
+    let edit = |old: &str, new: &str| {
+        format!(
+            "%tool Edit {{\"file_path\": \"a.txt\", \"old_string\": \"{old}\", \"new_string\": \"{new}\"}}"
+        )
+    };
+    hand.prompt_with(&format!("{}\n%say edited", edit("one", "two")), uuid(1))
+        .await;
+    hand.until("result/success").await;
+    let write = "%tool Write {\"file_path\": \"b.txt\", \"content\": \"hello\\n\"}";
+    hand.prompt_with(
+        &format!("{write}\n{}\n%say edited", edit("two", "three")),
+        uuid(2),
+    )
+    .await;
+    hand.until("result/success").await;
+    let read = |path: &str| json!({"subtype": "read_file", "path": path});
+    assert_eq!(ask(&mut hand, read("a.txt")).await["contents"], "three\n");
+    let rewind = |n: u32, dry: bool| json!({"subtype": "rewind_files", "user_message_id": uuid(n)["uuid"], "dry_run": dry});
+    assert_eq!(
+        ask(&mut hand, rewind(2, true)).await,
+        json!({"canRewind": true, "filesChanged": ["/home/user/project/a.txt", "/home/user/project/b.txt"],
+            "insertions": 1, "deletions": 2})
+    );
+    assert_eq!(
+        ask(&mut hand, rewind(2, false)).await,
+        json!({"canRewind": true, "skippedLinks": 0})
+    );
+    assert_eq!(ask(&mut hand, read("a.txt")).await["contents"], "two\n");
+    assert_eq!(ask(&mut hand, read("b.txt")).await, "read denied: b.txt");
+    ask(&mut hand, rewind(1, false)).await;
+    assert_eq!(ask(&mut hand, read("a.txt")).await["contents"], "one\n");
+    let unknown = "No file checkpoint found for this message.";
+    assert_eq!(
+        ask(&mut hand, rewind(9, true)).await,
+        json!({"canRewind": false, "error": unknown})
+    );
+    assert_eq!(ask(&mut hand, rewind(9, false)).await, unknown);
+    assert_eq!(
+        ask(&mut hand, read("/etc/hostname")).await,
+        "read denied: /etc/hostname"
+    );
+    assert_eq!(
+        ask(&mut hand, read("../other/x")).await,
+        "read denied: ../other/x"
+    );
+    let encoded = json!({"subtype": "read_file", "path": "a.txt", "encoding": "base64", "max_bytes": 2});
+    let encoded = ask(&mut hand, encoded).await;
+    assert_eq!(
+        (&encoded["contents"], &encoded["truncated"]),
+        (&json!("b24="), &json!(true))
+    );
+    let suggestions = ask(&mut hand, json!({"subtype": "file_suggestions", "query": "A.T"})).await;
+    assert_eq!(suggestions["suggestions"], json!([{"path": "a.txt"}]));
+    let register = |directory: &str| json!({"subtype": "register_repo_root", "directory": directory});
+    assert_eq!(
+        ask(&mut hand, register("sub")).await["directory"],
+        "/home/user/project/sub"
+    );
+    assert!(
+        ask(&mut hand, register("/tmp"))
+            .await
+            .as_str()
+            .unwrap()
+            .starts_with("register_repo_root: /tmp is not")
+    );
+    hand.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_listed() {
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt("%say one").await;
+    hand.until("result/success").await;
+    for (subtype, field) in [
+        ("get_session_cost", "text"),
+        ("get_usage", "session"),
+        ("get_context_usage", "categories"),
+        ("list_models", "models"),
+        ("get_binary_version", "version"),
+        ("reload_plugins", "commands"),
+        ("reload_skills", "skills"),
+        ("reload_output_styles", "available_output_styles"),
+        ("get_hooks_listing", "eventCatalog"),
+        ("get_plan", "exists"),
+        ("get_status", "sections"),
+        ("list_permission_rules", "state"),
+    ] {
+        let answer = ask(&mut hand, json!({"subtype": subtype})).await;
+        assert!(!answer[field].is_null(), "{subtype}: {answer}");
+    }
+    let cost = ask(&mut hand, json!({"subtype": "get_session_cost"})).await;
+    assert!(
+        cost["text"]
+            .as_str()
+            .unwrap()
+            .contains("claude-opus-5-5:  10 input, 5 output"),
+        "{cost}"
+    );
+    let aside = ask(
+        &mut hand,
+        json!({"subtype": "side_question", "question": "%say beside"}),
+    )
+    .await;
+    assert_eq!(aside, json!({"response": "beside", "synthetic": false}));
+    for subtype in ["set_color", "can_use_tool", "account_info", "set_max_turns"] {
+        let error = ask(&mut hand, json!({"subtype": subtype})).await;
+        assert_eq!(error, format!("Unsupported control request subtype: {subtype}"));
+    }
+    hand.write(
+        "{\"type\":\"update_environment_variables\",\"variables\":{\"A\":\"1\"},\"request_id\":\"e\"}",
+    )
+    .await;
+    assert_eq!(
+        hand.until("control_response/success").await["response"]["response"],
+        json!({"applied": ["A"]})
+    );
+    hand.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_are_switched_and_called() {
+    let mut hand = Hand::new(Agent::builder());
+    hand.request(json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}))
+        .await;
+    let first = hand.mcp("initialize").await;
+    hand.shake(&first).await;
+    let request = json!({"subtype": "mcp_status"});
+    // The list of tools is on its way.
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(
+        ask(&mut hand, request.clone()).await["mcpServers"][0]["status"],
+        "connected"
+    );
+    // The host calls a tool through the CLI, and is asked for it itself.
+    let call = json!({"subtype": "mcp_call", "tool": "mcp__calc__add", "arguments": {"a": 1}});
+    hand.request(call.clone()).await;
+    let asked = hand.mcp("tools/call").await;
+    assert_eq!(
+        asked["request"]["message"]["params"]["arguments"],
+        json!({"a": 1})
+    );
+    hand.mcp_answer(&asked, json!({"content": [{"type": "text", "text": "2"}]}))
+        .await;
+    let answer = hand.until("control_response/success").await;
+    assert_eq!(
+        answer["response"]["response"],
+        json!({"content": [{"type": "text", "text": "2"}]})
+    );
+    // It may take the call back, and hears signs of life before.
+    hand.request(call).await;
+    hand.mcp("tools/call").await;
+    hand.until("keep_alive").await;
+    let id = format!("req_{}", hand.requests);
+    hand.write(&json!({"type": "control_cancel_request", "request_id": id}).to_string())
+        .await;
+    let answer = hand.until("control_response/error").await;
+    assert_eq!(answer["response"]["error"], "mcp_call cancelled by client: calc");
+    let nope = json!({"subtype": "mcp_call", "tool": "mcp__nope__x"});
+    assert_eq!(ask(&mut hand, nope).await, "MCP server not connected: nope");
+    let toggle = |enabled: bool| json!({"subtype": "mcp_toggle", "serverName": "calc", "enabled": enabled});
+    ask(&mut hand, toggle(false)).await;
+    assert_eq!(
+        ask(&mut hand, request.clone()).await["mcpServers"][0]["status"],
+        "disabled"
+    );
+    hand.request(toggle(true)).await;
+    let again = hand.mcp("initialize").await;
+    hand.shake(&again).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(
+        ask(&mut hand, request).await["mcpServers"][0]["status"],
+        "connected"
+    );
+    let reconnect = |name: &str| json!({"subtype": "mcp_reconnect", "serverName": name});
+    assert_eq!(ask(&mut hand, reconnect("nope")).await, "Server not found: nope");
+    let read = json!({"subtype": "mcp_read_resource", "serverName": "calc", "uri": "lab://a"});
+    assert_eq!(
+        ask(&mut hand, read).await,
+        "mcp_read_resource: uri must use the ui:// scheme"
+    );
+    hand.end().await;
+}
