@@ -6,7 +6,8 @@ use std::{env, fs, io};
 
 use tempfile::TempDir;
 
-use crate::api::ApiRequest;
+/// The key that is none; the scripted API keeps it as it is.
+const DUMMY_KEY: &str = "dummy";
 
 /// A temporary home, configuration and project, removed when this is dropped.
 ///
@@ -85,7 +86,7 @@ impl Sandbox {
             ("CLAUDE_CODE_TMPDIR", text(self.temp())),
             ("TMPDIR", text(self.temp())),
             ("ANTHROPIC_BASE_URL", api_base_url.to_owned()),
-            ("ANTHROPIC_API_KEY", ApiRequest::DUMMY_KEY.to_owned()),
+            ("ANTHROPIC_API_KEY", DUMMY_KEY.to_owned()),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
             ("DISABLE_TELEMETRY", "1".to_owned()),
             ("DISABLE_AUTOUPDATER", "1".to_owned()),
@@ -130,7 +131,9 @@ mod tests {
             let path = Path::new(&variables[name]);
             assert!(path.starts_with(sandbox.path()) && path.is_dir(), "{name}");
         }
-        assert_eq!(variables["ANTHROPIC_API_KEY"], "dummy");
+        assert_eq!(variables["ANTHROPIC_API_KEY"], DUMMY_KEY);
+        #[cfg(feature = "api")]
+        assert_eq!(DUMMY_KEY, crate::api::ApiRequest::DUMMY_KEY);
         assert_eq!(variables["ANTHROPIC_BASE_URL"], "http://127.0.0.1:1");
         assert_eq!(variables["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"], "1");
         let file = sandbox.write("a/b.txt", "x").unwrap();
