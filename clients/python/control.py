@@ -1,10 +1,12 @@
 """What the host asks of a running CLI."""
 
 import asyncio
+import json
 
-from claude_agent_sdk import AssistantMessage, PermissionResultAllow, ResultMessage, StreamEvent, SystemMessage
+from claude_agent_sdk import AgentDefinition, AssistantMessage, PermissionResultAllow, ResultMessage, StreamEvent, SystemMessage
 
-from rig import equal, holds, init, of, result, succeeded, turn
+import tools
+from rig import content, equal, holds, init, of, result, succeeded, text, tool_results, turn
 
 
 async def interrupt(rig):
@@ -95,6 +97,42 @@ async def background_task(rig):
     end = succeeded(messages, "woken")
     equal(end.origin["kind"], "task-notification", "origin")
     holds("task_notification" in [message.subtype for message in of(messages, SystemMessage)], "the notification")
+
+
+async def subagent(rig):
+    """A subagent's messages name the call that started it, and its report is the call's result."""
+    call = {"description": "look", "prompt": "%say from below", "subagent_type": "helper", "run_in_background": False}
+    agents = {"helper": AgentDefinition(description="Helps", prompt="Help.")}
+    async with rig.client(agents=agents, forward_subagent_text=True) as client:
+        messages = await turn(client, f"%tool Agent {json.dumps(call)}\n%say done")
+    succeeded(messages, "done")
+    below = [message for message in of(messages, AssistantMessage) if message.parent_tool_use_id]
+    equal(text(below), "from below", "the subagent's text")
+    report = [block for block in tool_results(messages) if block.tool_use_id == below[0].parent_tool_use_id]
+    holds(len(report) == 1 and "from below" in content(report[0]), f"report: {report}")
+
+
+async def control_requests(rig):
+    """What else there is to ask and to change."""
+    (rig.project / "a.txt").write_text("one")
+    command = {"command": "sleep 30", "run_in_background": True}
+    options = {**tools.options(), "enable_file_checkpointing": True}
+    options["allowed_tools"] += ["Bash"]
+    async with rig.client(**options) as client:
+        await client.toggle_mcp_server("desk", False)
+        await client.toggle_mcp_server("desk", True)
+        await client.reconnect_mcp_server("desk")
+        messages = await turn(client, f"%tool Bash {json.dumps(command)}\n%say started")
+        succeeded(messages, "started")
+        [task] = [message for message in of(messages, SystemMessage) if message.subtype == "task_started"]
+        await client.stop_task(task.data["task_id"])
+        status = await client.get_mcp_status()
+        equal([server["status"] for server in status["mcpServers"]], ["connected"], "mcp_status")
+    process = rig.process()
+    errors = [frame["response"]["error"] for frame in process.wrote("control_response/error")]
+    equal(errors, [], "errors")
+    for subtype in ("mcp_toggle", "mcp_reconnect", "stop_task", "mcp_status"):
+        holds(process.read(f"control_request/{subtype}"), f"{subtype} was asked")
 
 
 async def concurrent_clients(rig):

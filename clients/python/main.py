@@ -17,7 +17,7 @@ import rig
 LIMIT = 60
 """Seconds that a scenario may take."""
 
-MODULES = ["turns", "permissions", "hooks", "tools", "control", "output"]
+MODULES = ["turns", "permissions", "hooks", "tools", "control", "sessions", "output", "scripts"]
 
 
 def scenarios():

@@ -20,6 +20,10 @@ SIMULATOR = os.environ["OUTRIGGER_SIM"]
 """The executable that stands in for the CLI."""
 
 
+SCRIPTS = Path(os.environ["OUTRIGGER_SCRIPTS"])
+"""Where the scripts are."""
+
+
 class Process:
     """One run of the simulator, as it logged it."""
 
@@ -77,6 +81,19 @@ class Rig:
             if time.monotonic() > until:
                 raise AssertionError(f"{len(found)} of {count} processes have ended and logged in 20 s")
             time.sleep(0.01)
+
+    def script(self, name):
+        """Variables that have the simulator play this script and write its report here."""
+        return {"OUTRIGGER_SIM_SCRIPT": str(SCRIPTS / name), "OUTRIGGER_SIM_REPORT": str(self.root / "report.json")}
+
+    def flaws(self):
+        """What the script of the only process did not like, once that has ended."""
+        self.process()
+        until = time.monotonic() + 20
+        while not (self.root / "report.json").exists():
+            holds(time.monotonic() < until, "there is no report of the script in 20 s")
+            time.sleep(0.01)
+        return [flaw["what"] for flaw in json.loads((self.root / "report.json").read_text())["flaws"]]
 
     def process(self):
         """What the only process logged."""

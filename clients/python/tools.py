@@ -20,7 +20,7 @@ async def _explode(arguments):
     raise RuntimeError("out of paper")
 
 
-def _options():
+def options():
     server = create_sdk_mcp_server("desk", tools=[_add, _fail, _explode])
     names = [f"mcp__desk__{name}" for name in ("add", "fail", "explode")]
     return {"mcp_servers": {"desk": server}, "allowed_tools": names}
@@ -28,7 +28,7 @@ def _options():
 
 async def mcp_call(rig):
     """A tool of the host is listed, called through the bridge, and its answer reaches the model."""
-    async with rig.client(**_options()) as client:
+    async with rig.client(**options()) as client:
         messages = await turn(client, '%tool mcp__desk__add {"a": 2, "b": 3}\n%say done')
         status = await client.get_mcp_status()
     succeeded(messages, "done")
@@ -44,7 +44,7 @@ async def mcp_call(rig):
 async def mcp_error(rig):
     """A tool's error and its exception are errors for the model, and the turn goes on."""
     prompt = '%tool mcp__desk__fail {"why": "too late"}\n%tool mcp__desk__explode {}\n%say done'
-    async with rig.client(**_options()) as client:
+    async with rig.client(**options()) as client:
         messages = await turn(client, prompt)
     succeeded(messages, "done")
     failed, exploded = tool_results(messages)

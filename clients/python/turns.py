@@ -1,6 +1,8 @@
 """Prompts and answers."""
 
-from claude_agent_sdk import AssistantMessage, ClaudeSDKError, ThinkingBlock, query
+import json
+
+from claude_agent_sdk import AgentDefinition, AssistantMessage, ClaudeSDKError, ThinkingBlock, query
 
 from rig import equal, holds, init, of, result, stream, succeeded, text, turn
 
@@ -83,3 +85,49 @@ async def refused_flag(rig):
     process = rig.process()
     equal(process.exit["exit_code"], 1, "exit code")
     equal(process.said, ["error: unknown option '--no-such-flag'"], "stderr")
+
+
+async def every_option(rig):
+    """The CLI takes every flag that the SDK makes of its options."""
+    (rig.project / "plugin").mkdir()
+    options = {
+        "add_dirs": [rig.project / "plugin"],
+        "agents": {"helper": AgentDefinition(description="Helps", prompt="Help.", tools=["Read"], model="haiku")},
+        "allowed_tools": ["Read", "Bash(ls:*)"],
+        "betas": ["context-1m-2025-08-07"],
+        "disallowed_tools": ["WebFetch"],
+        "effort": "low",
+        "enable_file_checkpointing": True,
+        "fallback_model": "claude-haiku-4-5",
+        "forward_subagent_text": True,
+        "include_hook_events": True,
+        "include_partial_messages": True,
+        "max_budget_usd": 5.0,
+        "max_turns": 7,
+        "model": "claude-sonnet-4-5",
+        "output_format": {"type": "json_schema", "schema": {"type": "object"}},
+        "permission_mode": "acceptEdits",
+        "plugins": [{"type": "local", "path": str(rig.project / "plugin")}],
+        "session_id": "6f1ef1b2-6c0f-4d0c-9a6e-0d5cf57b3f52",
+        "setting_sources": ["user", "project", "local"],
+        "settings": json.dumps({"permissions": {"allow": ["Glob"]}}),
+        "skills": ["tidy"],
+        "strict_mcp_config": True,
+        "system_prompt": {"type": "preset", "preset": "claude_code", "append": "Be brief."},
+        "task_budget": {"total": 20000},
+        "thinking": {"type": "enabled", "budget_tokens": 4000, "display": "summarized"},
+        "tools": {"type": "preset", "preset": "claude_code"},
+        "verbatim_prompts": True,
+    }
+    async with rig.client(**options) as client:
+        messages = await turn(client, "%say fine")
+    equal(result(messages).subtype, "success", "result")
+    given = {argument.partition("=")[0] for argument in rig.process().argv if argument.startswith("--")}
+    expected = {
+        "--add-dir", "--allowedTools", "--append-system-prompt", "--betas", "--disallowedTools", "--effort",
+        "--fallback-model", "--include-hook-events", "--include-partial-messages", "--input-format", "--json-schema",
+        "--max-budget-usd", "--max-thinking-tokens", "--max-turns", "--model", "--output-format", "--permission-mode",
+        "--plugin-dir", "--session-id", "--setting-sources", "--settings", "--strict-mcp-config", "--task-budget",
+        "--thinking-display", "--tools", "--verbose",
+    }  # fmt: skip
+    equal(given, expected, "flags")

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { kindOf, of, only, succeeded } from "./rig.mjs";
+import { content, kindOf, of, only, succeeded, text, toolResults } from "./rig.mjs";
+import { desk } from "./tools.mjs";
 
 /** An interrupt ends the turn while the model speaks; the session goes on. */
 export async function interrupt(rig) {
@@ -90,6 +91,48 @@ export async function backgroundTask(rig) {
     assert.equal(succeeded(messages, "woken").origin.kind, "task-notification");
     only(messages, "system/task_notification");
   });
+}
+
+/** A subagent's messages name the call that started it, and its report is the call's result. */
+export async function subagent(rig) {
+  const call = { description: "look", prompt: "%say from below", subagent_type: "helper", run_in_background: false };
+  const agents = { helper: { description: "Helps", prompt: "Help." } };
+  await rig.chat({ agents, forwardSubagentText: true }, async (chat) => {
+    const messages = await chat.turn(`%tool Agent ${JSON.stringify(call)}\n%say done`);
+    succeeded(messages, "done");
+    const below = of(messages, "assistant").filter((message) => message.parent_tool_use_id);
+    assert.equal(text(below), "from below");
+    const report = toolResults(messages).find((block) => block.tool_use_id === below[0].parent_tool_use_id);
+    assert.match(content(report), /from below/);
+  });
+}
+
+/** What else there is to ask and to change. */
+export async function controlRequests(rig) {
+  const command = { command: "sleep 30", run_in_background: true };
+  const { allowedTools, ...servers } = desk();
+  await rig.chat({ ...servers, allowedTools: [...allowedTools, "Bash"] }, async (chat) => {
+    const { query } = chat;
+    await query.toggleMcpServer("desk", false);
+    await query.toggleMcpServer("desk", true);
+    await query.reconnectMcpServer("desk");
+    await query.setMaxThinkingTokens(4000);
+    await query.applyFlagSettings({ model: "claude-sonnet-4-5" });
+    const messages = await chat.turn(`%tool Bash ${JSON.stringify(command)}\n%say started`);
+    succeeded(messages, "started");
+    assert.match(only(messages, "system/init").model, /^claude-sonnet-4-5/);
+    await query.stopTask(only(messages, "system/task_started").task_id);
+    assert.deepEqual((await query.mcpServerStatus()).map(({ status }) => status), ["connected"]);
+    assert((await query.accountInfo()).apiKeySource, "account");
+    assert((await query.supportedAgents()).length > 0, "agents");
+    assert((await query.initializationResult()).output_style, "initialization");
+    assert.deepEqual((await query.setMcpServers({})).errors, {});
+  });
+  const process = await rig.process();
+  assert.deepEqual(process.wrote("control_response/error").map((frame) => frame.response.error), []);
+  for (const subtype of ["mcp_toggle", "mcp_reconnect", "apply_flag_settings", "stop_task", "mcp_set_servers"]) {
+    assert(process.read(`control_request/${subtype}`).length > 0, `${subtype} was asked`);
+  }
 }
 
 /** Several sessions at once in one program. */

@@ -3,7 +3,7 @@
 // Prints a JSON object for each: `scenario`, `ok`, `ms`, and `why` when it failed. Started by `cargo xtask clients`.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { Rig } from "./rig.mjs";
 /** Milliseconds that a scenario may take. */
 const LIMIT = 60_000;
 
-const MODULES = ["turns", "permissions", "hooks", "tools", "control", "output"];
+const MODULES = ["turns", "permissions", "hooks", "tools", "control", "sessions", "output", "scripts"];
 
 async function run(name, scenario) {
   const began = Date.now();
@@ -35,7 +35,7 @@ async function run(name, scenario) {
   timer.abort();
   const report = { scenario: name, ok: why === undefined, ms: Date.now() - began };
   if (why !== undefined) {
-    Object.assign(report, { why, log: existsSync(rig.log) ? readFileSync(rig.log, "utf8") : null });
+    Object.assign(report, { why, log: await rig.remains() });
   }
   console.log(JSON.stringify(report));
   rmSync(root, { recursive: true, force: true, maxRetries: 3 });
@@ -46,6 +46,8 @@ const wanted = process.argv.slice(2);
 const good = [];
 for (const module of MODULES) {
   for (const [key, scenario] of Object.entries(await import(`./${module}.mjs`))) {
+    // What is no coroutine is shared with other modules.
+    if (scenario.constructor.name !== "AsyncFunction") continue;
     const name = key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     if (wanted.length === 0 || wanted.includes(name)) good.push(await run(name, scenario));
   }

@@ -1,8 +1,8 @@
-// What comes out: partial messages.
+// What comes out: structured output and partial messages.
 
 import assert from "node:assert/strict";
 
-import { of, succeeded, text } from "./rig.mjs";
+import { of, only, succeeded, text } from "./rig.mjs";
 
 /** Deltas come before the message, add up to it, and keep the order of the API. */
 export async function partialMessages(rig) {
@@ -18,4 +18,16 @@ export async function partialMessages(rig) {
       ["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"],
     );
   });
+}
+
+/** An answer in the form of a schema. */
+export async function structuredOutput(rig) {
+  const schema = { type: "object", properties: { answer: { type: "integer" } }, required: ["answer"] };
+  await rig.chat({ outputFormat: { type: "json_schema", schema } }, async (chat) => {
+    const end = only(await chat.turn('%tool StructuredOutput {"answer": 42}\n%say done'), "result");
+    assert.deepEqual([end.subtype, end.is_error, end.structured_output], ["success", false, { answer: 42 }]);
+  });
+  const process = await rig.process();
+  const [initialize] = process.read("control_request/initialize");
+  assert(process.argv.includes("--json-schema") || initialize.request.jsonSchema, "the schema is passed");
 }

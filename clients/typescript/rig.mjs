@@ -12,6 +12,8 @@ const SIMULATOR = process.env.OUTRIGGER_SIM;
 
 /** A home, a project and a log for the processes of one scenario. */
 export class Rig {
+  #chats = [];
+
   constructor(root) {
     this.root = root;
     this.home = join(root, "home");
@@ -51,12 +53,22 @@ export class Rig {
   /** A conversation; it ends when `use` has. */
   async chat(more, use) {
     const chat = new Chat(this.options(more));
+    this.#chats.push(chat);
     try {
       await use(chat);
       await chat.end();
     } finally {
       chat.query.close();
     }
+  }
+
+  /** What was logged, after a failure: once all has ended that was started, if it does. */
+  async remains() {
+    for (const chat of this.#chats) chat.query.close();
+    for (const until = Date.now() + 7_000; Date.now() < until; await sleep(10)) {
+      if (existsSync(this.log)) return readFileSync(this.log, "utf8");
+    }
+    return null;
   }
 
   /** What was logged, once this many processes have ended. */
@@ -69,6 +81,22 @@ export class Rig {
       }
       assert(Date.now() < until, `${found.length} of ${count} processes have ended and logged in 20 s`);
     }
+  }
+
+  /** Variables that have the simulator play this script and write its report here. */
+  script(name) {
+    const report = join(this.root, "report.json");
+    return { OUTRIGGER_SIM_SCRIPT: join(process.env.OUTRIGGER_SCRIPTS, name), OUTRIGGER_SIM_REPORT: report };
+  }
+
+  /** What the script of the only process did not like, once that has ended. */
+  async flaws() {
+    await this.process();
+    const report = join(this.root, "report.json");
+    for (const until = Date.now() + 20_000; !existsSync(report); await sleep(10)) {
+      assert(Date.now() < until, "there is no report of the script in 20 s");
+    }
+    return JSON.parse(readFileSync(report, "utf8")).flaws.map((flaw) => flaw.what);
   }
 
   /** What the only process logged. */

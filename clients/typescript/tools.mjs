@@ -9,7 +9,8 @@ import { content, only, succeeded, toolResults } from "./rig.mjs";
 
 const say = (text) => ({ content: [{ type: "text", text }] });
 
-function options() {
+/** A server of the host with tools that work, fail and throw. */
+export function desk() {
   const tools = [
     tool("add", "Adds two numbers", { a: z.number(), b: z.number() }, async ({ a, b }) => say(String(a + b))),
     tool("fail", "Fails", { why: z.string() }, async ({ why }) => ({ ...say(why), isError: true })),
@@ -23,7 +24,7 @@ function options() {
 
 /** A tool of the host is listed, called through the bridge, and its answer reaches the model. */
 export async function mcpCall(rig) {
-  await rig.chat(options(), async (chat) => {
+  await rig.chat(desk(), async (chat) => {
     const messages = await chat.turn('%tool mcp__desk__add {"a": 2, "b": 3}\n%say done');
     succeeded(messages, "done");
     assert.deepEqual(toolResults(messages).map(content), ["5"]);
@@ -39,7 +40,7 @@ export async function mcpCall(rig) {
 
 /** A tool's error and its exception are errors for the model, and the turn goes on. */
 export async function mcpError(rig) {
-  await rig.chat(options(), async (chat) => {
+  await rig.chat(desk(), async (chat) => {
     const prompt = '%tool mcp__desk__fail {"why": "too late"}\n%tool mcp__desk__explode {}\n%say done';
     const messages = await chat.turn(prompt);
     succeeded(messages, "done");

@@ -1,6 +1,8 @@
 // Prompts and answers.
 
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 
 import { of, only, succeeded, text } from "./rig.mjs";
 
@@ -83,4 +85,62 @@ export async function refusedFlag(rig) {
   const process = await rig.process();
   assert.equal(process.exit.exit_code, 1);
   assert.deepEqual(process.said, ["error: unknown option '--no-such-flag'"]);
+}
+
+/** The CLI takes every flag that the SDK makes of its options. */
+export async function everyOption(rig) {
+  const plugin = join(rig.project, "plugin");
+  mkdirSync(plugin);
+  const options = {
+    additionalDirectories: [plugin],
+    agents: { helper: { description: "Helps", prompt: "Help.", tools: ["Read"], model: "haiku" } },
+    allowDangerouslySkipPermissions: true,
+    allowedTools: ["Bash(ls:*)"],
+    betas: ["context-1m-2025-08-07"],
+    canUseTool: async (name, input) => ({ behavior: "allow", updatedInput: input }),
+    debugFile: join(rig.root, "debug.txt"),
+    disallowedTools: ["WebFetch"],
+    effort: "low",
+    enableFileCheckpointing: true,
+    fallbackModel: "claude-haiku-4-5",
+    forwardSubagentText: true,
+    includeHookEvents: true,
+    includePartialMessages: true,
+    managedSettings: { permissions: { deny: ["WebSearch"] } },
+    maxBudgetUsd: 5,
+    maxTurns: 7,
+    model: "claude-sonnet-4-5",
+    outputFormat: { type: "json_schema", schema: { type: "object" } },
+    permissionMode: "acceptEdits",
+    permissionPrompts: "host",
+    persistSession: false,
+    plugins: [{ type: "local", path: plugin }],
+    projectConfigRoot: rig.project,
+    promptSuggestions: false,
+    sessionId: "6f1ef1b2-6c0f-4d0c-9a6e-0d5cf57b3f52",
+    settingSources: ["user", "project", "local"],
+    settings: { permissions: { allow: ["Glob"] } },
+    skills: ["tidy"],
+    strictMcpConfig: true,
+    systemPrompt: { type: "preset", preset: "claude_code", append: "Be brief." },
+    taskBudget: { total: 20000 },
+    thinking: { type: "enabled", budgetTokens: 4000, display: "summarized" },
+    title: "Everything",
+    tools: { type: "preset", preset: "claude_code" },
+    verbatimPrompts: true,
+  };
+  await rig.chat(options, async (chat) => {
+    assert.equal(only(await chat.turn("%say fine"), "result").subtype, "success");
+  });
+  const { argv } = await rig.process();
+  const given = argv.filter((argument) => argument.startsWith("--")).map((argument) => argument.split("=")[0]);
+  const expected = `
+    --add-dir --allow-dangerously-skip-permissions --allowedTools --betas --debug-file --disallowedTools
+    --effort --fallback-model --include-hook-events --include-partial-messages --input-format --json-schema
+    --managed-settings --max-budget-usd --max-thinking-tokens --max-turns --model --no-session-persistence
+    --output-format --permission-mode --permission-prompt-tool --permission-prompts --plugin-dir
+    --project-config-root --session-id --setting-sources --settings --strict-mcp-config --task-budget
+    --thinking-display --tools --verbose
+  `;
+  assert.deepEqual(given.sort(), expected.trim().split(/\s+/));
 }

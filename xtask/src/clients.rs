@@ -36,7 +36,12 @@ const PROMISED: &[&str] = &[
     "interrupt-tool",
     "set-model",
     "set-permission-mode",
+    "resume",
+    "continue-session",
+    "fork-session",
+    "structured-output",
     "partial-messages",
+    "script-file",
 ];
 
 /// One of the programs in `clients/`.
@@ -80,7 +85,14 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             Client::Python => python(&source, &place)?,
             Client::TypeScript => typescript(&source, &place)?,
         };
-        failed += play(client, command, &simulator, &place, &choice.scenarios)?;
+        let scripts = root.join("clients").join("scripts");
+        failed += play(
+            client,
+            command,
+            [("OUTRIGGER_SIM", &simulator), ("OUTRIGGER_SCRIPTS", &scripts)],
+            &place,
+            &choice.scenarios,
+        )?;
     }
     Ok(if failed == 0 {
         ExitCode::SUCCESS
@@ -239,7 +251,7 @@ fn isolated(program: &Path) -> Result<Command> {
 fn play(
     client: Client,
     mut command: Command,
-    simulator: &Path,
+    paths: [(&str, &PathBuf); 2],
     place: &Path,
     scenarios: &[String],
 ) -> Result<usize> {
@@ -252,7 +264,9 @@ fn play(
         .env_clear()
         // Nothing listens there: whoever wanted to talk to the API could not.
         .envs(sandbox.env("http://127.0.0.1:9"))
-        .env("OUTRIGGER_SIM", simulator)
+        .envs(paths)
+        // The SDKs warn of options that are meant so.
+        .envs([("PYTHONWARNINGS", "ignore"), ("NODE_NO_WARNINGS", "1")])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
