@@ -16,6 +16,43 @@ enum Takes {
     Many,
 }
 
+/// Flags that are taken and checked but change nothing, for there is nothing for them to change here: no terminal, no
+/// account, no plugins, no prompt of the CLI's own, no API.
+#[cfg(test)]
+const WITHOUT_EFFECT: &[&str] = &[
+    "--agent",
+    "--append-subagent-system-prompt",
+    "--autocompact",
+    "--bare",
+    "--betas",
+    "--channels",
+    "--debug",
+    "--debug-file",
+    "--debug-to-stderr",
+    "--exclude-dynamic-system-prompt-sections",
+    "--file",
+    "--from-pr",
+    "--include-hook-events",
+    "--initialize-fields",
+    "--managed-settings",
+    "--managed-settings-in-initialize",
+    "--max-thinking-tokens",
+    "--plugin-dir",
+    "--plugin-dir-no-mcp",
+    "--plugin-url",
+    "--print",
+    "--project-config-root",
+    "--prompt-suggestions",
+    "--restricted",
+    "--resume-drops-turn",
+    "--safe-mode",
+    "--strict-mcp-config",
+    "--system-prompt-snapshot",
+    "--task-budget",
+    "--thinking-display",
+    "--workload",
+];
+
 /// Every flag as the CLI shows it in complaints. `<x>` is a value, `[x]` one that may be missing, `…` any number.
 const FLAGS: &[&str] = &[
     "--add-dir <directories...>",
@@ -360,6 +397,11 @@ impl CommandLine {
                 .filter(|(_, server)| server["type"] == "sdk")
                 .map(|(name, _)| name.clone());
             agent = agent.sdk_mcp_servers(sdk);
+            for (name, server) in config["mcpServers"].as_object().into_iter().flatten() {
+                if server["type"] != "sdk" && server.is_object() {
+                    agent = agent.mcp_server(name, server.clone());
+                }
+            }
         }
         if let Some(home) = around.get("HOME") {
             agent = agent.home(home);
@@ -418,6 +460,30 @@ impl CommandLine {
         }
         if let Some(entrypoint) = around.get("CLAUDE_CODE_ENTRYPOINT") {
             agent = agent.entrypoint(entrypoint);
+        }
+        if let Some(name) = self.value("--name") {
+            agent = agent.name(name);
+        }
+        if let Some(model) = self.value("--fallback-model") {
+            agent = agent.fallback_model(model);
+        }
+        let from_file = |flag: &str| -> Result<Option<String>, Refusal> {
+            let Some(path) = self.value(flag) else {
+                return Ok(None);
+            };
+            let text = std::fs::read_to_string(around.cwd.join(path));
+            let missing = |_| refuse(format!("Error: System prompt file not found: {path}"));
+            text.map(Some).map_err(missing)
+        };
+        if let Some(prompt) =
+            from_file("--system-prompt-file")?.or_else(|| self.value("--system-prompt").map(str::to_owned))
+        {
+            agent = agent.system_prompt(prompt);
+        }
+        if let Some(prompt) = from_file("--append-system-prompt-file")?
+            .or_else(|| self.value("--append-system-prompt").map(str::to_owned))
+        {
+            agent = agent.append_system_prompt(prompt);
         }
         if let Some(id) = self.value("--session-id") {
             agent = agent.session_id(id);
@@ -600,6 +666,18 @@ mod tests {
         assert_eq!(line.tools(), Some(Vec::new()));
         assert_eq!(line.value("--debug"), Some("x"));
         assert_eq!(line.value("--permission-prompt-tool"), Some("stdio"));
+    }
+
+    /// Which flags do something shows in the source of this file.
+    #[test]
+    fn each_flag_has_an_effect_or_is_known_to_have_none() {
+        let source = include_str!("command_line.rs");
+        let code = &source[source.find("impl CommandLine").unwrap()..source.find("mod tests").unwrap()];
+        for shown in FLAGS {
+            let name = long_name(shown);
+            let used = code.contains(&format!("\"{name}\")"));
+            assert_ne!(used, WITHOUT_EFFECT.contains(&name), "{name}");
+        }
     }
 
     #[test]

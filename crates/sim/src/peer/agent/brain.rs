@@ -62,6 +62,12 @@ pub struct Ask {
     pub history: usize,
     /// Whether the session was resumed, continued or forked.
     pub resumed: bool,
+    /// The system prompt that the host has set in the place of the CLI's own.
+    pub system_prompt: Option<String>,
+    /// What the host has added to the system prompt.
+    pub appended_prompt: Option<String>,
+    /// How many tokens the model may think, if the host has said so; 0 is not at all.
+    pub max_thinking_tokens: Option<u64>,
     /// How many lines had gone through when the turn began.
     pub(crate) seen: usize,
 }

@@ -176,6 +176,12 @@ pub(super) struct State {
     pub(super) title: Option<String>,
     /// The file of the plan that the model has written, and whether it is a real one.
     pub(super) plan: Option<(String, bool)>,
+    /// MCP servers of the configuration that have not been connected yet.
+    pub(super) configured: Vec<(String, Value)>,
+    pub(super) system_prompt: Option<String>,
+    pub(super) appended_prompt: Option<String>,
+    /// How many tokens the model may think, if that was said.
+    pub(super) thinking: Option<u64>,
     pub(super) settings: Settings,
     pub(super) checkpoints: Vec<Checkpoint>,
     /// Tool calls of the host that are at work, by the id of its request: the server, and how they are stopped.
@@ -234,8 +240,12 @@ impl Context {
             subagents: Stats::default(),
             forward_text: config.forward_text,
             spares_agents: false,
-            title: None,
+            title: config.title.clone(),
             plan: None,
+            configured: config.servers.clone(),
+            system_prompt: config.system_prompt.clone(),
+            appended_prompt: config.appended_prompt.clone(),
+            thinking: None,
             settings: Settings::new(&config.settings),
             checkpoints: Vec::new(),
             calls: HashMap::new(),
@@ -269,7 +279,7 @@ impl Context {
             state.history = kept.chain.iter().filter(message).count();
             state.resumed = true;
             state.used.clone_from(&kept.used);
-            state.title.clone_from(&kept.title);
+            state.title = kept.title.clone().or(state.title.take());
         }
         if let (Some(config_dir), true) = (&self.config.config_dir, self.config.persist) {
             let mut transcript = Transcript::new(&transcript::Surroundings {

@@ -60,6 +60,7 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
                 .iter()
                 .any(|known| display == known);
             if (tokens.is_null() || tokens.is_i64()) && (display.is_null() || known) {
+                ctx.state().thinking = tokens.as_u64();
                 Some(Reply::Done)
             } else {
                 let what = "max_thinking_tokens must be an integer or null and thinking_display must be \"summarized\", \
@@ -70,9 +71,8 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
         "mcp_status" => Some(Reply::Payload(mcp::status(ctx))),
         "mcp_set_servers" => match mcp::set(ctx, &request["servers"]) {
             Err(error) => Some(Reply::Error(error)),
-            Ok((payload, servers)) => {
-                ctx.send(success(id, Some(payload))).await;
-                mcp::connect(ctx, &servers, true).await;
+            Ok(set) => {
+                mcp_control::set(ctx, id, set);
                 None
             }
         },
@@ -164,6 +164,7 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         .filter_map(|name| name.as_str().map(str::to_owned))
         .collect();
     servers.extend(ctx.config.sdk_servers.iter().cloned());
+    mcp_control::start(ctx);
     // The servers hear from us before the host gets its answer.
     mcp::connect(ctx, &servers, false).await;
     if let Some(title) = request["title"].as_str() {
@@ -177,6 +178,17 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
             }
             if let Some(agents) = Definition::read_all(&request["agents"]) {
                 state.agents.extend(agents);
+            }
+            state.system_prompt = match &request["systemPrompt"] {
+                Value::String(text) => Some(text.clone()),
+                Value::Array(parts) => {
+                    let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+                    Some(parts.join("\n"))
+                }
+                _ => state.system_prompt.take(),
+            };
+            if let Some(text) = request["appendSystemPrompt"].as_str() {
+                state.appended_prompt = Some(text.to_owned());
             }
             state.forward_text |= request["forwardSubagentText"] == true;
             state.spares_agents |= request["perTaskStopAffordance"] == true;

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::brain::Outcome;
 use super::context::{Answer, Cancel, Context};
 use super::payload;
+use super::pipe::Pipe;
 
 /// How long a server may take to answer a message of the handshake.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -24,6 +25,12 @@ pub(super) struct Server {
     /// Whether it came by `mcp_set_servers`.
     dynamic: bool,
     transport: String,
+    /// How it was configured, if it is not a server of the host.
+    config: Value,
+    /// The way to it, if it is a process.
+    pipe: Option<Pipe>,
+    /// Why it cannot be reached.
+    error: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +55,15 @@ impl Server {
             next_id: 0,
             dynamic,
             transport: transport.to_owned(),
+            config: Value::Null,
+            pipe: None,
+            error: None,
         }
+    }
+
+    /// Where it comes from.
+    fn source(&self) -> &str {
+        if self.transport == "sdk" { "sdk" } else { "dynamic" }
     }
 
     fn status(&self) -> &'static str {
@@ -120,7 +135,7 @@ pub(super) fn display_name(tool: &str) -> String {
 /// What `system/init` tells about the servers.
 pub(super) fn listed(servers: &[Server]) -> Value {
     let entry =
-        |server: &Server| json!({"name": server.name, "status": server.status(), "source": server.transport});
+        |server: &Server| json!({"name": server.name, "status": server.status(), "source": server.source()});
     servers.iter().map(entry).collect()
 }
 
@@ -139,8 +154,15 @@ pub(super) fn status(ctx: &Context) -> Value {
             };
             let mut entry = json!({
                 "name": server.name, "status": server.status(), "transport": server.transport, "scope": scope,
-                "source": server.transport,
+                "source": server.source(),
             });
+            if !server.config.is_null() {
+                entry["config"] = server.config.clone();
+                entry["scope"] = json!("dynamic");
+            }
+            if let Some(error) = &server.error {
+                entry["error"] = json!(error);
+            }
             if connected {
                 entry["serverInfo"] = server.info.clone();
                 let tools = server.tools.iter();
@@ -195,10 +217,66 @@ pub(super) async fn settled(ctx: &Context) {
     let _ = ctx.servers_settled.subscribe().wait_for(|settled| *settled).await;
 }
 
+/// Adds a server that is not the host's, and begins to connect it if it is a process. Gives what is wrong with it, once
+/// that is known.
+pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &Value) -> Option<String> {
+    let kind = config["type"].as_str().unwrap_or("stdio");
+    let mut server = Server::new(name, kind, true);
+    server.config = config.clone();
+    if kind != "stdio" {
+        server.error = Some(format!("{kind} servers are not simulated"));
+    } else {
+        match Pipe::start(ctx, name, config) {
+            Ok(pipe) => {
+                server.pipe = Some(pipe);
+                server.status = Status::Pending;
+            }
+            Err(error) => server.error = Some(error),
+        }
+    }
+    let error = server.error.clone();
+    {
+        let mut state = ctx.state();
+        state.servers.retain(|known| known.name != name);
+        state.servers.push(server);
+    }
+    announce(ctx);
+    if error.is_none() {
+        let answer = send_initialize(ctx, name).await;
+        handshake(ctx, name, answer).await;
+    }
+    let mut state = ctx.state();
+    let server = state.servers.iter_mut().find(|server| server.name == name)?;
+    if server.status == Status::Failed && server.error.is_none() {
+        server.error = Some("Connection closed".to_owned());
+    }
+    server.error.clone()
+}
+
+/// The process of a server has ended.
+pub(super) fn has_gone(ctx: &Context, name: &str, is_it: impl Fn(&Pipe) -> bool) {
+    // Another one may have taken its name.
+    if let Some(server) = ctx.state().servers.iter_mut().find(|server| server.name == name)
+        && server.pipe.take_if(|pipe| is_it(pipe)).is_some()
+        && server.status != Status::Disabled
+    {
+        server.status = Status::Failed;
+        server.error = Some("Connection closed".to_owned());
+    }
+    announce(ctx);
+}
+
 async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<Answer> {
+    // Servers of the host get to ask nobody through the CLI.
+    let is_process = pipe_of(ctx, name).is_some();
+    let capabilities = if is_process {
+        json!({"elicitation": {}})
+    } else {
+        json!({})
+    };
     let params = json!({
         "protocolVersion": "2025-11-25",
-        "capabilities": {},
+        "capabilities": capabilities,
         "clientInfo": {
             "name": "claude-code", "title": "Claude Code", "description": "Anthropic's agentic coding tool",
             "websiteUrl": "https://claude.com/claude-code", "version": payload::VERSION,
@@ -241,7 +319,21 @@ async fn call(ctx: &Context, name: &str, method: &str, params: Value) -> (u64, o
     (id, send(ctx, name, message, cancel).await)
 }
 
+fn pipe_of(ctx: &Context, name: &str) -> Option<Pipe> {
+    let state = ctx.state();
+    let server = state.servers.iter().find(|server| server.name == name)?;
+    server.pipe.clone()
+}
+
+/// Answers a request of a server.
+pub(super) async fn reply(ctx: &Context, server: &str, response: Value) {
+    drop(send(ctx, server, response, Cancel::Never).await);
+}
+
 async fn send(ctx: &Context, server: &str, message: Value, cancel: Cancel) -> oneshot::Receiver<Answer> {
+    if let Some(pipe) = pipe_of(ctx, server) {
+        return pipe.send(message).await;
+    }
     let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
     ctx.request(request, cancel).await.1
 }
@@ -384,10 +476,17 @@ pub(super) fn set_enabled(ctx: &Context, name: &str, enabled: bool) {
     announce(ctx);
 }
 
-/// Connects a server of the host anew. Says whether that worked.
-pub(super) async fn reconnect(ctx: &Context, name: &str) -> bool {
-    if transport(ctx, name).is_none_or(|transport| transport != "sdk") {
-        return false;
+/// Connects a server anew. Says whether that worked.
+pub(super) async fn reconnect(ctx: &Arc<Context>, name: &str) -> bool {
+    let config = {
+        let state = ctx.state();
+        let server = state.servers.iter().find(|server| server.name == name);
+        server
+            .map(|server| server.config.clone())
+            .filter(|config| !config.is_null())
+    };
+    if let Some(config) = config {
+        return connect_configured(ctx, name, &config).await.is_none();
     }
     let answer = send_initialize(ctx, name).await;
     handshake(ctx, name, answer).await;
@@ -450,9 +549,18 @@ pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
     drop(send(ctx, server, response, Cancel::Never).await);
 }
 
-/// `mcp_set_servers`: replaces the dynamic servers. Gives the answer and the servers of the host that are to be
-/// connected behind it.
-pub(super) fn set(ctx: &Context, servers: &Value) -> Result<(Value, Vec<String>), String> {
+/// What `mcp_set_servers` has done, and what is left to do.
+pub(super) struct Set {
+    /// The answer, without what is wrong with the servers that are still to be connected.
+    pub(super) answer: Value,
+    /// Servers of the host, which are connected behind the answer.
+    pub(super) of_host: Vec<String>,
+    /// Others, which are connected first.
+    pub(super) configured: Vec<(String, Value)>,
+}
+
+/// `mcp_set_servers`: replaces the dynamic servers.
+pub(super) fn set(ctx: &Context, servers: &Value) -> Result<Set, String> {
     let Some(wanted) = servers
         .as_object()
         .filter(|servers| servers.values().all(Value::is_object))
@@ -460,7 +568,8 @@ pub(super) fn set(ctx: &Context, servers: &Value) -> Result<(Value, Vec<String>)
         return Err("mcp_set_servers: servers must be an object of config objects".to_owned());
     };
     let mut state = ctx.state();
-    let (mut added, mut sdk, mut errors) = (Vec::new(), Vec::new(), serde_json::Map::new());
+    let (mut added, mut sdk, mut configured) = (Vec::new(), Vec::new(), Vec::new());
+    let mut errors = serde_json::Map::new();
     let gone = |server: &Server| server.dynamic && !wanted.contains_key(&server.name);
     let removed: Vec<String> = state
         .servers
@@ -479,13 +588,20 @@ pub(super) fn set(ctx: &Context, servers: &Value) -> Result<(Value, Vec<String>)
             sdk.push(name.clone());
             continue;
         }
-        let error = if kind == "stdio" && !config["args"].is_array() {
-            "Spread syntax requires ...iterable not be null or undefined".to_owned()
+        if kind == "stdio" && !config["args"].is_array() {
+            let error = "Spread syntax requires ...iterable not be null or undefined";
+            errors.insert(name.clone(), json!(error));
+            let mut server = Server::new(name, kind, true);
+            server.config = config.clone();
+            server.error = Some(error.to_owned());
+            state.servers.push(server);
         } else {
-            format!("{kind} servers are not simulated")
-        };
-        errors.insert(name.clone(), json!(error));
-        state.servers.push(Server::new(name, kind, true));
+            configured.push((name.clone(), config.clone()));
+        }
     }
-    Ok((json!({"added": added, "removed": removed, "errors": errors}), sdk))
+    Ok(Set {
+        answer: json!({"added": added, "removed": removed, "errors": errors}),
+        of_host: sdk,
+        configured,
+    })
 }

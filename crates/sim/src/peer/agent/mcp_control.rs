@@ -63,6 +63,35 @@ pub(super) async fn handle(
     })
 }
 
+/// Connects the servers of the configuration, the first time.
+pub(super) fn start(ctx: &Arc<Context>) {
+    let configured = std::mem::take(&mut ctx.state().configured);
+    for (name, config) in configured {
+        let ctx_of_task = ctx.clone();
+        let work = async move {
+            mcp::connect_configured(&ctx_of_task, &name, &config).await;
+            Ok(None)
+        };
+        spawn(ctx, None, work);
+    }
+}
+
+/// Connects new servers: those that are processes before the answer, those of the host behind it.
+pub(super) fn set(ctx: &Arc<Context>, id: Option<&Value>, set: mcp::Set) {
+    let (task_ctx, id) = (ctx.clone(), id.cloned());
+    let task = tokio::spawn(async move {
+        let mut answer = set.answer;
+        for (name, config) in set.configured {
+            if let Some(error) = mcp::connect_configured(&task_ctx, &name, &config).await {
+                answer["errors"][&name] = json!(error);
+            }
+        }
+        task_ctx.send(success(id.as_ref(), Some(answer))).await;
+        mcp::connect(&task_ctx, &set.of_host, true).await;
+    });
+    ctx.state().connecting.push(task.abort_handle());
+}
+
 /// The host takes back a request of its own.
 pub(super) async fn cancel(ctx: &Context, id: &Value) {
     let call = ctx.state().calls.remove(&id.to_string());

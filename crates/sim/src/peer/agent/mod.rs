@@ -26,6 +26,7 @@ mod mcp;
 mod mcp_control;
 pub(crate) mod payload;
 mod permission;
+mod pipe;
 mod plans;
 mod search;
 mod session;
@@ -128,6 +129,12 @@ pub(super) struct Config {
     /// Whether files are remembered as they were before each prompt.
     checkpoints: bool,
     settings: serde_json::Map<String, Value>,
+    /// MCP servers that are not the host's, with their configurations.
+    servers: Vec<(String, Value)>,
+    system_prompt: Option<String>,
+    appended_prompt: Option<String>,
+    title: Option<String>,
+    fallback: Option<String>,
     /// How long agents in the background may hold the process up at its end.
     patience: Duration,
 }
@@ -176,6 +183,11 @@ impl Agent {
             no_commands: false,
             checkpoints: false,
             settings: serde_json::Map::new(),
+            servers: Vec::new(),
+            system_prompt: None,
+            appended_prompt: None,
+            title: None,
+            fallback: None,
             patience: Duration::from_secs(600),
         };
         Builder {
@@ -487,6 +499,37 @@ impl Builder {
     /// `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true`. What commands do to files is not remembered.
     pub fn file_checkpointing(mut self, enabled: bool) -> Self {
         self.agent.config.checkpoints = enabled;
+        self
+    }
+
+    /// Configures an MCP server that is not the host's, as `--mcp-config` does. One of type `stdio` is really started, with
+    /// the first `initialize` or prompt; others count as failed.
+    pub fn mcp_server(mut self, name: impl Into<String>, config: Value) -> Self {
+        self.agent.config.servers.push((name.into(), config));
+        self
+    }
+
+    /// The system prompt in the place of the CLI's own, as with `--system-prompt`; the brain gets to see it.
+    pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.agent.config.system_prompt = Some(prompt.into());
+        self
+    }
+
+    /// What is added to the system prompt, as with `--append-system-prompt`; the brain gets to see it.
+    pub fn append_system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.agent.config.appended_prompt = Some(prompt.into());
+        self
+    }
+
+    /// The session's name, as with `--name`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.agent.config.title = Some(name.into());
+        self
+    }
+
+    /// The model that is asked once the other one stays overloaded, as with `--fallback-model`.
+    pub fn fallback_model(mut self, model: &str) -> Self {
+        self.agent.config.fallback = Some(payload::resolve_model(model));
         self
     }
 

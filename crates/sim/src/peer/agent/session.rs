@@ -356,7 +356,12 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     self.last = Some(i32::from(self.turn.is_some()));
                 }
             }
-            Some("control_response") => self.answer(&json["response"]),
+            Some("control_response") => {
+                if self.ctx.config.replay {
+                    self.ctx.send(json.clone()).await;
+                }
+                self.answer(&json["response"]);
+            }
             Some("control_cancel_request") => mcp_control::cancel(&self.ctx, &json["request_id"]).await,
             Some("update_environment_variables") => take_environment(&self.ctx, &json).await,
             // The CLI ignores what it does not know.

@@ -442,6 +442,9 @@ impl Turn {
                     Some(408 | 429 | 500..) | None => self.ctx.config.max_retries,
                     Some(_) => 0,
                 };
+                if attempt >= retries && self.fall_back(&failure).await {
+                    return Ok(());
+                }
                 if attempt >= retries {
                     self.send_api_error(&failure).await;
                     return Err(End::Api(failure));
@@ -466,6 +469,24 @@ impl Turn {
             }
         }
         Ok(())
+    }
+
+    /// Goes on with the other model, if the one that was asked is overloaded and there is another.
+    async fn fall_back(&mut self, failure: &ApiFailure) -> bool {
+        let Some(fallback) = self.ctx.config.fallback.clone() else {
+            return false;
+        };
+        let original = self.ctx.state().model.clone();
+        if failure.status != Some(529) || original == fallback {
+            return false;
+        }
+        self.ctx.state().model.clone_from(&fallback);
+        let fields = json!({
+            "trigger": "overloaded", "original_model": original, "fallback_model": fallback,
+            "content": format!("Switched to {fallback} because {original} is overloaded"),
+        });
+        self.ctx.send_system("model_fallback", fields).await;
+        true
     }
 
     async fn send_api_error(&mut self, failure: &ApiFailure) {

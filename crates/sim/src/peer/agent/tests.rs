@@ -13,6 +13,7 @@ mod controls;
 mod hooks;
 mod mcp;
 mod people;
+mod pipes;
 mod results;
 mod sessions;
 mod subagents;

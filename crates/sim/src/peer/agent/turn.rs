@@ -10,7 +10,7 @@ use super::brain::{Ask, CallPlan, ToolResult};
 use super::context::{Abort, Context, Priority, Prompt, Said, Stop};
 use super::structured;
 use super::subagent::Subagent;
-use super::{cost, files, mcp, payload};
+use super::{cost, files, mcp, mcp_control, payload};
 
 pub(super) use super::ending::{ApiFailure, End};
 
@@ -149,6 +149,8 @@ impl Turn {
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
         }
+        // Without an `initialize` nobody has begun to connect them.
+        mcp_control::start(&self.ctx);
         // An abort shows as soon as the model would be asked.
         let _ = self.or_abort(mcp::settled(&self.ctx)).await;
         let queries = self.prompts.is_empty() || self.prompts.iter().any(|prompt| prompt.query);
@@ -206,6 +208,9 @@ impl Turn {
                 context,
                 history,
                 resumed: state.resumed,
+                system_prompt: state.system_prompt.clone(),
+                appended_prompt: state.appended_prompt.clone(),
+                max_thinking_tokens: state.thinking,
                 ..Ask::default()
             }
         };
