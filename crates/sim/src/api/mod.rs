@@ -56,7 +56,7 @@ mod server;
 pub use error::{StartError, WaitError};
 pub use gate::Gate;
 pub use reply::{ApiFault, Pace, Reply, Usage};
-pub use request::{ApiRequest, Outcome, Route};
+pub use request::{AnsweredBy, ApiRequest, Outcome, Route, ToolResult};
 pub use rule::{Rule, When};
 pub use server::{MessagesApi, MessagesApiBuilder};
 

@@ -27,6 +27,8 @@ pub struct ApiRequest {
     pub turn: u64,
     /// What became of it.
     pub outcome: Outcome,
+    /// What decided the answer.
+    pub answered_by: AnsweredBy,
 }
 
 /// What a request is for.
@@ -39,6 +41,8 @@ pub enum Route {
     CountTokens,
     /// `HEAD` or `GET /api/hello`, by which the CLI warms up its connection.
     Hello,
+    /// `GET /v1/models`, alone or with a model's id behind it.
+    Models,
     /// Anything else; it is answered with 404.
     Other,
 }
@@ -57,6 +61,37 @@ pub enum Outcome {
     ClientGone,
 }
 
+/// What decided what a request was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AnsweredBy {
+    /// Nothing has yet.
+    Undecided,
+    /// A [`Rule`](super::Rule).
+    Rule,
+    /// A reply that was given in order.
+    Queue,
+    /// The directives in the prompt.
+    Directives,
+    /// The default reply, since nothing else was for it.
+    Default,
+    /// The server itself: counting tokens, saying hello, listing models.
+    Server,
+    /// Nothing: it is no request that can be read, or none that a script, a recording or the server has an answer for. Says
+    /// why.
+    Nothing(Arc<str>),
+}
+
+impl AnsweredBy {
+    /// Why the request had to be refused, if it was.
+    pub fn unmatched(&self) -> Option<&str> {
+        match self {
+            Self::Nothing(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
 impl ApiRequest {
     /// The key that tests use in place of a real one; the only one that is recorded as it is.
     pub const DUMMY_KEY: &'static str = "dummy";
@@ -68,6 +103,7 @@ impl ApiRequest {
             ("POST", "/v1/messages") => Route::Messages,
             ("POST", "/v1/messages/count_tokens") => Route::CountTokens,
             ("GET" | "HEAD", "/api/hello") => Route::Hello,
+            ("GET", path) if path == "/v1/models" || path.starts_with("/v1/models/") => Route::Models,
             _ => Route::Other,
         }
     }
@@ -123,19 +159,35 @@ impl ApiRequest {
 
     /// The text of the newest tool result.
     pub fn last_tool_result(&self) -> Option<String> {
-        let results = self
-            .messages()
-            .iter()
-            .rev()
-            .filter_map(|message| message.get("content")?.as_array());
-        let mut results = results.flat_map(|blocks| blocks.iter().rev());
-        let result =
-            results.find(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"))?;
-        Some(match result.get("content") {
+        let messages = self.messages().iter().rev();
+        messages
+            .flat_map(|message| tool_results_in(message).rev())
+            .next()
+            .map(|result| result.text)
+    }
+
+    /// What tools brought since the model last answered, in order; empty for a new prompt.
+    pub fn new_tool_results(&self) -> Vec<ToolResult> {
+        let role = |message: &Value, role: &str| message.get("role").and_then(Value::as_str) == Some(role);
+        let since = self.messages().iter().rposition(|message| role(message, "assistant"));
+        let new = self.messages().iter().skip(since.map_or(0, |last| last + 1));
+        new.flat_map(tool_results_in).collect()
+    }
+
+    /// The system prompt, its blocks joined by newlines; empty when there is none.
+    pub fn system_text(&self) -> String {
+        match self.body.get("system") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
             _ => String::new(),
-        })
+        }
+    }
+
+    /// The CLI's working directory, as it tells the model in the system prompt; requests for side questions do not.
+    pub fn working_directory(&self) -> Option<String> {
+        let system = self.system_text();
+        let directory = system.lines().find_map(|line| line.split_once("rimary working directory: "))?.1;
+        Some(directory.trim().to_owned()).filter(|directory| !directory.is_empty())
     }
 
     /// The file that the CLI told the model, last of all, to write its plan to.
@@ -147,6 +199,36 @@ impl ApiRequest {
         };
         self.messages().iter().rev().find_map(texts)
     }
+}
+
+/// What a tool brought, as the model is told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolResult {
+    /// The id of the call.
+    pub id: String,
+    /// The text, blocks of text joined by newlines; other content has none.
+    pub text: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+fn tool_results_in(message: &Value) -> impl DoubleEndedIterator<Item = ToolResult> {
+    let blocks = message.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    blocks.iter().filter_map(|block| {
+        if block.get("type")?.as_str()? != "tool_result" {
+            return None;
+        }
+        Some(ToolResult {
+            id: block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            text: match block.get("content") {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
+                _ => String::new(),
+            },
+            is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+        })
+    })
 }
 
 /// The path of a plan's file in a text: that of a Markdown file in a directory `plans`.
