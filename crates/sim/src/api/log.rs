@@ -1,13 +1,17 @@
 //! The bounded record of what was asked.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::error::WaitError;
-use super::request::{ApiRequest, Outcome, Route};
+use super::line::LogLine;
+use super::ndjson::Appender;
+use super::request::{AnsweredBy, ApiRequest, Outcome, Route};
+use super::traffic::Redaction;
 
 /// How many requests are kept unless the builder says otherwise. The CLI sends its whole system prompt each time, about
 /// 55 kB of JSON, so these are some 100 MB at worst.
@@ -17,6 +21,7 @@ pub(super) const DEFAULT_LIMIT: usize = 512;
 pub(super) struct Log {
     limit: usize,
     inner: Mutex<Inner>,
+    file: Option<(Appender, Redaction)>,
     changes: watch::Sender<u64>,
 }
 
@@ -28,8 +33,9 @@ struct Inner {
 }
 
 impl Log {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, file: Option<File>) -> Self {
         Self {
+            file: file.map(|file| (Appender::new(file), Redaction::new())),
             limit: limit.max(1),
             inner: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -53,18 +59,38 @@ impl Log {
         request
     }
 
+    /// Says what decides the answer to a request.
+    pub(super) fn decided(&self, number: u64, by: AnsweredBy) {
+        self.change(number, |request| request.answered_by = by);
+    }
+
     pub(super) fn settle(&self, number: u64, outcome: Outcome) {
+        let request = self.change(number, |request| request.outcome = outcome);
+        // One that is no longer kept had to wait for hundreds of others; only its line is missing.
+        if let (Some(request), Some((file, redaction))) = (request, &self.file) {
+            file.write(&LogLine::of(&request, redaction));
+        }
+    }
+
+    /// Why lines are missing in the file, if any are.
+    pub(super) fn write_failure(&self) -> Option<String> {
+        self.file.as_ref().and_then(|(file, _)| file.failed())
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut ApiRequest)) -> Option<ApiRequest> {
         let mut inner = self.lock();
         let request = inner
             .kept
             .iter_mut()
             .rev()
             .find(|request| request.number == number);
-        if let Some(request) = request {
-            request.outcome = outcome;
-        }
+        let changed = request.map(|request| {
+            change(request);
+            request.clone()
+        });
         drop(inner);
         self.changed();
+        changed
     }
 
     pub(super) fn requests(&self) -> Vec<ApiRequest> {
@@ -115,6 +141,9 @@ impl Log {
                 "\n  {} {} {} {text:?} {:?}",
                 request.number, request.method, request.path, request.outcome
             );
+            if let Some(why) = request.answered_by.unmatched() {
+                seen += &format!("\n    refused: {why}");
+            }
         }
         seen
     }

@@ -5,8 +5,9 @@
 //!
 //! 1. the [`Rule`]s, in the order in which they were added;
 //! 2. the replies given in order with [`MessagesApiBuilder::reply`] and [`MessagesApi::push`];
-//! 3. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
-//! 4. the default reply, the text `ok`.
+//! 3. a [recording](traffic), if there is one, and the API that requests are passed on to, if there is one; then nothing below counts;
+//! 4. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
+//! 5. the default reply, the text `ok`, or a refusal if that is [wished](MessagesApiBuilder::refuse_unmatched).
 //!
 //! The script in force is that of the last user message that has directives, and the number of the model's answers since
 //! then says how far it is. A prompt without directives goes on with an unfinished script, which is how the CLI's own
@@ -41,20 +42,27 @@
 //! Everything that waits is released by events: a [`Gate`] holds a reply open until the test lets it go on, and the
 //! waiting helpers wake when a request arrives. Nothing here looks at the wall clock except pauses that a script asks for.
 
+mod answer;
 mod connection;
 mod conversation;
 mod error;
+#[cfg(feature = "api-record")]
+mod forward;
 mod gate;
+mod line;
 mod log;
+mod ndjson;
 mod obey;
 mod render;
 mod reply;
 mod request;
 mod rule;
 mod server;
+pub mod traffic;
 
 pub use error::{StartError, WaitError};
 pub use gate::Gate;
+pub use line::LogLine;
 pub use reply::{ApiFault, Pace, Reply, Usage};
 pub use request::{AnsweredBy, ApiRequest, Outcome, Route, ToolResult};
 pub use rule::{Rule, When};

@@ -29,10 +29,12 @@ impl Appender {
     /// Appends a line. What goes wrong is remembered.
     pub(super) fn write<T: Serialize>(&self, line: &T) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
-            line.push(b'\n');
-            inner.file.write_all(&line)
-        });
+        let written = serde_json::to_vec(line)
+            .map_err(std::io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                inner.file.write_all(&line)
+            });
         if let Err(error) = written {
             tracing::error!(%error, "a line is lost that could not be written");
             inner.failed.get_or_insert_with(|| error.to_string());
@@ -41,6 +43,10 @@ impl Appender {
 
     /// Why lines are missing, if any are.
     pub(super) fn failed(&self) -> Option<String> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).failed.clone()
+        self.inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failed
+            .clone()
     }
 }

@@ -56,10 +56,12 @@ impl Message {
                 Part::Block(json) => writer.block(json),
                 Part::Wait(wait) => writer.steps.push(Step::Wait(wait.clone())),
                 Part::Ping => writer.event("ping", r#"{"type":"ping"}"#),
+                Part::Raw(text) => writer.steps.push(Step::Send(text.clone())),
                 Part::Cut => {
                     writer.steps.push(Step::Cut);
                     return writer.steps;
                 }
+                Part::Truncated => return writer.steps,
                 Part::StreamError { kind, message } => {
                     writer.event("error", &error_body(kind, message).to_string());
                     return writer.steps;
@@ -107,7 +109,9 @@ impl Message {
                 Part::Block(json) => blocks.push(json.clone()),
                 Part::Wait(wait) => waits.push(wait.clone()),
                 Part::Ping => {}
+                Part::Raw(text) => return (waits, Ok(text.clone())),
                 Part::Cut => return (waits, Err(Ending::Cut)),
+                Part::Truncated => return (waits, Ok(self.half(&blocks, context))),
                 Part::StreamError { kind, message } => {
                     let status = if kind == "overloaded_error" { 529 } else { 500 };
                     let fault = ApiFault::new(status).kind(kind).message(message);
@@ -120,13 +124,27 @@ impl Message {
                 _ => false,
             };
         }
+        (waits, Ok(self.text(&blocks, context)))
+    }
+
+    /// The message of these blocks as JSON text.
+    fn text(&self, blocks: &[String], context: Context<'_>) -> String {
         let (id, model) = (json!(self.id(context)), json!(self.model(context)));
         let (reason, sequence) = (json!(self.stop_reason()), json!(self.stop_sequence));
         let (content, usage) = (blocks.join(","), self.usage.to_json());
-        let text = format!(
+        format!(
             r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":[{content}],"stop_reason":{reason},"stop_sequence":{sequence},"usage":{usage}}}"#
-        );
-        (waits, Ok(text))
+        )
+    }
+
+    fn half(&self, blocks: &[String], context: Context<'_>) -> String {
+        let mut text = self.text(blocks, context);
+        let half = text
+            .char_indices()
+            .nth(text.chars().count() / 2)
+            .map_or(0, |(at, _)| at);
+        text.truncate(half);
+        text
     }
 
     fn id(&self, context: Context<'_>) -> String {
@@ -155,7 +173,14 @@ impl Message {
         let next = self.parts.iter().skip(place).find(|part| !finite(part));
         matches!(
             next,
-            Some(Part::MoreText(_) | Part::Cut | Part::StreamError { .. } | Part::Wait(Wait::Forever))
+            Some(
+                Part::MoreText(_)
+                    | Part::Raw(_)
+                    | Part::Cut
+                    | Part::Truncated
+                    | Part::StreamError { .. }
+                    | Part::Wait(Wait::Forever)
+            )
         )
     }
 }

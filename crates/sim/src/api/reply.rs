@@ -39,6 +39,7 @@ pub(super) struct Message {
     pub(super) stop_sequence: Option<String>,
     pub(super) pace: Pace,
     pub(super) headers: Vec<(String, String)>,
+    pub(super) content_type: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -60,7 +61,11 @@ pub(super) enum Part {
     Block(String),
     Wait(Wait),
     Ping,
+    /// Sent in the stream as it is.
+    Raw(String),
     Cut,
+    /// The body ends, and the connection is fine.
+    Truncated,
     StreamError {
         kind: String,
         message: String,
@@ -222,6 +227,26 @@ impl Reply {
     #[must_use]
     pub fn cut(self) -> Self {
         self.part(Part::Cut)
+    }
+
+    /// Sends this text in the stream as it is, such as half an event or one that is no JSON; a request without streaming is
+    /// answered with this text in the place of the message.
+    #[must_use]
+    pub fn raw(self, text: impl Into<String>) -> Self {
+        self.part(Part::Raw(text.into()))
+    }
+
+    /// Ends the body here as if it were complete, which the connection survives; of a message without streaming half is sent.
+    #[must_use]
+    pub fn truncated(self) -> Self {
+        self.part(Part::Truncated)
+    }
+
+    /// Names another content type than the body has, as a proxy's error page does.
+    #[must_use]
+    pub fn content_type(self, kind: impl Into<String>) -> Self {
+        let kind = kind.into();
+        self.message(|message| message.content_type = Some(kind))
     }
 
     /// Ends the stream here with an `error` event of this type, such as `overloaded_error`.

@@ -75,6 +75,10 @@ pub enum AnsweredBy {
     Directives,
     /// The default reply, since nothing else was for it.
     Default,
+    /// The exchange of this number in a recording.
+    Recording(u64),
+    /// The API that requests are passed on to.
+    Upstream,
     /// The server itself: counting tokens, saying hello, listing models.
     Server,
     /// Nothing: it is no request that can be read, or none that a script, a recording or the server has an answer for. Says
@@ -169,7 +173,10 @@ impl ApiRequest {
     /// What tools brought since the model last answered, in order; empty for a new prompt.
     pub fn new_tool_results(&self) -> Vec<ToolResult> {
         let role = |message: &Value, role: &str| message.get("role").and_then(Value::as_str) == Some(role);
-        let since = self.messages().iter().rposition(|message| role(message, "assistant"));
+        let since = self
+            .messages()
+            .iter()
+            .rposition(|message| role(message, "assistant"));
         let new = self.messages().iter().skip(since.map_or(0, |last| last + 1));
         new.flat_map(tool_results_in).collect()
     }
@@ -186,7 +193,10 @@ impl ApiRequest {
     /// The CLI's working directory, as it tells the model in the system prompt; requests for side questions do not.
     pub fn working_directory(&self) -> Option<String> {
         let system = self.system_text();
-        let directory = system.lines().find_map(|line| line.split_once("rimary working directory: "))?.1;
+        let directory = system
+            .lines()
+            .find_map(|line| line.split_once("rimary working directory: "))?
+            .1;
         Some(directory.trim().to_owned()).filter(|directory| !directory.is_empty())
     }
 
@@ -214,16 +224,25 @@ pub struct ToolResult {
 }
 
 fn tool_results_in(message: &Value) -> impl DoubleEndedIterator<Item = ToolResult> {
-    let blocks = message.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let blocks = message
+        .get("content")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
     blocks.iter().filter_map(|block| {
         if block.get("type")?.as_str()? != "tool_result" {
             return None;
         }
         Some(ToolResult {
-            id: block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            id: block
+                .get("tool_use_id")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
             text: match block.get("content") {
                 Some(Value::String(text)) => text.clone(),
-                Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
+                Some(Value::Array(blocks)) => {
+                    blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n")
+                }
                 _ => String::new(),
             },
             is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),

@@ -1,37 +1,31 @@
 //! The server: takes requests in, decides, answers.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::convert::Infallible;
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
 use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::{Body as HttpBody, Bytes};
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::response::Response;
-use outrigger_protocol::repair;
-use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::connection::{BreakableListener, Breaker, Breakers, Line};
+use super::answer::answer;
+use super::connection::{BreakableListener, Breakers, Line};
 use super::conversation::Conversations;
 use super::error::{StartError, WaitError};
 use super::gate::Gate;
 use super::log::{self, Log};
 use super::obey::obey;
-use super::render::{Context, Ending, Step, error_body};
-use super::reply::{ApiFault, Body, Message, Reply, Wait};
-use super::request::{ApiRequest, Outcome, Route};
+use super::reply::{ApiFault, Reply, Wait};
+use super::request::{AnsweredBy, ApiRequest, Route};
 use super::rule::Rule;
-
-/// The largest request that is read. Anything longer is answered with 413, as the real API does.
-const LARGEST_BODY: usize = 32 << 20;
+use super::traffic::{Found, Replay};
+#[cfg(feature = "api-record")]
+use super::traffic::{Recorder, Upstream};
 
 /// A running scripted Messages API.
 ///
@@ -53,23 +47,49 @@ pub struct MessagesApiBuilder {
     replies: VecDeque<Reply>,
     default_reply: Reply,
     directives: bool,
+    refuse_unmatched: bool,
     log_limit: usize,
+    log_file: Option<File>,
     input_tokens: Option<u64>,
+    models: Vec<String>,
+    port: u16,
+    replay: Option<Replay>,
+    #[cfg(feature = "api-record")]
+    upstream: Option<Upstream>,
+    #[cfg(feature = "api-record")]
+    recorder: Option<Recorder>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    log: Log,
+pub(super) struct Shared {
+    pub(super) log: Log,
     gates: Mutex<HashMap<String, Gate>>,
     rules: Mutex<Vec<Rule>>,
     replies: Mutex<VecDeque<Reply>>,
-    conversations: Mutex<Conversations>,
+    pub(super) conversations: Mutex<Conversations>,
     default_reply: Reply,
     directives: bool,
-    input_tokens: Option<u64>,
-    answered: AtomicU64,
-    started: Instant,
+    refuse_unmatched: bool,
+    pub(super) input_tokens: Option<u64>,
+    pub(super) models: Vec<String>,
+    pub(super) replay: Option<Replay>,
+    #[cfg(feature = "api-record")]
+    pub(super) upstream: Option<Upstream>,
+    #[cfg(feature = "api-record")]
+    pub(super) recorder: Option<Recorder>,
+    pub(super) answered: AtomicU64,
+    pub(super) started: Instant,
     breakers: Breakers,
+}
+
+/// What is to be answered to a request.
+#[derive(Debug)]
+pub(super) enum Decision {
+    Reply(Box<Reply>),
+    Play(Found),
+    /// It is passed on.
+    #[cfg(feature = "api-record")]
+    Upstream,
 }
 
 impl MessagesApiBuilder {
@@ -97,6 +117,54 @@ impl MessagesApiBuilder {
         self
     }
 
+    /// Refuses requests for messages that nothing is for, in the place of the default reply: with a 400 that says so, and with
+    /// [`AnsweredBy::Nothing`] in the log.
+    pub fn refuse_unmatched(mut self) -> Self {
+        self.refuse_unmatched = true;
+        self
+    }
+
+    /// Answers from recorded traffic what neither rules nor replies are for. What the recording has no answer for is passed on
+    /// if there is an upstream, else refused.
+    pub fn replay(mut self, replay: Replay) -> Self {
+        self.replay = Some(replay);
+        self
+    }
+
+    /// Passes on what neither rules nor replies nor a recording are for, and the answer back as it comes. Directives and the
+    /// default reply are not used then.
+    #[cfg(feature = "api-record")]
+    pub fn upstream(mut self, upstream: Upstream) -> Self {
+        self.upstream = Some(upstream);
+        self
+    }
+
+    /// Records what is passed on.
+    #[cfg(feature = "api-record")]
+    pub fn record(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Appends a line of JSON to this file for each request, when its answer has ended: who asked, what, and what became of it, as
+    /// [`LogLine`](super::LogLine) has it. Keys and tokens are not in it, nor are the CLI's own prompts.
+    pub fn log_file(mut self, file: File) -> Self {
+        self.log_file = Some(file);
+        self
+    }
+
+    /// Sets which models there are, for `GET /v1/models`; by default none are listed, and each is there when asked for by name.
+    pub fn models(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.models = ids.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the port of 127.0.0.1; by default, and with 0, a free one.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
     /// Sets how many requests are kept, at least one; by default 512. Beyond that the oldest is forgotten.
     pub fn log_limit(mut self, requests: usize) -> Self {
         self.log_limit = requests;
@@ -109,26 +177,33 @@ impl MessagesApiBuilder {
         self
     }
 
-    /// Starts the server on a free port of 127.0.0.1, on the current tokio runtime.
+    /// Starts the server on a port of 127.0.0.1, on the current tokio runtime.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When the port cannot be had.
     ///
     /// # Panics
     /// Outside a tokio runtime, as everything of tokio does.
     pub async fn start(self) -> Result<MessagesApi, StartError> {
-        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await;
         let with_address = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = with_address.map_err(|cause| StartError { cause })?;
         let shared = Arc::new(Shared {
-            log: Log::new(self.log_limit),
+            log: Log::new(self.log_limit, self.log_file),
             gates: Mutex::default(),
             rules: Mutex::new(self.rules),
             replies: Mutex::new(self.replies),
             conversations: Mutex::default(),
             default_reply: self.default_reply,
             directives: self.directives,
+            refuse_unmatched: self.refuse_unmatched,
             input_tokens: self.input_tokens,
+            models: self.models,
+            replay: self.replay,
+            #[cfg(feature = "api-record")]
+            upstream: self.upstream,
+            #[cfg(feature = "api-record")]
+            recorder: self.recorder,
             answered: AtomicU64::new(0),
             started: Instant::now(),
             breakers: Breakers::default(),
@@ -165,8 +240,17 @@ impl MessagesApi {
             replies: VecDeque::new(),
             default_reply: Reply::say("ok"),
             directives: true,
+            refuse_unmatched: false,
             log_limit: log::DEFAULT_LIMIT,
+            log_file: None,
             input_tokens: None,
+            models: Vec::new(),
+            port: 0,
+            replay: None,
+            #[cfg(feature = "api-record")]
+            upstream: None,
+            #[cfg(feature = "api-record")]
+            recorder: None,
         }
     }
 
@@ -205,6 +289,30 @@ impl MessagesApi {
         let mut requests = self.requests();
         requests.retain(|request| request.route() == Route::Messages);
         requests
+    }
+
+    /// Those of the kept requests that nothing was for.
+    pub fn unmatched(&self) -> Vec<ApiRequest> {
+        let mut requests = self.requests();
+        requests.retain(|request| request.answered_by.unmatched().is_some());
+        requests
+    }
+
+    /// The numbers of the recorded exchanges for messages that have not been played so far, in order.
+    pub fn unplayed(&self) -> Vec<u64> {
+        self.shared
+            .replay
+            .as_ref()
+            .map(Replay::unplayed)
+            .unwrap_or_default()
+    }
+
+    /// Why lines are missing in the log file or in the recording, if any are.
+    pub fn write_failure(&self) -> Option<String> {
+        let log = self.shared.log.write_failure();
+        #[cfg(feature = "api-record")]
+        let log = log.or_else(|| self.shared.recorder.as_ref().and_then(Recorder::failed));
+        log
     }
 
     /// How many requests came in all.
@@ -288,25 +396,60 @@ impl Shared {
             .clone()
     }
 
-    /// What to answer to a request for a message.
-    fn decide(&self, request: &ApiRequest) -> Reply {
-        if let Some(reply) = lock(&self.rules).iter_mut().find_map(|rule| rule.answer(request)) {
-            return reply;
+    /// What to answer to a request, and what says so; `None` where only the server itself can tell.
+    pub(super) fn decide(&self, request: &ApiRequest) -> Option<(Decision, AnsweredBy)> {
+        let reply = |reply: Reply, by| Some((Decision::Reply(Box::new(reply)), by));
+        let message = request.route() == Route::Messages;
+        if message {
+            if let Some(answer) = lock(&self.rules).iter_mut().find_map(|rule| rule.answer(request)) {
+                return reply(answer, AnsweredBy::Rule);
+            }
+            if let Some(answer) = lock(&self.replies).pop_front() {
+                return reply(answer, AnsweredBy::Queue);
+            }
         }
-        if let Some(reply) = lock(&self.replies).pop_front() {
-            return reply;
+        let mut why = None;
+        if let Some(replay) = &self.replay {
+            match replay.find(request) {
+                Ok(found) => {
+                    let by = AnsweredBy::Recording(found.exchange.number);
+                    return Some((Decision::Play(found), by));
+                }
+                Err(reason) => why = Some(reason),
+            }
         }
-        if self.directives {
+        #[cfg(feature = "api-record")]
+        if self.upstream.is_some() {
+            return Some((Decision::Upstream, AnsweredBy::Upstream));
+        }
+        if !message {
+            return None;
+        }
+        if self.directives && self.replay.is_none() {
             match obey(request, &mut lock(&self.conversations)) {
-                Some(Ok(reply)) => return reply,
-                Some(Err(error)) => return ApiFault::new(400).message(error.to_string()).into(),
+                Some(Ok(answer)) => return reply(answer, AnsweredBy::Directives),
+                Some(Err(error)) => {
+                    let fault = ApiFault::new(400).message(error.to_string());
+                    return reply(fault.into(), AnsweredBy::Directives);
+                }
                 None => {}
             }
         }
-        self.default_reply.clone()
+        if self.refuse_unmatched && why.is_none() {
+            let text = request.last_user_text().unwrap_or_default();
+            let text: String = text.chars().take(80).collect();
+            why = Some(format!("nothing is for this request, whose prompt is {text:?}"));
+        }
+        match why {
+            Some(why) => {
+                let fault = ApiFault::new(400).message(&why).header("x-should-retry", "false");
+                reply(fault.into(), AnsweredBy::Nothing(why.into()))
+            }
+            None => reply(self.default_reply.clone(), AnsweredBy::Default),
+        }
     }
 
-    async fn wait(&self, wait: &Wait) {
+    pub(super) async fn wait(&self, wait: &Wait) {
         match wait {
             Wait::Gate(name) => self.gate(name).pass().await,
             Wait::Pause(time) => tokio::time::sleep(*time).await,
@@ -315,255 +458,7 @@ impl Shared {
     }
 }
 
-/// Notes what became of a request: that the client went away, unless something else is said before.
-struct Settling {
-    shared: Arc<Shared>,
-    number: u64,
-    outcome: Outcome,
-}
-
-impl Settling {
-    fn settle(mut self, outcome: Outcome) {
-        self.outcome = outcome;
-    }
-}
-
-impl Drop for Settling {
-    fn drop(&mut self) {
-        self.shared.log.settle(self.number, self.outcome);
-    }
-}
-
-async fn answer(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(line): ConnectInfo<Line>,
-    request: Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, LARGEST_BODY).await;
-    let mut taken = ApiRequest {
-        number: 0,
-        at: shared.started.elapsed(),
-        method: parts.method.to_string(),
-        path: parts.uri.to_string(),
-        headers: headers(&parts.headers),
-        body: Arc::new(Value::Null),
-        turn: 0,
-        outcome: Outcome::Pending,
-    };
-    let mut refusal = None;
-    match &body {
-        Ok(bytes) if bytes.is_empty() => {}
-        Ok(bytes) => match read_json(bytes) {
-            Ok(value) => taken.body = Arc::new(value),
-            Err(error) => {
-                refusal = Some(ApiFault::new(400).message(format!("the body is not JSON: {error}")));
-            }
-        },
-        Err(_) => refusal = Some(ApiFault::new(413)),
-    }
-    let route = taken.route();
-    if route == Route::Messages {
-        taken.turn = lock(&shared.conversations).next_turn(&taken);
-    }
-    let taken = shared.log.push(taken);
-    let settling = Settling {
-        shared: Arc::clone(&shared),
-        number: taken.number,
-        outcome: Outcome::ClientGone,
-    };
-    if let Some(fault) = refusal {
-        return respond_fault(&fault, taken.number, settling);
-    }
-    match route {
-        Route::Messages => {
-            let reply = shared.decide(&taken);
-            respond(&shared, &taken, reply, line, settling).await
-        }
-        Route::CountTokens => {
-            let length = body.map_or(0, |bytes| bytes.len()) as u64;
-            let tokens = shared.input_tokens.unwrap_or(length / 4);
-            respond_json(
-                200,
-                json!({"input_tokens": tokens}).to_string(),
-                &[],
-                taken.number,
-                settling,
-            )
-        }
-        Route::Hello => respond_json(
-            200,
-            json!({"message": "hello"}).to_string(),
-            &[],
-            taken.number,
-            settling,
-        ),
-        Route::Other => {
-            let text = format!("{} {} is not scripted", taken.method, taken.path);
-            respond_fault(&ApiFault::new(404).message(text), taken.number, settling)
-        }
-    }
-}
-
-async fn respond(
-    shared: &Arc<Shared>,
-    request: &ApiRequest,
-    reply: Reply,
-    line: Line,
-    settling: Settling,
-) -> Response {
-    for wait in &reply.before {
-        shared.wait(wait).await;
-    }
-    let message = match reply.body {
-        Body::Message(message) => message,
-        Body::Fault(fault) => return respond_fault(&fault, request.number, settling),
-        Body::Dropped => return break_off(&line.0, settling).await,
-    };
-    let context = Context {
-        number: shared.answered.fetch_add(1, Ordering::Relaxed) + 1,
-        model: request.model().unwrap_or_default(),
-    };
-    if request.stream() {
-        return respond_stream(shared, &message, context, line.0, request.number, settling);
-    }
-    let (waits, whole) = message.whole(context);
-    for wait in &waits {
-        shared.wait(wait).await;
-    }
-    match whole {
-        Ok(text) => respond_json(200, text, &message.headers, request.number, settling),
-        Err(Ending::Fault(fault)) => respond_fault(&fault, request.number, settling),
-        Err(Ending::Cut) => break_off(&line.0, settling).await,
-    }
-}
-
-/// Breaks the connection. The connection's end drops this future too; until then there is nothing to answer.
-async fn break_off(breaker: &Breaker, settling: Settling) -> Response {
-    settling.settle(Outcome::Broken);
-    breaker.trip();
-    pending().await
-}
-
-fn respond_stream(
-    shared: &Arc<Shared>,
-    message: &Message,
-    context: Context<'_>,
-    breaker: Arc<Breaker>,
-    number: u64,
-    settling: Settling,
-) -> Response {
-    struct Streaming {
-        shared: Arc<Shared>,
-        steps: std::vec::IntoIter<Step>,
-        breaker: Arc<Breaker>,
-        settling: Option<Settling>,
-    }
-    let streaming = Streaming {
-        shared: Arc::clone(shared),
-        steps: message.stream(context).into_iter(),
-        breaker,
-        settling: Some(settling),
-    };
-    let events = futures_util::stream::unfold(streaming, |mut streaming| async move {
-        loop {
-            match streaming.steps.next() {
-                Some(Step::Send(event)) => return Some((Ok::<_, Infallible>(Bytes::from(event)), streaming)),
-                Some(Step::Wait(wait)) => streaming.shared.wait(&wait).await,
-                Some(Step::Cut) => {
-                    // What was sent so far is flushed as soon as this waits; give it a moment to get through.
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                    if let Some(settling) = streaming.settling.take() {
-                        settling.settle(Outcome::Broken);
-                    }
-                    streaming.breaker.trip();
-                    pending::<()>().await;
-                }
-                None => {
-                    if let Some(settling) = streaming.settling.take() {
-                        settling.settle(Outcome::Answered(200));
-                    }
-                    return None;
-                }
-            }
-        }
-    });
-    let mut response = Response::new(HttpBody::from_stream(events));
-    fill(
-        response.headers_mut(),
-        "text/event-stream; charset=utf-8",
-        &message.headers,
-        number,
-    );
-    response
-}
-
-fn respond_fault(fault: &ApiFault, number: u64, settling: Settling) -> Response {
-    let mut body = error_body(&fault.kind, &fault.text);
-    if let Some(body) = body.as_object_mut() {
-        body.insert("request_id".to_owned(), request_id(number).into());
-    }
-    respond_json(fault.status, body.to_string(), &fault.headers, number, settling)
-}
-
-fn respond_json(
-    status: u16,
-    text: String,
-    headers: &[(String, String)],
-    number: u64,
-    settling: Settling,
-) -> Response {
-    let mut response = Response::new(HttpBody::from(text));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    fill(response.headers_mut(), "application/json", headers, number);
-    settling.settle(Outcome::Answered(response.status().as_u16()));
-    response
-}
-
-fn fill(headers: &mut HeaderMap, content_type: &'static str, scripted: &[(String, String)], number: u64) {
-    headers.insert("content-type", HeaderValue::from_static(content_type));
-    if let Ok(id) = HeaderValue::from_str(&request_id(number)) {
-        headers.insert("request-id", id);
-    }
-    for (name, value) in scripted {
-        match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
-            (Ok(name), Ok(value)) => {
-                headers.insert(name, value);
-            }
-            _ => {
-                tracing::error!(%name, %value, "the script's header is none that HTTP can carry; it is left out")
-            }
-        }
-    }
-}
-
-fn request_id(number: u64) -> String {
-    format!("req_sim_{number:06}")
-}
-
-fn headers(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let secret = ["x-api-key", "authorization", "proxy-authorization", "cookie"];
-    let headers = headers.iter().map(|(name, value)| {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        let bare = value.strip_prefix("Bearer ").unwrap_or(&value);
-        let shown = if secret.contains(&name.as_str()) && bare != ApiRequest::DUMMY_KEY {
-            "<redacted>".to_owned()
-        } else {
-            value.into_owned()
-        };
-        (name.as_str().to_owned(), shown)
-    });
-    headers.collect()
-}
-
-fn read_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice(bytes).or_else(|error| {
-        let mended = std::str::from_utf8(bytes).ok().and_then(repair::lone_surrogates);
-        mended.map_or(Err(error), |text| serde_json::from_str(&text))
-    })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic in a test's closure must not turn into one of the server.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,13 +9,25 @@ use tokio::net::TcpStream;
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(20);
+/// The headers of a client without a key.
+const DUMMY: &[(&str, &str)] = &[("x-api-key", "dummy"), ("x-claude-code-session-id", "s1")];
+
+pub(super) const SOON: Duration = Duration::from_secs(20);
 
 /// Sends one request and reads until the server closes: status, headers and body as text, and how it ended.
-async fn send(address: SocketAddr, head: &str, body: &str) -> (String, std::io::Result<usize>) {
+pub(super) async fn send(
+    address: SocketAddr,
+    head: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (String, std::io::Result<usize>) {
     let mut stream = TcpStream::connect(address).await.unwrap();
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     let request = format!(
-        "{head} HTTP/1.1\r\nhost: sim\r\nconnection: close\r\nx-api-key: dummy\r\nx-claude-code-session-id: s1\r\ncontent-length: {}\r\n\r\n{body}",
+        "{head} HTTP/1.1\r\nhost: sim\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -26,22 +38,22 @@ async fn send(address: SocketAddr, head: &str, body: &str) -> (String, std::io::
     (String::from_utf8(answer).unwrap(), end)
 }
 
-async fn ask(address: SocketAddr, body: &Value) -> String {
-    send(address, "POST /v1/messages?beta=true", &body.to_string())
+pub(super) async fn ask(address: SocketAddr, body: &Value) -> String {
+    send(address, "POST /v1/messages?beta=true", DUMMY, &body.to_string())
         .await
         .0
 }
 
-fn prompt(stream: bool, messages: Value) -> Value {
+pub(super) fn prompt(stream: bool, messages: Value) -> Value {
     json!({"model": "model-x", "stream": stream, "messages": messages})
 }
 
-fn user(text: &str) -> Value {
+pub(super) fn user(text: &str) -> Value {
     json!([{"role": "user", "content": [{"type": "text", "text": text}]}])
 }
 
 /// The data of each event of a streamed answer.
-fn events(answer: &str) -> Vec<Value> {
+pub(super) fn events(answer: &str) -> Vec<Value> {
     let lines = answer.lines().filter_map(|line| line.strip_prefix("data: "));
     lines.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
@@ -54,7 +66,7 @@ fn kinds(answer: &str) -> Vec<String> {
 }
 
 /// What a client would put together from the events.
-fn content(answer: &str) -> Vec<Value> {
+pub(super) fn content(answer: &str) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     let mut inputs: Vec<String> = Vec::new();
     for event in events(answer) {
@@ -146,10 +158,13 @@ async fn streams_every_kind_of_block_in_order() {
 #[tokio::test]
 async fn keeps_what_it_was_asked() {
     let api = MessagesApi::builder().log_limit(2).start().await.unwrap();
-    send(api.address(), "POST /v1/messages", "").await.1.unwrap();
-    let answer = send(api.address(), "HEAD /api/hello", "").await.0;
+    send(api.address(), "POST /v1/messages", DUMMY, "")
+        .await
+        .1
+        .unwrap();
+    let answer = send(api.address(), "HEAD /api/hello", DUMMY, "").await.0;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let answer = send(api.address(), "GET /elsewhere?x=1", "").await.0;
+    let answer = send(api.address(), "GET /elsewhere?x=1", DUMMY, "").await.0;
     assert!(
         answer.starts_with("HTTP/1.1 404") && answer.contains("not_found_error"),
         "{answer}"
@@ -291,6 +306,7 @@ async fn streams_break_where_the_script_says() {
     let (answer, _) = send(
         api.address(),
         "POST /v1/messages",
+        DUMMY,
         &prompt(true, user("x")).to_string(),
     )
     .await;
@@ -298,6 +314,7 @@ async fn streams_break_where_the_script_says() {
     let (answer, _) = send(
         api.address(),
         "POST /v1/messages",
+        DUMMY,
         &prompt(false, user("x")).to_string(),
     )
     .await;
@@ -470,7 +487,7 @@ async fn lone_surrogates_pass_both_ways() {
         .await
         .unwrap();
     let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"cut \ud83d"}]}"#;
-    let answer = send(api.address(), "POST /v1/messages", body).await.0;
+    let answer = send(api.address(), "POST /v1/messages", DUMMY, body).await.0;
     assert!(
         answer.contains(r#"{"type":"text_delta","text":"lone \ud83d end"}"#),
         "{answer}"
@@ -484,13 +501,153 @@ async fn lone_surrogates_pass_both_ways() {
 #[tokio::test]
 async fn counts_tokens_and_refuses_what_is_no_json() {
     let api = MessagesApi::builder().input_tokens(123).start().await.unwrap();
-    let answer = send(api.address(), "POST /v1/messages/count_tokens?beta=true", "{}")
-        .await
-        .0;
+    let answer = send(
+        api.address(),
+        "POST /v1/messages/count_tokens?beta=true",
+        DUMMY,
+        "{}",
+    )
+    .await
+    .0;
     assert!(answer.ends_with(r#"{"input_tokens":123}"#), "{answer}");
-    let answer = send(api.address(), "POST /v1/messages", "{").await.0;
+    let answer = send(api.address(), "POST /v1/messages", DUMMY, "{").await.0;
     assert!(
         answer.starts_with("HTTP/1.1 400") && answer.contains("not JSON"),
         "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn models_are_there_and_listed_if_they_were_named() {
+    let api = MessagesApi::builder().models(["a", "b"]).start().await.unwrap();
+    let get = async |path: &str| send(api.address(), &format!("GET {path}"), DUMMY, "").await.0;
+    let list = get("/v1/models?limit=1000").await;
+    assert!(
+        list.contains(r#""first_id":"a""#) && list.contains(r#""last_id":"b""#),
+        "{list}"
+    );
+    assert!(get("/v1/models/b").await.contains(r#""id":"b""#));
+    assert!(get("/v1/models/c").await.starts_with("HTTP/1.1 404"));
+    let by: Vec<_> = api
+        .requests()
+        .into_iter()
+        .map(|request| request.answered_by)
+        .collect();
+    assert_eq!(by[..2], [AnsweredBy::Server, AnsweredBy::Server]);
+    assert_eq!(by[2].unmatched(), Some("model: c"));
+}
+
+#[tokio::test]
+async fn what_nothing_is_for_can_be_refused() {
+    let api = MessagesApi::builder()
+        .refuse_unmatched()
+        .reply(Reply::say("x"))
+        .start()
+        .await
+        .unwrap();
+    ask(api.address(), &prompt(true, user("one"))).await;
+    let refused = ask(api.address(), &prompt(true, user("two"))).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 400") && refused.contains("x-should-retry: false"),
+        "{refused}"
+    );
+    let unmatched = api.unmatched();
+    assert_eq!(unmatched.len(), 1);
+    assert!(unmatched[0].answered_by.unmatched().unwrap().contains("\"two\""));
+}
+
+#[tokio::test]
+async fn the_log_file_tells_of_each_request() {
+    let place = tempfile::TempDir::new().unwrap();
+    let path = place.path().join("log.ndjson");
+    let api = MessagesApi::builder()
+        .log_file(std::fs::File::create(&path).unwrap())
+        .reply(Reply::dropped())
+        .start()
+        .await
+        .unwrap();
+    let secret = prompt(true, user("the key is sk-ant-api03-000000000000"));
+    ask(api.address(), &secret).await;
+    send(
+        api.address(),
+        "POST /v1/messages",
+        &[("x-api-key", "REAL-KEY")],
+        "{",
+    )
+    .await
+    .1
+    .unwrap();
+    ask(api.address(), &secret).await;
+    api.wait_until("all", SOON, |requests| {
+        requests
+            .last()
+            .is_some_and(|last| last.outcome == Outcome::Answered(200))
+            && requests.len() == 3
+    })
+    .await
+    .unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("REAL-KEY") && !text.contains("sk-ant"), "{text}");
+    let lines: Vec<LogLine> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let short: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line.number,
+                line.answered_by.as_str(),
+                line.outcome.as_str(),
+                line.status,
+            )
+        })
+        .collect();
+    assert_eq!(
+        short,
+        [
+            (1, "queue", "broken", None),
+            (2, "nothing", "answered", Some(400)),
+            (3, "default", "answered", Some(200))
+        ]
+    );
+    assert!(lines[1].unmatched.as_ref().unwrap().contains("not JSON"));
+    assert_eq!(
+        lines[2].asked.prompt.as_ref().unwrap().text,
+        "the key is <redacted>"
+    );
+    assert_eq!(api.write_failure(), None);
+}
+
+#[tokio::test]
+async fn bodies_can_lie_about_themselves() {
+    let api = MessagesApi::builder()
+        .reply(Reply::new().text("abc").truncated())
+        .reply(Reply::new().text("abc").truncated())
+        .reply(Reply::new().raw("event: x\ndata: {no\n\n").text("abc"))
+        .reply(Reply::say("<html>").content_type("text/html"))
+        .start()
+        .await
+        .unwrap();
+    let ended = ask(api.address(), &prompt(true, user("x"))).await;
+    assert!(
+        ended.ends_with("0\r\n\r\n") && !ended.contains("message_stop"),
+        "{ended}"
+    );
+    let half = ask(api.address(), &prompt(false, user("x"))).await;
+    let half = half.split_once("\r\n\r\n").unwrap().1;
+    assert!(
+        half.starts_with(r#"{"id""#) && serde_json::from_str::<Value>(half).is_err(),
+        "{half}"
+    );
+    let malformed = ask(api.address(), &prompt(true, user("x"))).await;
+    assert!(
+        malformed.contains("data: {no\n") && malformed.contains("message_stop"),
+        "{malformed}"
+    );
+    let html = ask(api.address(), &prompt(true, user("x"))).await;
+    assert!(
+        html.contains("content-type: text/html\r\n") && !html.contains("event-stream"),
+        "{html}"
     );
 }

@@ -100,7 +100,13 @@ impl Asked {
     /// Not compared: ids, dates, directories of paths, the system prompt, which tools there are, and what came before in the
     /// conversation.
     pub fn difference(&self, asked: &Self, tool_results: bool) -> Option<String> {
-        let who = |asked: &Self| if asked.subagent { "a subagent" } else { "the main loop" };
+        let who = |asked: &Self| {
+            if asked.subagent {
+                "a subagent"
+            } else {
+                "the main loop"
+            }
+        };
         if self.subagent != asked.subagent {
             return Some(format!("{} asked, now {} does", who(self), who(asked)));
         }
@@ -109,7 +115,10 @@ impl Asked {
             return Some(format!("the model was {}, now it is {}", name(self), name(asked)));
         }
         if (self.tools == 0) != (asked.tools == 0) {
-            return Some(format!("there were {} tools, now there are {}", self.tools, asked.tools));
+            return Some(format!(
+                "there were {} tools, now there are {}",
+                self.tools, asked.tools
+            ));
         }
         match (&self.prompt, &asked.prompt) {
             (Some(was), Some(is)) => {
@@ -119,7 +128,11 @@ impl Asked {
             }
             (None, None) => {}
             (was, _) => {
-                let (then, now) = if was.is_some() { ("a", "none") } else { ("no", "one") };
+                let (then, now) = if was.is_some() {
+                    ("a", "none")
+                } else {
+                    ("no", "one")
+                };
                 return Some(format!("there was {then} prompt, now there is {now}"));
             }
         }
@@ -159,7 +172,10 @@ impl Asked {
         };
         let results = match (&self.tool_results[..], &asked.tool_results[..]) {
             (was, is) if was.len() == is.len() => {
-                let alike = was.iter().zip(is).filter(|(was, is)| was.kept.difference(&is.kept).is_none());
+                let alike = was
+                    .iter()
+                    .zip(is)
+                    .filter(|(was, is)| was.kept.difference(&is.kept).is_none());
                 20 + 10 * alike.count().min(4)
             }
             _ => 0,
@@ -174,9 +190,16 @@ impl Asked {
 
     /// In one line.
     pub(super) fn describe(&self) -> String {
-        let who = if self.subagent { "a subagent" } else { "the main loop" };
+        let who = if self.subagent {
+            "a subagent"
+        } else {
+            "the main loop"
+        };
         let model = self.model.as_deref().unwrap_or("no model");
-        let prompt = self.prompt.as_ref().map_or_else(|| "no prompt".to_owned(), |prompt| quoted(&prompt.text, 0));
+        let prompt = self
+            .prompt
+            .as_ref()
+            .map_or_else(|| "no prompt".to_owned(), |prompt| quoted(&prompt.text, 0));
         let results = match self.tool_results.len() {
             0 => String::new(),
             1 => " and the result of a tool".to_owned(),
@@ -212,7 +235,11 @@ impl Kept {
         }
         let (was, is) = (normalised(&self.text), normalised(&other.text));
         if was != is {
-            let at = was.chars().zip(is.chars()).take_while(|(was, is)| was == is).count();
+            let at = was
+                .chars()
+                .zip(is.chars())
+                .take_while(|(was, is)| was == is)
+                .count();
             return Some(format!(
                 "was {}, now it is {} (first difference at character {at})",
                 quoted(&was, at),
@@ -222,12 +249,19 @@ impl Kept {
         if self.digest == other.digest {
             return None;
         }
-        Some(format!("differs behind its first {LONGEST} characters, which are {}", quoted(&was, 0)))
+        Some(format!(
+            "differs behind its first {LONGEST} characters, which are {}",
+            quoted(&was, 0)
+        ))
     }
 
     fn likeness(&self, other: &Self) -> usize {
         let (was, is) = (normalised(&self.text), normalised(&other.text));
-        let same = was.chars().zip(is.chars()).take_while(|(was, is)| was == is).count();
+        let same = was
+            .chars()
+            .zip(is.chars())
+            .take_while(|(was, is)| was == is)
+            .count();
         100 * same / was.chars().count().max(is.chars().count()).max(1)
     }
 }
@@ -238,7 +272,11 @@ fn quoted(text: &str, at: usize) -> String {
     let start = at.saturating_sub(AROUND / 2);
     let part: String = text.chars().skip(start).take(2 * AROUND).collect();
     let before = if start > 0 { "…" } else { "" };
-    let after = if text.chars().count() > start + 2 * AROUND { "…" } else { "" };
+    let after = if text.chars().count() > start + 2 * AROUND {
+        "…"
+    } else {
+        ""
+    };
     format!("{before}{part:?}{after}")
 }
 

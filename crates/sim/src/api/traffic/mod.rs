@@ -22,6 +22,7 @@
 //! an HTTP error that names the nearest recorded one, and the first difference to it.
 
 mod asked;
+#[cfg(feature = "api-record")]
 mod recorder;
 mod recording;
 mod redact;
@@ -30,6 +31,7 @@ mod replay;
 mod upstream;
 
 pub use asked::{Asked, Kept, KeptResult};
+#[cfg(feature = "api-record")]
 pub use recorder::Recorder;
 pub use recording::{Answer, Ended, Exchange, Recording, RecordingError, StreamEvent};
 pub use redact::Redaction;
@@ -43,3 +45,6 @@ pub(super) use {
     recorder::Tape,
     upstream::{Unanswered, passed_on},
 };
+
+#[cfg(all(test, feature = "api-record"))]
+mod tests;

@@ -134,7 +134,12 @@ impl Inner {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let named = |known: &mut HashMap<String, String>, id: Option<&str>, letter: char| {
             let next = known.len() + 1;
-            id.map(|id| known.entry(id.to_owned()).or_insert_with(|| format!("{letter}{next}")).clone())
+            id.map(|id| {
+                known
+                    .entry(id.to_owned())
+                    .or_insert_with(|| format!("{letter}{next}"))
+                    .clone()
+            })
         };
         let session = named(&mut names.sessions, request.session_id(), 's');
         let agent = named(&mut names.agents, request.agent_id(), 'a');
@@ -219,7 +224,11 @@ impl Tape {
     }
 
     fn push(&mut self, event: StreamEvent) {
-        if let Some(answer) = self.exchange.as_mut().and_then(|exchange| exchange.answer.as_mut()) {
+        if let Some(answer) = self
+            .exchange
+            .as_mut()
+            .and_then(|exchange| exchange.answer.as_mut())
+        {
             answer.events.push(event);
         }
     }
@@ -332,7 +341,10 @@ fn clean(events: &mut [StreamEvent], redaction: &Redaction) {
         let Some(value) = value else { continue };
         let index = value.get("index").and_then(Value::as_u64).unwrap_or_default();
         for field in PIECES {
-            if value.pointer(&format!("/delta/{field}")).is_some_and(Value::is_string) {
+            if value
+                .pointer(&format!("/delta/{field}"))
+                .is_some_and(Value::is_string)
+            {
                 blocks.entry((index, field)).or_default().push(place);
             }
         }
@@ -350,13 +362,17 @@ fn clean(events: &mut [StreamEvent], redaction: &Redaction) {
                 // As they came: what was already replaced in a piece would hide what goes on in the next.
                 let data = events[*place].data.as_ref();
                 let value: Option<Value> = data.and_then(|data| serde_json::from_str(data.get()).ok());
-                let text = value.as_ref().and_then(|value| value.pointer(&format!("/delta/{field}")));
+                let text = value
+                    .as_ref()
+                    .and_then(|value| value.pointer(&format!("/delta/{field}")));
                 text.and_then(Value::as_str).unwrap_or_default().to_owned()
             })
             .collect();
         let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
         for (place, piece) in places.into_iter().zip(redaction.pieces(&pieces)) {
-            let text = values[place].as_mut().and_then(|value| value.pointer_mut(&format!("/delta/{field}")));
+            let text = values[place]
+                .as_mut()
+                .and_then(|value| value.pointer_mut(&format!("/delta/{field}")));
             if let Some(text) = text {
                 *text = piece.into();
             }
@@ -418,7 +434,11 @@ mod tests {
             )),
             ..StreamEvent::default()
         };
-        let mut events = [delta("the key is sk-a"), delta("nt-api03-abcdefgh"), delta("ijkl, there")];
+        let mut events = [
+            delta("the key is sk-a"),
+            delta("nt-api03-abcdefgh"),
+            delta("ijkl, there"),
+        ];
         let untouched = StreamEvent {
             data: Some(RawJson::from_text(r#"{"z" : 1}"#).unwrap()),
             ..StreamEvent::default()
@@ -428,7 +448,12 @@ mod tests {
         clean(&mut all, &Redaction::new());
         let texts: Vec<String> = all[..3]
             .iter()
-            .map(|event| event.data.as_ref().unwrap().to_value().unwrap()["delta"]["text"].as_str().unwrap().to_owned())
+            .map(|event| {
+                event.data.as_ref().unwrap().to_value().unwrap()["delta"]["text"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
             .collect();
         assert_eq!(texts, ["the key is <redacted>", "", ", there"]);
         assert_eq!(all[3].data.as_ref().unwrap().get(), r#"{"z" : 1}"#);

@@ -5,6 +5,7 @@ use std::env;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+use outrigger_protocol::RawJson;
 use regex_lite::{Captures, Regex};
 use serde_json::Value;
 
@@ -39,7 +40,10 @@ static PATTERNS: LazyLock<Arc<Vec<(Regex, String)>>> = LazyLock::new(|| {
         r"(?i)\bbearer [A-Za-z0-9._~+/=-]{12,}",
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
     ];
-    let users = [(r"/home/[^/\s\x22'`<>:;,]+", "/home/user"), (r"/Users/[^/\s\x22'`<>:;,]+", "/Users/user")];
+    let users = [
+        (r"/home/[^/\s\x22'`<>:;,]+", "/home/user"),
+        (r"/Users/[^/\s\x22'`<>:;,]+", "/Users/user"),
+    ];
     let patterns = secrets.into_iter().map(|pattern| (pattern, SECRET)).chain(users);
     // All of them compile, which a test shows.
     let patterns = patterns.filter_map(|(pattern, put)| Some((Regex::new(pattern).ok()?, put.to_owned())));
@@ -54,7 +58,10 @@ impl Redaction {
             patterns: Arc::clone(&PATTERNS),
         };
         let home = env::var(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
-        home.map_or_else(|_| redaction.clone(), |home| redaction.home(&home))
+        match home {
+            Ok(home) => redaction.home(&home),
+            Err(_) => redaction,
+        }
     }
 
     /// Also puts the placeholder of the home directory in the place of this one.
@@ -73,7 +80,8 @@ impl Redaction {
     /// # Errors
     /// When it is none; the text says why.
     pub fn pattern(mut self, pattern: &str) -> Result<Self, String> {
-        let regex = Regex::new(pattern).map_err(|error| format!("`{pattern}` is no regular expression: {error}"))?;
+        let regex =
+            Regex::new(pattern).map_err(|error| format!("`{pattern}` is no regular expression: {error}"))?;
         Arc::make_mut(&mut self.patterns).push((regex, SECRET.to_owned()));
         Ok(self)
     }
@@ -139,6 +147,7 @@ impl Redaction {
     }
 
     /// Every text in a JSON value.
+    #[cfg(feature = "api-record")]
     pub(super) fn value(&self, value: &mut Value) {
         each_text(value, &mut |_, text| {
             let clean = self.text(text);
@@ -155,9 +164,13 @@ impl Redaction {
             let whole = |at: usize| {
                 // A directory's name must not be the beginning of another's.
                 put == SECRET
-                    || !text[at + literal.len()..].starts_with(|c: char| c.is_alphanumeric() || "-_".contains(c))
+                    || !text[at + literal.len()..]
+                        .starts_with(|c: char| c.is_alphanumeric() || "-_".contains(c))
             };
-            let places = text.match_indices(literal.as_str()).map(|(at, _)| at).filter(|at| whole(*at));
+            let places = text
+                .match_indices(literal.as_str())
+                .map(|(at, _)| at)
+                .filter(|at| whole(*at));
             found.extend(places.map(|at| (at..at + literal.len(), put.as_str())));
         }
         for (pattern, put) in self.patterns.iter() {
@@ -183,14 +196,27 @@ impl Default for Redaction {
 
 /// Where a conversation takes place: what the placeholders stand for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in crate::api) struct Place {
     pub(super) cwd: Option<String>,
     pub(super) home: Option<String>,
 }
 
 impl Place {
+    /// JSON text with this place in it.
+    pub(in crate::api) fn filled(&self, json: &RawJson) -> String {
+        let text = json.get();
+        if !text.contains("{{") {
+            return text.to_owned();
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+            return text.to_owned();
+        };
+        self.fill(&mut value);
+        value.to_string()
+    }
+
     /// Puts this place in for the placeholders in every text of a value.
-    pub(super) fn fill(&self, value: &mut Value) {
+    fn fill(&self, value: &mut Value) {
         each_text(value, &mut |key, text| {
             if !text.contains("{{") {
                 return;
@@ -198,7 +224,11 @@ impl Place {
             for (placeholder, directory) in [(CWD, &self.cwd), (HOME, &self.home)] {
                 if let Some(directory) = directory {
                     // The pieces of a tool's input are JSON within JSON.
-                    let put = if key == "partial_json" { escaped(directory) } else { directory.clone() };
+                    let put = if key == "partial_json" {
+                        escaped(directory)
+                    } else {
+                        directory.clone()
+                    };
                     *text = text.replace(placeholder, &put);
                 }
             }
@@ -212,7 +242,9 @@ fn each_text(value: &mut Value, change: &mut dyn FnMut(&str, &mut String)) {
         match value {
             Value::String(text) => change(key, text),
             Value::Array(items) => items.iter_mut().for_each(|item| walk(key, item, change)),
-            Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| walk(key, value, change)),
+            Value::Object(fields) => fields
+                .iter_mut()
+                .for_each(|(key, value)| walk(key, value, change)),
             _ => {}
         }
     }
@@ -231,17 +263,28 @@ pub(super) fn normalised(text: &str) -> String {
     static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         let rules = [
             (r"(?s)<system-reminder>.*?</system-reminder>", ""),
-            (r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", "<id>"),
+            (
+                r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
+                "<id>",
+            ),
             (r"\b(?:toolu|msg|req|call|srvtoolu)_[A-Za-z0-9_]+", "<id>"),
             (r"\b[0-9a-f]{12,64}\b", "<id>"),
             (r"(?i)\b(id|ID): [a-z0-9]{6,}\b", "$1: <id>"),
-            (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", "<date>"),
-            (r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d{1,2},? +\d{4}\b", "<date>"),
+            (
+                r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
+                "<date>",
+            ),
+            (
+                r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d{1,2},? +\d{4}\b",
+                "<date>",
+            ),
             (r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b", "<time>"),
             (r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds)\b", "<time>"),
         ];
         let rules = rules.into_iter();
-        rules.filter_map(|(pattern, put)| Some((Regex::new(pattern).ok()?, put))).collect()
+        rules
+            .filter_map(|(pattern, put)| Some((Regex::new(pattern).ok()?, put)))
+            .collect()
     });
     static PATHS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let name = r"[^\s/\\\x22'`<>:;,()\[\]{}|*?]+";
@@ -283,16 +326,30 @@ mod tests {
 
     #[test]
     fn secrets_go_wherever_they_are_cut() {
-        let redaction = bare().secret("hunter2hunter2").working_directory("/work/it").home("/work");
+        let redaction = bare()
+            .secret("hunter2hunter2")
+            .working_directory("/work/it")
+            .home("/work");
         let text = "key sk-ant-api03-abcdefghijkl in /work/it/a, /work/b and /workshop; hunter2hunter2!";
         let clean = "key <redacted> in {{cwd}}/a, {{home}}/b and /workshop; <redacted>!";
         assert_eq!(redaction.text(text), clean);
         for size in 1..text.len() {
-            let bytes: Vec<&str> = text.as_bytes().chunks(size).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
+            let bytes: Vec<&str> = text
+                .as_bytes()
+                .chunks(size)
+                .map(|piece| std::str::from_utf8(piece).unwrap())
+                .collect();
             let pieces = redaction.pieces(&bytes);
-            assert_eq!((pieces.len(), pieces.concat()), (bytes.len(), clean.to_owned()), "{size}");
+            assert_eq!(
+                (pieces.len(), pieces.concat()),
+                (bytes.len(), clean.to_owned()),
+                "{size}"
+            );
         }
-        assert_eq!(redaction.text("/home/jo/x ghp_0123456789abcdefXYZ"), "/home/user/x <redacted>");
+        assert_eq!(
+            redaction.text("/home/jo/x ghp_0123456789abcdefXYZ"),
+            "/home/user/x <redacted>"
+        );
     }
 
     #[test]
@@ -308,7 +365,10 @@ mod tests {
                 "Read /tmp/a1/project/src/main.rs now\n<system-reminder>x\ny</system-reminder>",
                 "Read {{cwd}}/src/main.rs now",
             ),
-            ("ran toolu_01Ab in 12.5ms on 2026-01-02T03:04:05Z", "ran toolu_9x in 3 ms on 2025-11-12"),
+            (
+                "ran toolu_01Ab in 12.5ms on 2026-01-02T03:04:05Z",
+                "ran toolu_9x in 3 ms on 2025-11-12",
+            ),
             (
                 "at 0b6b2d3e-5c1f-4c8f-9d3a-0123456789ab, `C:\\Users\\jo\\a.txt`",
                 "at ffffffff-5c1f-4c8f-9d3a-0123456789ab, `/x/a.txt`",
@@ -317,7 +377,11 @@ mod tests {
         for (left, right) in same {
             assert_eq!(normalised(left), normalised(right));
         }
-        for (left, right) in [("Read /a/b.rs", "Read /a/c.rs"), ("see https://a.b/c", "see https://a.b/d"), ("3 files", "4 files")] {
+        for (left, right) in [
+            ("Read /a/b.rs", "Read /a/c.rs"),
+            ("see https://a.b/c", "see https://a.b/d"),
+            ("3 files", "4 files"),
+        ] {
             assert_ne!(normalised(left), normalised(right));
         }
     }
@@ -328,7 +392,8 @@ mod tests {
             cwd: Some(r"C:\w".to_owned()),
             home: None,
         };
-        let mut value = serde_json::json!({"partial_json": "{\"p\":\"{{cwd}}\"}", "text": ["{{cwd}} {{home}}"]});
+        let mut value =
+            serde_json::json!({"partial_json": "{\"p\":\"{{cwd}}\"}", "text": ["{{cwd}} {{home}}"]});
         place.fill(&mut value);
         assert_eq!(
             value,

@@ -111,7 +111,9 @@ impl Replay {
     pub(in crate::api) fn find(&self, request: &ApiRequest) -> Result<Found, String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { sessions, taken } = &mut *state;
-        let session = sessions.entry(request.session_id().map(str::to_owned)).or_default();
+        let session = sessions
+            .entry(request.session_id().map(str::to_owned))
+            .or_default();
         if let Some(directory) = request.working_directory() {
             session.cwd = Some(directory);
         }
@@ -133,7 +135,9 @@ impl Replay {
             .collect();
         if request.route() != Route::Messages {
             // They are about no conversation: in order, and the last one again and again.
-            let unused = same_place.iter().find(|exchange| !session.used.contains(&exchange.number));
+            let unused = same_place
+                .iter()
+                .find(|exchange| !session.used.contains(&exchange.number));
             let Some(exchange) = unused.or(same_place.last()) else {
                 return Err(format!("the recording has no {} {path}", request.method));
             };
@@ -155,7 +159,9 @@ impl Replay {
             _ if !taken.contains(&exchange.session) => 1,
             _ => 2,
         };
-        let unused = alike.iter().filter(|exchange| !session.used.contains(&exchange.number));
+        let unused = alike
+            .iter()
+            .filter(|exchange| !session.used.contains(&exchange.number));
         if let Some(exchange) = unused.min_by_key(rank) {
             let found = Found {
                 exchange: Arc::clone(exchange),
@@ -178,12 +184,21 @@ impl Replay {
         }
         let nearest = same_place.iter().max_by_key(|exchange| {
             let unused = !session.used.contains(&exchange.number);
-            (exchange.asked.likeness(&asked), unused, u64::MAX - exchange.number)
+            (
+                exchange.asked.likeness(&asked),
+                unused,
+                u64::MAX - exchange.number,
+            )
         });
         let Some(nearest) = nearest else {
-            return Err(format!("the recording has no answer to {description}: it has no requests for messages at all"));
+            return Err(format!(
+                "the recording has no answer to {description}: it has no requests for messages at all"
+            ));
         };
-        let difference = nearest.asked.difference(&asked, self.tool_results).unwrap_or_default();
+        let difference = nearest
+            .asked
+            .difference(&asked, self.tool_results)
+            .unwrap_or_default();
         Err(format!(
             "the recording has no answer to {description}; the nearest is exchange {}, but {difference}",
             nearest.number
@@ -194,7 +209,8 @@ impl Replay {
     pub(in crate::api) fn unplayed(&self) -> Vec<u64> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let exchanges = self.recording.exchanges.iter();
-        let messages = exchanges.filter(|exchange| exchange.method == "POST" && exchange.path == "/v1/messages");
+        let messages =
+            exchanges.filter(|exchange| exchange.method == "POST" && exchange.path == "/v1/messages");
         let unplayed = messages.filter(|exchange| {
             let played = |session: &Session| session.used.contains(&exchange.number);
             !state.sessions.values().any(played)

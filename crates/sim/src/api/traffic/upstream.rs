@@ -58,9 +58,13 @@ impl Upstream {
         };
         let uri: Uri = base_url.parse().map_err(|error| wrong(format!("{error}")))?;
         let parts = uri.into_parts();
-        let scheme = parts.scheme.filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+        let scheme = parts
+            .scheme
+            .filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
         let scheme = scheme.ok_or_else(|| wrong("it begins with neither http:// nor https://".to_owned()))?;
-        let authority = parts.authority.ok_or_else(|| wrong("it names no host".to_owned()))?;
+        let authority = parts
+            .authority
+            .ok_or_else(|| wrong("it names no host".to_owned()))?;
         let path = parts.path_and_query.as_ref().map_or("", |path| path.as_str());
         if path.contains('?') {
             return Err(wrong("it has a query".to_owned()));
@@ -72,17 +76,23 @@ impl Upstream {
         let builder = hyper_rustls::HttpsConnectorBuilder::new();
         let https = if scheme == Scheme::HTTPS {
             let trusting = builder.with_native_roots();
-            let trusting = trusting.map_err(|error| wrong(format!("the system's certificates cannot be read: {error}")))?;
+            let trusting = trusting
+                .map_err(|error| wrong(format!("the system's certificates cannot be read: {error}")))?;
             trusting.https_only().enable_http1().wrap_connector(http)
         } else {
             // No certificate is looked at on this way, so none has to be there.
             let none = rustls::RootCertStore::empty();
-            let config = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-                .with_safe_default_protocol_versions()
-                .map_err(|error| wrong(error.to_string()))?
-                .with_root_certificates(none)
-                .with_no_client_auth();
-            builder.with_tls_config(config).https_or_http().enable_http1().wrap_connector(http)
+            let config =
+                rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+                    .with_safe_default_protocol_versions()
+                    .map_err(|error| wrong(error.to_string()))?
+                    .with_root_certificates(none)
+                    .with_no_client_auth();
+            builder
+                .with_tls_config(config)
+                .https_or_http()
+                .enable_http1()
+                .wrap_connector(http)
         };
         Ok(Self {
             client: Client::builder(TokioExecutor::new()).build(https),
@@ -100,7 +110,12 @@ impl Upstream {
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, Unanswered> {
-        let unreachable = |what: String| Unanswered::Unreachable(format!("cannot pass the request on to {}: {what}", self.authority));
+        let unreachable = |what: String| {
+            Unanswered::Unreachable(format!(
+                "cannot pass the request on to {}: {what}",
+                self.authority
+            ))
+        };
         let uri = Uri::builder()
             .scheme(self.scheme.clone())
             .authority(self.authority.clone())

@@ -1,0 +1,111 @@
+//! Passes requests on to another API, and what it answers back.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+
+use axum::body::{Body as HttpBody, Bytes};
+use axum::http::request::Parts;
+use axum::response::Response;
+use futures_util::StreamExt as _;
+
+use super::answer::{Settling, break_off, respond_fault};
+use super::connection::Breaker;
+use super::reply::ApiFault;
+use super::request::{ApiRequest, Outcome};
+use super::server::Shared;
+use super::traffic::{Ended, Tape, Unanswered, passed_on};
+
+/// Passes a request on. What comes back goes to the client as it comes, and beside it to the recorder.
+pub(super) async fn forward(
+    shared: &Arc<Shared>,
+    request: &ApiRequest,
+    parts: Parts,
+    body: Bytes,
+    breaker: Arc<Breaker>,
+    settling: Settling,
+) -> Response {
+    let Some(upstream) = &shared.upstream else {
+        return respond_fault(&ApiFault::new(502), request.number, settling);
+    };
+    let recorder = shared.recorder.as_ref();
+    let mut tape = recorder.and_then(|recorder| recorder.begin(request, &parts.headers));
+    let answer = upstream
+        .ask(parts.method, &request.path, &parts.headers, body)
+        .await;
+    let (head, body) = match answer {
+        Ok(answer) => answer.into_parts(),
+        Err(Unanswered::Unreachable(why)) => {
+            // It says something about this network, and nothing about the API.
+            if let Some(tape) = tape {
+                tape.discard();
+            }
+            tracing::warn!(%why);
+            return respond_fault(&ApiFault::new(502).message(why), request.number, settling);
+        }
+        Err(Unanswered::Broken) => {
+            if let Some(tape) = tape {
+                tape.end(Ended::Cut);
+            }
+            return break_off(&breaker, settling).await;
+        }
+    };
+    let status = head.status;
+    if let Some(tape) = &mut tape {
+        tape.head(status.as_u16(), &head.headers);
+    }
+    let passing = Passing {
+        body: HttpBody::new(body).into_data_stream(),
+        tape,
+        settling: Some(settling),
+        breaker,
+        status: status.as_u16(),
+    };
+    let pieces = futures_util::stream::unfold(passing, |mut passing| async move {
+        match passing.body.next().await {
+            Some(Ok(bytes)) => {
+                if let Some(tape) = &mut passing.tape {
+                    tape.feed(&bytes);
+                }
+                Some((Ok::<_, Infallible>(bytes), passing))
+            }
+            Some(Err(_)) => {
+                passing.end(Ended::Cut, Outcome::Broken);
+                passing.breaker.trip();
+                pending().await
+            }
+            None => {
+                let status = passing.status;
+                passing.end(Ended::Whole, Outcome::Answered(status));
+                None
+            }
+        }
+    });
+    let mut response = Response::new(HttpBody::from_stream(pieces));
+    *response.status_mut() = status;
+    *response.headers_mut() = passed_on(&head.headers);
+    if let Some(length) = head.headers.get("content-length") {
+        response.headers_mut().insert("content-length", length.clone());
+    }
+    response
+}
+
+/// An answer on its way. Dropped before its end it tells that the client went away.
+struct Passing {
+    body: axum::body::BodyDataStream,
+    tape: Option<Tape>,
+    settling: Option<Settling>,
+    breaker: Arc<Breaker>,
+    status: u16,
+}
+
+impl Passing {
+    fn end(&mut self, ended: Ended, outcome: Outcome) {
+        if let Some(tape) = self.tape.take() {
+            tape.end(ended);
+        }
+        if let Some(settling) = self.settling.take() {
+            settling.settle(outcome);
+        }
+    }
+}
