@@ -15,6 +15,7 @@ mod exit;
 mod explain;
 mod input;
 mod keyboard;
+mod mock_api;
 mod paint;
 mod policy;
 mod protocol;
@@ -47,6 +48,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Say who would decide about a tool call: a rule, the mode, a person.
     Explain(Box<explain::Args>),
+    /// Let the real CLI talk to an API without a model: scripted, recorded or replayed.
+    MockApi(Box<mock_api::Args>),
     /// Hold recorded conversations against the types.
     Protocol(protocol::Args),
 }
@@ -59,6 +62,7 @@ async fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Explain(args) => explain::run(*args).await,
+        Command::MockApi(args) => return mock_api::run(*args).await,
         Command::Protocol(args) => protocol::run(args).await,
     };
     exit::report(result)

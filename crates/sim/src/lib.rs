@@ -15,3 +15,8 @@ pub mod directive;
 pub mod fault;
 pub mod peer;
 pub mod script;
+
+/// The examples of the page on the scripted API, compiled.
+#[cfg(all(doctest, feature = "api"))]
+#[doc = include_str!("../../../docs/mock-api.md")]
+struct MockApiPage;

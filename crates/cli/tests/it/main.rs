@@ -14,6 +14,8 @@ mod asking;
 mod chat;
 mod demo;
 mod doctor;
+#[cfg(unix)]
+mod mock_api;
 mod policy;
 mod protocol;
 mod rig;

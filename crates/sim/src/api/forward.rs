@@ -5,6 +5,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use axum::body::{Body as HttpBody, Bytes};
+use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use futures_util::StreamExt as _;
@@ -30,6 +31,7 @@ pub(super) async fn forward(
     };
     let recorder = shared.recorder.as_ref();
     let mut tape = recorder.and_then(|recorder| recorder.begin(request, &parts.headers));
+    let bodiless = parts.method == Method::HEAD;
     let answer = upstream
         .ask(parts.method, &request.path, &parts.headers, body)
         .await;
@@ -54,18 +56,30 @@ pub(super) async fn forward(
     if let Some(tape) = &mut tape {
         tape.head(status.as_u16(), &head.headers);
     }
-    let passing = Passing {
+    let length = head.headers.get("content-length");
+    let mut passing = Passing {
+        left: length.and_then(|length| length.to_str().ok()?.parse().ok()),
         body: HttpBody::new(body).into_data_stream(),
         tape,
         settling: Some(settling),
         breaker,
         status: status.as_u16(),
     };
+    if bodiless || passing.left == Some(0) {
+        passing.end(Ended::Whole, Outcome::Answered(passing.status));
+    }
     let pieces = futures_util::stream::unfold(passing, |mut passing| async move {
         match passing.body.next().await {
             Some(Ok(bytes)) => {
                 if let Some(tape) = &mut passing.tape {
                     tape.feed(&bytes);
+                }
+                // Of a body whose length was told, nobody asks for the end.
+                if let Some(left) = &mut passing.left {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                    if *left == 0 {
+                        passing.end(Ended::Whole, Outcome::Answered(passing.status));
+                    }
                 }
                 Some((Ok::<_, Infallible>(bytes), passing))
             }
@@ -84,7 +98,7 @@ pub(super) async fn forward(
     let mut response = Response::new(HttpBody::from_stream(pieces));
     *response.status_mut() = status;
     *response.headers_mut() = passed_on(&head.headers);
-    if let Some(length) = head.headers.get("content-length") {
+    if let Some(length) = length {
         response.headers_mut().insert("content-length", length.clone());
     }
     response
@@ -97,6 +111,8 @@ struct Passing {
     settling: Option<Settling>,
     breaker: Arc<Breaker>,
     status: u16,
+    /// How many bytes are still to come, if that was told.
+    left: Option<u64>,
 }
 
 impl Passing {

@@ -62,6 +62,7 @@ impl LogLine {
                 AnsweredBy::Undecided => "undecided".to_owned(),
                 AnsweredBy::Rule => "rule".to_owned(),
                 AnsweredBy::Queue => "queue".to_owned(),
+                AnsweredBy::Script(name) => format!("script {name}"),
                 AnsweredBy::Directives => "directives".to_owned(),
                 AnsweredBy::Default => "default".to_owned(),
                 AnsweredBy::Recording(number) => format!("recording {number}"),

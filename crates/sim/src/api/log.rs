@@ -10,7 +10,8 @@ use tokio::sync::watch;
 use super::error::WaitError;
 use super::line::LogLine;
 use super::ndjson::Appender;
-use super::request::{AnsweredBy, ApiRequest, Outcome, Route};
+use super::request::{AnsweredBy, ApiRequest, Outcome};
+use super::script::Tally;
 use super::traffic::Redaction;
 
 /// How many requests are kept unless the builder says otherwise. The CLI sends its whole system prompt each time, about
@@ -29,7 +30,7 @@ pub(super) struct Log {
 struct Inner {
     kept: VecDeque<ApiRequest>,
     total: u64,
-    messages: u64,
+    tally: Tally,
 }
 
 impl Log {
@@ -47,11 +48,10 @@ impl Log {
         let mut inner = self.lock();
         inner.total += 1;
         request.number = inner.total;
-        if request.route() == Route::Messages {
-            inner.messages += 1;
-        }
+        inner.tally.came(&request);
         if inner.kept.len() == self.limit {
             inner.kept.pop_front();
+            inner.tally.forgotten += 1;
         }
         inner.kept.push_back(request.clone());
         drop(inner);
@@ -61,6 +61,9 @@ impl Log {
 
     /// Says what decides the answer to a request.
     pub(super) fn decided(&self, number: u64, by: AnsweredBy) {
+        if let Some(why) = by.unmatched() {
+            self.lock().tally.unmatched(number, why);
+        }
         self.change(number, |request| request.answered_by = by);
     }
 
@@ -70,6 +73,11 @@ impl Log {
         if let (Some(request), Some((file, redaction))) = (request, &self.file) {
             file.write(&LogLine::of(&request, redaction));
         }
+    }
+
+    /// What is counted of all requests.
+    pub(super) fn tally(&self) -> Tally {
+        self.lock().tally.clone()
     }
 
     /// Why lines are missing in the file, if any are.
@@ -115,7 +123,10 @@ impl Log {
                 changes.mark_unchanged();
                 let (requests, messages) = {
                     let inner = self.lock();
-                    (inner.kept.iter().cloned().collect::<Vec<_>>(), inner.messages)
+                    (
+                        inner.kept.iter().cloned().collect::<Vec<_>>(),
+                        inner.tally.messages,
+                    )
                 };
                 if reached(&requests, messages) {
                     return requests;

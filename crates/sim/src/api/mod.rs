@@ -5,14 +5,15 @@
 //!
 //! 1. the [`Rule`]s, in the order in which they were added;
 //! 2. the replies given in order with [`MessagesApiBuilder::reply`] and [`MessagesApi::push`];
-//! 3. a [recording](traffic), if there is one, and the API that requests are passed on to, if there is one; then nothing below counts;
-//! 4. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
-//! 5. the default reply, the text `ok`, or a refusal if that is [wished](MessagesApiBuilder::refuse_unmatched).
+//! 3. the [script](script::ApiScript), if there is one;
+//! 4. a [recording](traffic), if there is one, and the API that requests are passed on to, if there is one; then nothing below counts;
+//! 5. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
+//! 6. the default reply, the text `ok`, or a refusal if that is [wished](MessagesApiBuilder::refuse_unmatched).
 //!
 //! The script in force is that of the last user message that has directives, and the number of the model's answers since
 //! then says how far it is. A prompt without directives goes on with an unfinished script, which is how the CLI's own
-//! "please continue" is met. In text and in the strings of a tool's input, `{{last}}` becomes the newest tool result and
-//! `{{plan}}` the file that the CLI wants the plan written to; in text, `{{gate:NAME}}` holds the reply there.
+//! "please continue" is met. In text and in the strings of a tool's input, `{{last}}` becomes the newest tool result,
+//! `{{plan}}` the file that the CLI wants the plan written to and `{{cwd}}` its working directory; in text, `{{gate:NAME}}` holds the reply there.
 //! Directives that cannot be read are answered with a 400 that says why.
 //!
 //! ```
@@ -57,6 +58,7 @@ mod render;
 mod reply;
 mod request;
 mod rule;
+pub mod script;
 mod server;
 pub mod traffic;
 

@@ -111,7 +111,11 @@ fn failing(fault: &FaultKind, response: &Response, request: &ApiRequest) -> Repl
             message: "by the script".to_owned(),
         },
     };
-    let mut reply = succeeding(response, request);
+    broken_off(succeeding(response, request), vec![end])
+}
+
+/// The reply up to the middle of its first text, or without any content, and then this.
+pub(super) fn broken_off(mut reply: Reply, end: Vec<Part>) -> Reply {
     if let Body::Message(message) = &mut reply.body {
         // Up to the middle of the first text.
         let first = message
@@ -123,12 +127,13 @@ fn failing(fault: &FaultKind, response: &Response, request: &ApiRequest) -> Repl
             let half = text.chars().count().div_ceil(2);
             *text = text.chars().take(half).collect();
         }
-        message.parts.push(end);
+        message.parts.extend(end);
     }
     reply
 }
 
-fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
+/// The parts of a block, with what stands for something in the conversation filled in.
+pub(super) fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
     match block {
         Block::Text(text) => spoken(&filled(text, request)),
         Block::Thinking(text) => vec![Part::Thinking {
@@ -151,6 +156,7 @@ fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
 /// What stands for something in the conversation, in text and in the strings of a tool's input.
 const LAST: &str = "{{last}}";
 const PLAN: &str = "{{plan}}";
+const CWD: &str = "{{cwd}}";
 
 fn filled(text: &str, request: &ApiRequest) -> String {
     let mut text = text.to_owned();
@@ -159,6 +165,9 @@ fn filled(text: &str, request: &ApiRequest) -> String {
     }
     if text.contains(PLAN) {
         text = text.replace(PLAN, &request.plan_file().unwrap_or_default());
+    }
+    if text.contains(CWD) {
+        text = text.replace(CWD, &request.working_directory().unwrap_or_default());
     }
     text
 }

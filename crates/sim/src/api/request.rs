@@ -71,6 +71,8 @@ pub enum AnsweredBy {
     Rule,
     /// A reply that was given in order.
     Queue,
+    /// The conversation of this name in a [script](super::script::ApiScript).
+    Script(Arc<str>),
     /// The directives in the prompt.
     Directives,
     /// The default reply, since nothing else was for it.
@@ -183,21 +185,23 @@ impl ApiRequest {
 
     /// The system prompt, its blocks joined by newlines; empty when there is none.
     pub fn system_text(&self) -> String {
-        match self.body.get("system") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
-            _ => String::new(),
-        }
+        text_in(self.body.get("system"))
     }
 
-    /// The CLI's working directory, as it tells the model in the system prompt; requests for side questions do not.
+    /// The CLI's working directory, as it told the model last: in the system prompt, or in a note with the role `system`. Requests for
+    /// side questions do not tell.
     pub fn working_directory(&self) -> Option<String> {
-        let system = self.system_text();
-        let directory = system
-            .lines()
-            .find_map(|line| line.split_once("rimary working directory: "))?
-            .1;
-        Some(directory.trim().to_owned()).filter(|directory| !directory.is_empty())
+        const WORDS: &str = "rimary working directory: ";
+        let notes = self.messages().iter().rev();
+        let notes = notes.filter(|message| message.get("role").and_then(Value::as_str) == Some("system"));
+        let notes = notes.map(|note| text_in(note.get("content")));
+        let told = |text: &str| {
+            let line = text.lines().rev().find_map(|line| line.split_once(WORDS))?.1;
+            // Where it was before does not matter.
+            let directory = line.split_once(" (was ").map_or(line, |(directory, _)| directory);
+            Some(directory.trim().to_owned()).filter(|directory| !directory.is_empty())
+        };
+        notes.chain([self.system_text()]).find_map(|text| told(&text))
     }
 
     /// The file that the CLI told the model, last of all, to write its plan to.
@@ -238,13 +242,7 @@ fn tool_results_in(message: &Value) -> impl DoubleEndedIterator<Item = ToolResul
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_owned(),
-            text: match block.get("content") {
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Array(blocks)) => {
-                    blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n")
-                }
-                _ => String::new(),
-            },
+            text: text_in(block.get("content")),
             is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
         })
     })
@@ -277,6 +275,15 @@ pub(super) fn user_texts(message: &Value) -> Vec<&str> {
         .into_iter()
         .filter(|text| !text.trim_start().starts_with("<system-reminder>"))
         .collect()
+}
+
+/// The text of a content: a string, or blocks, of which those of text are joined by newlines.
+fn text_in(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => blocks.iter().filter_map(text_of).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
 }
 
 fn text_of(block: &Value) -> Option<&str> {

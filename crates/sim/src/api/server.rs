@@ -23,9 +23,11 @@ use super::obey::obey;
 use super::reply::{ApiFault, Reply, Wait};
 use super::request::{AnsweredBy, ApiRequest, Route};
 use super::rule::Rule;
+use super::script::{ApiExpect, ApiScript, Player, judge};
 use super::traffic::{Found, Replay};
 #[cfg(feature = "api-record")]
 use super::traffic::{Recorder, Upstream};
+use crate::script::Flaws;
 
 /// A running scripted Messages API.
 ///
@@ -53,6 +55,7 @@ pub struct MessagesApiBuilder {
     input_tokens: Option<u64>,
     models: Vec<String>,
     port: u16,
+    script: Option<ApiScript>,
     replay: Option<Replay>,
     #[cfg(feature = "api-record")]
     upstream: Option<Upstream>,
@@ -72,6 +75,7 @@ pub(super) struct Shared {
     refuse_unmatched: bool,
     pub(super) input_tokens: Option<u64>,
     pub(super) models: Vec<String>,
+    player: Option<Player>,
     pub(super) replay: Option<Replay>,
     #[cfg(feature = "api-record")]
     pub(super) upstream: Option<Upstream>,
@@ -121,6 +125,17 @@ impl MessagesApiBuilder {
     /// [`AnsweredBy::Nothing`] in the log.
     pub fn refuse_unmatched(mut self) -> Self {
         self.refuse_unmatched = true;
+        self
+    }
+
+    /// Plays a script to what neither rules nor replies are for. Its settings count like those of this builder; what was set there
+    /// before is replaced.
+    pub fn script(mut self, script: ApiScript) -> Self {
+        if !script.models.is_empty() {
+            self.models.clone_from(&script.models);
+        }
+        self.input_tokens = script.input_tokens.or(self.input_tokens);
+        self.script = Some(script);
         self
     }
 
@@ -199,6 +214,7 @@ impl MessagesApiBuilder {
             refuse_unmatched: self.refuse_unmatched,
             input_tokens: self.input_tokens,
             models: self.models,
+            player: self.script.map(Player::new),
             replay: self.replay,
             #[cfg(feature = "api-record")]
             upstream: self.upstream,
@@ -246,6 +262,7 @@ impl MessagesApi {
             input_tokens: None,
             models: Vec::new(),
             port: 0,
+            script: None,
             replay: None,
             #[cfg(feature = "api-record")]
             upstream: None,
@@ -296,6 +313,29 @@ impl MessagesApi {
         let mut requests = self.requests();
         requests.retain(|request| request.answered_by.unmatched().is_some());
         requests
+    }
+
+    /// Whether all was asked as the script expects it; without a script, whether something was for every request for a message.
+    ///
+    /// # Errors
+    /// All that is not as expected.
+    pub fn verdict(&self) -> Result<(), Flaws> {
+        match &self.shared.player {
+            Some(player) => self.check(&player.script().expect),
+            None => self.check(&ApiExpect::default()),
+        }
+    }
+
+    /// Whether all was asked as expected.
+    ///
+    /// # Errors
+    /// All that is not as expected.
+    pub fn check(&self, expect: &ApiExpect) -> Result<(), Flaws> {
+        let (tally, kept) = (self.shared.log.tally(), self.requests());
+        match judge(expect, &tally, &kept, self.shared.player.as_ref()) {
+            flaws if flaws.is_empty() => Ok(()),
+            flaws => Err(Flaws(flaws)),
+        }
     }
 
     /// The numbers of the recorded exchanges for messages that have not been played so far, in order.
@@ -408,6 +448,11 @@ impl Shared {
                 return reply(answer, AnsweredBy::Queue);
             }
         }
+        if message
+            && let Some((answer, name)) = self.player.as_ref().and_then(|player| player.answer(request))
+        {
+            return reply(answer, AnsweredBy::Script(name));
+        }
         let mut why = None;
         if let Some(replay) = &self.replay {
             match replay.find(request) {
@@ -435,7 +480,8 @@ impl Shared {
                 None => {}
             }
         }
-        if self.refuse_unmatched && why.is_none() {
+        let refuses = self.refuse_unmatched || self.player.as_ref().is_some_and(Player::refuses_unmatched);
+        if refuses && why.is_none() {
             let text = request.last_user_text().unwrap_or_default();
             let text: String = text.chars().take(80).collect();
             why = Some(format!("nothing is for this request, whose prompt is {text:?}"));

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_saphyr::{Error, Options};
+use serde::de::DeserializeOwned;
+use serde_saphyr::Error;
 
 use super::place::Position;
 use super::{AgentScript, Source};
@@ -33,7 +34,7 @@ impl fmt::Display for ScriptError {
 }
 
 impl ScriptError {
-    pub(super) fn io(file: &str, error: &std::io::Error) -> Self {
+    pub(crate) fn io(file: &str, error: &std::io::Error) -> Self {
         Self {
             file: Some(file.to_owned()),
             at: None,
@@ -44,16 +45,7 @@ impl ScriptError {
 
 /// Reads a script from YAML.
 pub(super) fn read(text: &str, file: Option<&str>) -> Result<AgentScript, ScriptError> {
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        // `yes` and `no` are texts here, as in YAML 1.2.
-        strict_booleans: true,
-    };
-    let mut script = parse(text, options).map_err(|(at, what)| ScriptError {
-        file: file.map(str::to_owned),
-        at,
-        what,
-    })?;
+    let mut script: AgentScript = read_yaml(text, file)?;
     script.source = Source(file.map(Arc::from));
     match script.mistakes().into_iter().next() {
         None => Ok(script),
@@ -65,12 +57,23 @@ pub(super) fn read(text: &str, file: Option<&str>) -> Result<AgentScript, Script
     }
 }
 
-fn parse(text: &str, options: Options) -> Result<AgentScript, (Option<Position>, String)> {
+/// Reads anything from YAML; what is wrong is told with its place.
+pub(crate) fn read_yaml<T: DeserializeOwned>(text: &str, file: Option<&str>) -> Result<T, ScriptError> {
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        // `yes` and `no` are texts here, as in YAML 1.2.
+        strict_booleans: true,
+    };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let text = explain(error.without_snippet());
-        match unmark(&text) {
+        let (at, what) = match unmark(&text) {
             Some((at, what)) => (Some(at), what.to_owned()),
             None => (error.location().and_then(Position::of), text),
+        };
+        ScriptError {
+            file: file.map(str::to_owned),
+            at,
+            what,
         }
     })
 }
@@ -79,7 +82,7 @@ fn parse(text: &str, options: Options) -> Result<AgentScript, (Option<Position>,
 const MARK: char = '⟦';
 
 /// An error at this place.
-pub(super) fn at<E: serde::de::Error>(at: Option<Position>, what: &str) -> E {
+pub(crate) fn at<E: serde::de::Error>(at: Option<Position>, what: &str) -> E {
     match at {
         Some(Position { line, column }) => E::custom(format!("{MARK}{line}:{column}{MARK}{what}")),
         None => E::custom(what),

@@ -32,16 +32,16 @@
 
 mod assertion;
 mod build;
-mod error;
+pub(crate) mod error;
 mod expect;
 mod flaw;
 mod gates;
 mod judge;
-mod place;
+pub(crate) mod place;
 mod play;
 mod rule;
 mod schema;
-mod short;
+pub(crate) mod short;
 mod step;
 mod text;
 
@@ -58,6 +58,8 @@ use crate::peer::{Agent, Brain, ClientIo, Running};
 
 pub use assertion::{Assert, Permitted};
 pub use error::ScriptError;
+#[cfg(feature = "api")]
+pub(crate) use error::read_yaml;
 pub use expect::{Expect, ToolCalled};
 pub use flaw::{Flaw, Flaws};
 pub use gates::Gates;

@@ -38,10 +38,10 @@ macro_rules! short_form {
         }
     };
 }
-pub(super) use short_form;
+pub(crate) use short_form;
 
 /// A schema that also takes a text.
-pub(super) fn or_text(schema: &mut Schema) {
+pub(crate) fn or_text(schema: &mut Schema) {
     or(schema, json_schema!({"type": "string"}));
 }
 
@@ -60,7 +60,7 @@ fn or(schema: &mut Schema, other: Schema) {
 }
 
 /// How a duration is written: `250ms`, `2s`, `1.5s`, `3m`; a bare number counts milliseconds.
-pub(super) struct Span;
+pub(crate) struct Span;
 
 impl JsonSchema for Span {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -93,7 +93,7 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// For `#[serde(deserialize_with)]`.
-pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     Ok(<Length as Deserialize>::deserialize(deserializer)?.time)
 }
 

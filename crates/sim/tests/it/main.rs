@@ -7,6 +7,9 @@
     reason = "a test fails by panicking"
 )]
 
+mod api_script;
+#[cfg(feature = "api-record")]
+mod api_traffic;
 mod executable;
 mod real_cli;
 mod scripts;

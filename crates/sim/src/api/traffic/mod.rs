@@ -46,5 +46,6 @@ pub(super) use {
     upstream::{Unanswered, passed_on},
 };
 
-#[cfg(all(test, feature = "api-record"))]
+#[cfg(feature = "api-record")]
+#[cfg(test)]
 mod tests;

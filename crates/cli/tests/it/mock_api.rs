@@ -1,0 +1,201 @@
+//! `outrigger mock-api`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::tool::{outrigger, ran};
+
+/// The real CLI, and a place for files.
+struct Place {
+    directory: TempDir,
+    claude: PathBuf,
+}
+
+impl Place {
+    async fn new() -> Self {
+        Self {
+            directory: TempDir::new().unwrap(),
+            claude: outrigger_sim::claude::executable().await.unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// `outrigger mock-api --sandbox` with these arguments, which runs the real CLI with this prompt.
+    fn claude(&self, arguments: &[&str], prompt: &str) -> Command {
+        let claude = self.claude.to_string_lossy();
+        let mut all = vec!["mock-api", "--sandbox"];
+        all.extend(arguments);
+        all.extend(["--", &claude, "-p", prompt, "--permission-mode", "acceptEdits"]);
+        let mut command = outrigger(&all);
+        command.current_dir(self.directory.path());
+        command
+    }
+}
+
+/// What a command wrote on stderr, and its exit status.
+fn failed(command: &mut Command) -> (String, i32) {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    println!("{}\n{stderr}", String::from_utf8_lossy(&output.stdout));
+    (stderr, output.status.code().unwrap())
+}
+
+fn lines(path: impl AsRef<Path>) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+const SCRIPT: &str = r"
+conversations:
+  - prompt: {contains: write it}
+    replies:
+      - fault: {http: {status: 529}}
+      - say: I write.
+        call: {tool: Write, input: {file_path: '{{cwd}}/made.txt', content: made}}
+      - say: Written.
+expect:
+  requests: 3
+  tool_results: [{contains: made.txt}]
+";
+
+#[tokio::test]
+async fn the_real_cli_plays_a_script_and_is_judged() {
+    let place = Place::new().await;
+    fs::write(place.path("s.yaml"), SCRIPT).unwrap();
+    let arguments = ["--script", &place.path("s.yaml"), "--log", &place.path("log")];
+    let (said, code) = ran(&mut place.claude(&arguments, "please write it"));
+    assert_eq!((said.trim(), code), ("Written.", 0));
+    assert_eq!(fs::read_to_string(place.path("made.txt")).unwrap(), "made");
+    let log = lines(place.path("log"));
+    let statuses: Vec<_> = log.iter().map(|line| line["status"].as_u64()).collect();
+    assert_eq!(statuses, [Some(529), Some(200), Some(200)]);
+    assert_eq!(log[1]["answered_by"], "script conversations[0]");
+
+    // Nothing is for another prompt, and nothing of the script was asked for.
+    let (told, code) = failed(&mut place.claude(&arguments, "something else"));
+    assert_eq!(code, 1);
+    assert!(told.contains("the API was not asked as expected"), "{told}");
+    assert!(
+        told.contains("s.yaml: expect.no_unmatched: request 1: nothing is for this request"),
+        "{told}"
+    );
+    assert!(
+        told.contains("no request got a reply of this conversation, which has 3"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn the_real_cli_is_recorded_and_replayed_elsewhere() {
+    let place = Place::new().await;
+    fs::write(place.path("s.yaml"), SCRIPT).unwrap();
+    // What is recorded from is another mock-api, in the place of the real API.
+    let mut upstream = outrigger(&["mock-api", "--script", &place.path("s.yaml")]);
+    let mut upstream = upstream.stdout(Stdio::piped()).spawn().unwrap();
+    let url = {
+        use std::io::{BufRead as _, BufReader};
+        let lines = BufReader::new(upstream.stdout.as_mut().unwrap()).lines();
+        let lines = lines.map(|line| line.unwrap());
+        let mut urls =
+            lines.filter_map(|line| line.strip_prefix("export ANTHROPIC_BASE_URL=").map(str::to_owned));
+        urls.next().unwrap()
+    };
+    let recording = place.path("traffic.ndjson");
+    let mut record = place.claude(&["--upstream", &url, "--record", &recording], "please write it");
+    record.env("ANTHROPIC_API_KEY", "REAL-KEY-0123456789");
+    let (said, code) = ran(&mut record);
+    assert_eq!((said.trim(), code), ("Written.", 0));
+    let id = i32::try_from(upstream.id()).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(id).unwrap(),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    assert!(
+        upstream.wait().unwrap().success(),
+        "it was asked as its script expects"
+    );
+
+    let text = fs::read_to_string(&recording).unwrap();
+    for secret in ["REAL-KEY", "You are", "Claude Code", &place.path("")] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+    assert!(text.contains("{{cwd}}/made.txt"), "{text}");
+
+    let elsewhere = Place::new().await;
+    let (said, code) = ran(&mut elsewhere.claude(&["--replay", &recording], "please write it"));
+    assert_eq!((said.trim(), code), ("Written.", 0));
+    assert_eq!(fs::read_to_string(elsewhere.path("made.txt")).unwrap(), "made");
+
+    let (told, code) = failed(&mut elsewhere.claude(&["--replay", &recording], "please write that"));
+    assert_eq!(code, 1);
+    assert!(
+        told.contains("the nearest is exchange 1, but the prompt was"),
+        "{told}"
+    );
+    assert!(
+        told.contains("nobody asked for these exchanges") && told.contains("1, 2, 3"),
+        "{told}"
+    );
+}
+
+#[test]
+fn commands_get_the_environment_and_give_their_status() {
+    let shell = "echo $ANTHROPIC_BASE_URL $ANTHROPIC_API_KEY $CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC $CLAUDE_CODE_USE_BEDROCK $HOME; exit 7";
+    let mut command = outrigger(&["mock-api", "--sandbox", "--", "/bin/sh", "-c", shell]);
+    let (said, code) = ran(command.env("CLAUDE_CODE_USE_BEDROCK", "bedrock"));
+    assert_eq!(code, 7);
+    assert!(
+        said.starts_with("http://127.0.0.1:") && said.contains(" dummy 1 /"),
+        "{said}"
+    );
+    let home = said.trim().rsplit(' ').next().unwrap();
+    assert!(!said.contains("bedrock") && !Path::new(home).exists(), "{said}");
+    let (_, code) = ran(&mut outrigger(&["mock-api", "--", "/bin/sh", "-c", "kill -9 $$"]));
+    assert_eq!(code, 137);
+    let (told, code) = failed(&mut outrigger(&["mock-api", "--", "/nowhere/claude"]));
+    assert!(code == 3 && told.contains("cannot run /nowhere/claude"), "{told}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("s.yaml");
+    fs::write(&file, "conversations:\n  - prompt: x\n    replys: [a]\n").unwrap();
+    let path = file.to_str().unwrap();
+    let (told, code) = failed(&mut outrigger(&["mock-api", "--script", path]));
+    assert_eq!(code, 2);
+    assert!(
+        told.contains("s.yaml:3:5: unknown field `replys`, did you mean `replies`?"),
+        "{told}"
+    );
+    let (told, code) = failed(&mut outrigger(&[
+        "mock-api",
+        "--upstream",
+        "http://127.0.0.1:1",
+        "--record",
+        path,
+    ]));
+    assert_eq!(code, 1);
+    assert!(told.contains("--overwrite replaces it"), "{told}");
+    let (told, code) = failed(&mut outrigger(&["mock-api", "--replay", path]));
+    assert!(
+        code == 2 && told.contains("this is no recording of API traffic"),
+        "{told}"
+    );
+    let (schema, code) = ran(&mut outrigger(&["mock-api", "--schema"]));
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    assert_eq!(
+        (&schema["title"], code),
+        (&Value::from("Script for a scripted Messages API"), 0)
+    );
+}
