@@ -9,7 +9,7 @@ use crate::peer::faulty::Grandchild;
 ///
 /// "Frame" is a line with its end. In files, an effect is a word with its parameters beside it:
 /// `{"fault": "split", "bytes": 3}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "fault", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Effect {

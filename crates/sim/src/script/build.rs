@@ -9,10 +9,11 @@ use super::expect::{Expect, ToolCalled};
 use super::rule::{Rule, Times};
 use super::step::{
     ApiError, Ask, Background, Call, Choice, Elicitation, Exit, Pace, Permission, Question, RateLimit, Raw,
-    Run, Step, Usage, Wait,
+    Run, Step, Subagent, Usage, Wait,
 };
 use super::text::TextMatch;
 use super::{AgentScript, Pacing, Placed, Unmatched};
+use crate::fault::Fault;
 
 /// The fields of an object; nothing of any other value.
 fn object(value: Value) -> Map<String, Value> {
@@ -83,6 +84,13 @@ impl AgentScript {
     #[must_use]
     pub fn unmatched(mut self, unmatched: Unmatched) -> Self {
         self.unmatched = unmatched;
+        self
+    }
+
+    /// Adds something that goes wrong on the pipes, or with the process.
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
         self
     }
 
@@ -270,6 +278,51 @@ impl Permission {
     #[must_use]
     pub fn suggest(mut self, update: Value) -> Self {
         self.suggestions.push(object(update));
+        self
+    }
+}
+
+impl Subagent {
+    /// One that is to do this.
+    pub fn new(description: impl Into<String>) -> Self {
+        Self {
+            description: description.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets its prompt.
+    #[must_use]
+    pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.prompt = Some(prompt.into());
+        self
+    }
+
+    /// Sets what kind of agent it is.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.kind = Some(kind.into());
+        self
+    }
+
+    /// Lets it work in the background.
+    #[must_use]
+    pub fn background(mut self) -> Self {
+        self.background = true;
+        self
+    }
+
+    /// Adds a step that it takes.
+    #[must_use]
+    pub fn step(mut self, step: impl Into<Step>) -> Self {
+        self.steps.push(Placed::from(step.into()));
+        self
+    }
+
+    /// Adds a step that the agent takes when it is told of the end of one in the background.
+    #[must_use]
+    pub fn then(mut self, step: impl Into<Step>) -> Self {
+        self.then.push(Placed::from(step.into()));
         self
     }
 }
@@ -462,8 +515,14 @@ macro_rules! steps {
 }
 
 steps!(
-    Call, Ask, Background, ApiError, RateLimit, Usage, Pace, Wait, Raw, Exit
+    Call, Ask, Background, ApiError, RateLimit, Usage, Pace, Wait, Raw, Exit, Subagent
 );
+
+impl From<Fault> for Step {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(Box::new(fault))
+    }
+}
 
 impl From<Assert> for Step {
     fn from(assert: Assert) -> Self {

@@ -53,6 +53,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::fault::{Fault, Schedule};
 use crate::peer::agent::Builder;
 use crate::peer::{Agent, Brain, ClientIo, Running};
 
@@ -68,7 +69,7 @@ pub use rule::{Rule, Times};
 pub use schema::json_schema;
 pub use step::{
     ApiError, Ask, Background, Bytes, Call, Choice, Compact, Elicitation, Exit, Pace, Permission, Question,
-    RateLimit, Raw, Run, Step, Usage, Wait,
+    RateLimit, Raw, Run, Step, Subagent, Usage, Wait,
 };
 pub use text::{Pattern, TextMatch};
 
@@ -100,6 +101,9 @@ pub struct AgentScript {
     #[serde(deserialize_with = "short::duration")]
     #[schemars(with = "Span")]
     pub patience: Duration,
+    /// What goes wrong on the pipes, and with the process.
+    #[schemars(with = "Vec<schema::FaultSchema>")]
+    pub faults: Vec<Fault>,
     /// What becomes of a prompt that no rule is for.
     pub unmatched: Unmatched,
     /// Which prompts are answered how.
@@ -162,6 +166,7 @@ impl Default for AgentScript {
             real_tools: false,
             files: BTreeMap::new(),
             patience: Duration::from_secs(30),
+            faults: Vec::new(),
             unmatched: Unmatched::default(),
             prompts: Vec::new(),
             expect: Expect::default(),
@@ -223,6 +228,12 @@ impl AgentScript {
             .latency(self.pacing.turn)
             .real_tools(self.real_tools)
             .files(self.files.clone());
+        if !self.faults.is_empty() || self.any_step(&|step| matches!(step, Step::Fault(_))) {
+            let schedule = Schedule::new(self.seed.unwrap_or_default());
+            agent = agent.faults(self.faults.iter().fold(schedule, |schedule, fault| {
+                schedule.with(fault.effect.clone(), fault.at.clone())
+            }));
+        }
         if let Some(model) = &self.model {
             agent = agent.model(model);
         }
@@ -248,6 +259,11 @@ impl AgentScript {
         }
     }
 }
+
+/// The reference of the format.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/scripts.md")]
+mod reference {}
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Plays a script: the model of the agent, and its prompter.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::gates::Gates;
 use super::judge;
 use super::place::{Placed, Position};
 use super::rule::Rule;
-use super::step::{Ask, Background, Call, Compact, Permission, Question, Raw, Run, Step, Wait};
+use super::step::{Ask, Background, Call, Compact, Permission, Question, Raw, Run, Step, Subagent, Wait};
 use super::{AgentScript, Unmatched};
 use crate::directive::{Block, Fault, FaultKind, Pace, Usage};
 use crate::peer::agent::{Act, Brain, CallPlan, Deed, Look, Outcome, Reply, rate_limit};
@@ -35,8 +35,10 @@ pub(crate) struct Player {
     used: Vec<u32>,
     /// The rule whose turn it is, among those that are used in their order.
     current: usize,
-    /// What is still to come in this turn.
-    left: VecDeque<Next>,
+    /// What is still to come in this turn, of the main agent and of subagents by their ids.
+    left: HashMap<Option<String>, VecDeque<Next>>,
+    /// What a subagent with this tag says and does.
+    subagents: BTreeMap<u64, Vec<Next>>,
     /// What the agent does when the command with this tag has ended.
     after: BTreeMap<u64, Vec<Next>>,
     next_tag: u64,
@@ -51,7 +53,8 @@ impl Player {
             script,
             gates,
             current: 0,
-            left: VecDeque::new(),
+            left: HashMap::new(),
+            subagents: BTreeMap::new(),
             after: BTreeMap::new(),
             next_tag: 0,
             looked: Arc::default(),
@@ -92,7 +95,7 @@ impl Player {
             Some(n) => {
                 let rule = &self.script.prompts[n].value;
                 let steps = self.script.places(&rule.steps, &format!("prompts[{n}]"));
-                self.left.extend(steps);
+                self.left.entry(None).or_default().extend(steps);
                 None
             }
             None if self.script.unmatched == Unmatched::Ok => None,
@@ -101,7 +104,7 @@ impl Player {
     }
 
     /// The next reply: steps up to the next tool call.
-    fn next(&mut self, complaint: Option<String>) -> Reply {
+    fn next(&mut self, who: &Option<String>, complaint: Option<String>) -> Reply {
         let mut reply = Reply::default();
         if !self.script.pacing.every.is_zero() {
             let pacing = self.script.pacing;
@@ -122,10 +125,10 @@ impl Player {
                 },
                 times: u32::MAX,
             });
-            self.left.clear();
+            self.left.remove(who);
             return reply;
         }
-        while let Some(next) = self.left.pop_front() {
+        while let Some(next) = self.left.get_mut(who).and_then(VecDeque::pop_front) {
             let calls = self.add(&mut reply, next);
             if calls {
                 return reply;
@@ -196,10 +199,15 @@ impl Player {
                 ));
             }
             Step::Ask(Ask::Request(request)) => act(Deed::Request(Value::Object(request))),
+            Step::Subagent(subagent) => {
+                self.add_subagent(reply, subagent, &place);
+                return true;
+            }
             Step::Background(background) => {
                 self.add_background(reply, background, &place);
                 return true;
             }
+            Step::Fault(fault) => act(Deed::Arm(*fault)),
             Step::ApiError(error) => reply.response.faults.push(Fault {
                 kind: FaultKind::Status {
                     status: error.status,
@@ -287,6 +295,23 @@ impl Player {
         self.next_tag
     }
 
+    fn add_subagent(&mut self, reply: &mut Reply, subagent: Subagent, place: &str) {
+        let tag = self.tag();
+        self.subagents
+            .insert(tag, self.script.places(&subagent.steps, place));
+        self.after.insert(tag, self.script.places(&subagent.then, place));
+        reply.response.blocks.push(Block::ToolUse {
+            name: "Agent".to_owned(),
+            input: json!({
+                "description": subagent.description,
+                "prompt": subagent.prompt.as_ref().unwrap_or(&subagent.description),
+                "subagent_type": subagent.kind.as_deref().unwrap_or("general-purpose"),
+                "run_in_background": subagent.background,
+            }),
+        });
+        reply.calls.push(CallPlan::RunTagged(tag));
+    }
+
     fn add_background(&mut self, reply: &mut Reply, background: Background, place: &str) {
         let tag = self.tag();
         let then = self.script.places(&background.then, place);
@@ -309,20 +334,27 @@ impl Player {
 
 impl Brain for Player {
     fn reply(&mut self, ask: &agent::Ask) -> Reply {
+        if let Some(info) = &ask.agent {
+            let who = Some(info.id.clone());
+            if let Some(steps) = info.tag.and_then(|tag| self.subagents.remove(&tag)) {
+                self.left.insert(who.clone(), steps.into());
+            }
+            return self.next(&who, None);
+        }
         let mut complaint = None;
         if ask.round == 0 {
             // What an interrupted turn left over is gone.
-            self.left.clear();
+            self.left.remove(&None);
             self.looked.store(ask.seen, Ordering::Relaxed);
             if let Some(steps) = ask.woken_by.and_then(|tag| self.after.remove(&tag)) {
-                self.left.extend(steps);
+                self.left.insert(None, steps.into());
             }
         }
         let prompts: &[String] = if ask.round == 0 { &ask.prompts } else { &[] };
         for prompt in ask.folded.iter().chain(prompts) {
             complaint = complaint.or(self.load(prompt));
         }
-        self.next(complaint)
+        self.next(&None, complaint)
     }
 
     fn end(&mut self, lines: &[Line]) -> Vec<Flaw> {
@@ -442,20 +474,33 @@ impl AgentScript {
 
     /// The names of the gates that it waits for.
     pub fn gate_names(&self) -> Vec<String> {
-        fn collect(steps: &[Placed<Step>], names: &mut Vec<String>) {
-            for step in steps {
-                match &step.value {
-                    Step::Wait(Wait::Gate(name)) if !names.contains(name) => names.push(name.clone()),
-                    Step::Background(background) => collect(&background.then, names),
-                    _ => {}
-                }
+        let names = std::cell::RefCell::new(Vec::new());
+        self.any_step(&|step| {
+            let mut names = names.borrow_mut();
+            if let Step::Wait(Wait::Gate(name)) = step
+                && !names.contains(name)
+            {
+                names.push(name.clone());
             }
+            false
+        });
+        names.into_inner()
+    }
+
+    /// Whether that is true of any step, however deep.
+    pub(super) fn any_step(&self, is: &dyn Fn(&Step) -> bool) -> bool {
+        fn any(steps: &[Placed<Step>], is: &dyn Fn(&Step) -> bool) -> bool {
+            steps.iter().any(|step| {
+                let below = |steps: &[Placed<Step>]| any(steps, is);
+                is(&step.value)
+                    || match &step.value {
+                        Step::Background(background) => below(&background.then),
+                        Step::Subagent(subagent) => below(&subagent.steps) || below(&subagent.then),
+                        _ => false,
+                    }
+            })
         }
-        let mut names = Vec::new();
-        for rule in &self.prompts {
-            collect(&rule.value.steps, &mut names);
-        }
-        names
+        self.prompts.iter().any(|rule| any(&rule.value.steps, is))
     }
 
     /// What a script says that can't be meant.
@@ -517,6 +562,11 @@ fn mistakes_of(steps: &[Placed<Step>], found: &mut Vec<(Option<Position>, String
             }
             Step::Background(background) => {
                 mistakes_of(&background.then, found);
+                &[]
+            }
+            Step::Subagent(subagent) => {
+                mistakes_of(&subagent.steps, found);
+                mistakes_of(&subagent.then, found);
                 &[]
             }
             _ => &[],

@@ -6,8 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::fault::Fault;
+
 use super::assertion::Assert;
 use super::place::Placed;
+use super::schema::FaultSchema;
 use super::short::{self, Span, or_number, or_text, short_form};
 
 /// One step of a reply.
@@ -31,6 +34,8 @@ pub enum Step {
     Ask(Ask),
     /// The model presents a plan, by calling `ExitPlanMode`; in YAML the plan itself, in Markdown.
     Plan(String),
+    /// The model hands work to a subagent, by calling `Agent`, and gets its report.
+    Subagent(Subagent),
     /// A command that goes on in the background while the turn ends. Its end wakes the agent again.
     Background(Background),
     /// The API fails.
@@ -51,6 +56,9 @@ pub enum Step {
     Stderr(String),
     /// Something is written to stdout as it is, among the CLI's own lines.
     Raw(Raw),
+    /// Something goes wrong on the pipes, or with the process, from here on.
+    #[schemars(with = "FaultSchema")]
+    Fault(Box<Fault>),
     /// The process ends, in the middle of what it does.
     Exit(Exit),
 }
@@ -167,6 +175,30 @@ pub struct Permission {
     /// The permission updates that are suggested.
     #[serde(default)]
     pub suggestions: Vec<Map<String, Value>>,
+}
+
+/// A subagent, with what it says and does.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Subagent {
+    /// What it is to do, in a few words.
+    pub description: String,
+    /// Its prompt; the description unless given.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// What kind of agent it is, in `subagent_type`; `general-purpose` unless given.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// Whether it works in the background. Its end wakes the agent again.
+    #[serde(default)]
+    pub background: bool,
+    /// What it says and does; its last text is its report.
+    #[serde(default)]
+    pub steps: Vec<Placed<Step>>,
+    /// What the agent does when it is told of the end of one in the background; it says `ok` unless given.
+    #[serde(default)]
+    pub then: Vec<Placed<Step>>,
 }
 
 /// A command in the background.

@@ -273,6 +273,38 @@ async fn pacing() {
     assert_eq!(init["model"], "claude-haiku-5-5");
 }
 
+#[tokio::test(start_paused = true)]
+async fn subagent() {
+    let mut client = Client::new(&example("subagent.yaml"), allow);
+    assert_eq!(client.ask("Review the code").await, "The program does nothing.");
+    assert_eq!(client.result().await, "And the linter is content.");
+    let report = client.end().await;
+    report.content().unwrap();
+    let of_agents = report
+        .sent()
+        .filter(|line| line["type"] == "assistant" && line["parent_tool_use_id"].is_string());
+    // Two lines of the first, whose text is not shown, and one of the second.
+    assert!(of_agents.count() >= 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults() {
+    let mut client = Client::new(&example("faults.yaml"), allow);
+    let began = tokio::time::Instant::now();
+    assert_eq!(client.ask("One").await, "This comes late.");
+    assert!(began.elapsed() >= Duration::from_secs(2));
+    client.prompt("Two").await;
+    let first = client.next("assistant").await;
+    assert_eq!(first, client.next("assistant").await);
+    client.result().await;
+    client.prompt("Three").await;
+    assert!(client.next("assistant").await.is_some());
+    assert!(client.next("result").await.is_none());
+    let report = client.agent.clone().join().await;
+    report.content().unwrap();
+    assert_eq!(report.exit, Some(Exit::Code(4)));
+}
+
 /// Each example has a test of its name, and is what the schema describes.
 #[test]
 fn every_example_is_played_and_fits_the_schema() {
@@ -311,4 +343,49 @@ fn the_schema_is_current() {
         committed == current,
         "the schema is out of date: run UPDATE=1 cargo test -p outrigger-sim --test it schema"
     );
+}
+
+/// Each script of the reference can be read; a list stands for the steps of one.
+#[test]
+fn the_scripts_of_the_reference_can_be_read() {
+    let reference = include_str!("../../../../docs/scripts.md");
+    let mut blocks = reference
+        .split("```yaml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap());
+    let mut read = 0;
+    blocks
+        .try_for_each(|block| {
+            let text = if block.starts_with("- ") {
+                let steps: String = block.lines().map(|line| format!("      {line}\n")).collect();
+                format!("prompts:\n  - steps:\n{steps}")
+            } else {
+                block.to_owned()
+            };
+            read += 1;
+            AgentScript::from_yaml(&text).map(|_| ())
+        })
+        .unwrap();
+    assert_eq!(read, 3);
+}
+
+/// The reference names every step, and everything that a script, a rule and an assertion have.
+#[test]
+fn the_reference_is_complete() {
+    let reference = include_str!("../../../../docs/scripts.md");
+    let schema = json_schema();
+    let fields =
+        |of: &Value| -> Vec<String> { of["properties"].as_object().unwrap().keys().cloned().collect() };
+    let steps = schema["$defs"]["Step"]["oneOf"].as_array().unwrap();
+    let mut names: Vec<String> = steps.iter().flat_map(fields).collect();
+    names.extend(fields(&schema));
+    for part in ["Rule", "Assert", "Expect"] {
+        names.extend(fields(&schema["$defs"][part]));
+    }
+    assert!(names.len() > 40, "{names:?}");
+    let missing: Vec<&String> = names
+        .iter()
+        .filter(|name| !reference.contains(&format!("`{name}`")))
+        .collect();
+    assert!(missing.is_empty(), "docs/scripts.md does not mention {missing:?}");
 }

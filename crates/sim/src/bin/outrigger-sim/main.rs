@@ -24,6 +24,11 @@ const DISCONTENT: u8 = 97;
 const NO_SCRIPT: u8 = 98;
 
 fn main() -> ExitCode {
+    // A fault may leave a process behind: this program again.
+    #[cfg(unix)]
+    if let Some(end) = outrigger_sim::peer::faulty::be_grandchild() {
+        return end;
+    }
     let (own, arguments) = match Own::read(std::env::args_os().skip(1)) {
         Ok(read) => read,
         Err(refusal) => return refuse(&refusal),
@@ -85,7 +90,7 @@ fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, 
             agent = agent.seed(seed);
         }
     }
-    let agent = agent.build();
+    let agent = agent.owns_process(true).build();
     if let Some(warning) = line.warning() {
         let _ = writeln!(std::io::stderr(), "{warning}");
     }
@@ -137,7 +142,11 @@ fn end(own: &Own, report: &Report) -> (String, ExitCode) {
 #[cfg(unix)]
 fn die(number: i32) {
     if let Some(signal) = rustix::process::Signal::from_named_raw(number) {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+        // The first of a signal that Rust's runtime handles only takes its handler away.
+        for _ in 0..3 {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 }
 

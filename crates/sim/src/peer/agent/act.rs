@@ -10,6 +10,7 @@ use super::brain::Gate;
 use super::context::{Abort, Cancel};
 use super::ids::wall_ms;
 use super::turn::Turn;
+use crate::fault::Fault;
 use crate::peer::running::{Exit, Line};
 use crate::script::Flaw;
 
@@ -71,6 +72,8 @@ pub(crate) enum Deed {
         post_tokens: u64,
         summary: String,
     },
+    /// A fault, from here on.
+    Arm(Fault),
     /// The end of the process.
     Exit { exit: Exit, after_result: bool },
 }
@@ -130,6 +133,12 @@ impl Turn {
                 post_tokens,
                 summary,
             } => self.compact(*pre_tokens, *post_tokens, summary).await,
+            Deed::Arm(fault) => {
+                let armed = self.ctx.config.wire.as_ref().map(|wire| wire.arm(fault.clone()));
+                if let Some(Err(unfit)) = armed {
+                    flaw(unfit.to_string());
+                }
+            }
             Deed::Exit { exit, after_result } => {
                 if *after_result {
                     self.ctx.state().exit_after_turn = Some(*exit);

@@ -124,6 +124,7 @@ impl Task {
             done: false,
             to_background: Some(to_background),
             agent: Some((agent.clone(), abort)),
+            tag: agent.tag,
             ..Self::placeholder()
         };
         (task, moved)

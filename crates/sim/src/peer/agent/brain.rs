@@ -52,7 +52,7 @@ pub struct Ask {
     pub context: Vec<String>,
     /// Whether finished background work woke the turn.
     pub woken: bool,
-    /// The tag of the command that woke the turn, see [`CallPlan::Command`].
+    /// The tag of the command or the subagent that woke the turn, see [`CallPlan`].
     pub woken_by: Option<u64>,
     /// The model that is asked.
     pub model: String,
@@ -88,6 +88,8 @@ pub struct AgentInfo {
     pub background: bool,
     /// 1 if the main agent started it, 2 if such an agent did, and so on.
     pub depth: u32,
+    /// What the reply that started it calls it, see [`CallPlan::RunTagged`].
+    pub tag: Option<u64>,
 }
 
 /// What became of a tool call.
@@ -127,6 +129,8 @@ pub enum CallPlan {
     RunReal,
     /// The tool is pretended.
     RunSimulated,
+    /// The tool is run, and a subagent that it starts has this tag: see [`AgentInfo::tag`].
+    RunTagged(u64),
     /// This comes out of it.
     Outcome(Outcome),
     /// A command that takes its time; for calls of `Bash`, in the background too.

@@ -123,6 +123,7 @@ async fn aside(ctx: &Context, question: &str) -> String {
                 tool_use_id: String::new(),
                 background: true,
                 depth: 1,
+                tag: None,
             }),
             ..Ask::default()
         }

@@ -45,8 +45,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
+
+use crate::fault::{Direction, Schedule, Stage, Wire};
+use crate::script::Flaw;
 
 use super::running::{self, ClientIo, Exit, Log, Running};
 
@@ -79,12 +82,21 @@ pub struct Builder {
     agent: Agent,
 }
 
+/// How long a process with faults lives on while its client reads what is left.
+const LINGER: Duration = Duration::from_secs(10);
+
 /// A tool of the test's own.
 pub(super) type Handler = Arc<dyn Fn(&Value) -> Outcome + Send + Sync>;
 
 /// What a simulated agent is like.
 #[derive(Clone)]
 pub(super) struct Config {
+    /// What goes wrong on its pipes, and with it.
+    pub(super) faults: Option<Schedule>,
+    /// Whether it is a process of its own.
+    pub(super) process: bool,
+    /// The faults at work.
+    pub(super) wire: Option<Wire>,
     pub(super) cwd: PathBuf,
     pub(super) home: String,
     pub(super) model: String,
@@ -166,6 +178,9 @@ impl Agent {
             max_retries: 10,
             latency: Duration::from_millis(2),
             seed: 0,
+            faults: None,
+            process: false,
+            wire: None,
             real_tools: false,
             files: BTreeMap::new(),
             handlers: Vec::new(),
@@ -221,8 +236,47 @@ impl Agent {
             exit,
             signals,
         };
+        let Self { mut config, brain } = self;
+        let stage = if config.process {
+            Stage::Process
+        } else {
+            Stage::Transport
+        };
+        let wire = config.faults.as_ref().map(|schedule| Wire::new(schedule, stage));
+        config.wire = match wire {
+            None => None,
+            Some(Ok(wire)) => Some(wire),
+            Some(Err(unfit)) => {
+                log.flaw(Flaw::new("faults", unfit.to_string()));
+                None
+            }
+        };
         tokio::spawn(async move {
-            let exit: Exit = session::run(self.config, self.brain, log, signal, stdin, stdout, stderr).await;
+            let exit: Exit = match config.wire.clone() {
+                None => session::run(config, brain, log, signal, stdin, stdout, stderr).await,
+                Some(wire) => {
+                    let stdin = wire.reader(Direction::Input, stdin);
+                    let stdout = wire.writer(Direction::Output, stdout);
+                    // What is written to stderr goes through a pipe, so that a flood comes between the lines.
+                    let (complaints, pipe) = tokio::io::duplex(running::PIPE);
+                    let mut flooded = wire.stderr(pipe);
+                    let flood = tokio::spawn(async move {
+                        let mut stderr = stderr;
+                        let _ = tokio::io::copy(&mut flooded, &mut stderr).await;
+                        let _ = stderr.shutdown().await;
+                    });
+                    let exit = session::run(config, brain, log, signal, stdin, stdout, complaints).await;
+                    // What was written before the end arrives, whatever held it back.
+                    wire.over();
+                    let arrive = async {
+                        wire.drained().await;
+                        let _ = flood.await;
+                    };
+                    // A client that reads nothing more does not keep the process.
+                    let _ = tokio::time::timeout(LINGER, arrive).await;
+                    exit
+                }
+            };
             let _ = exit_sender.send(Some(exit));
         });
         running
@@ -551,6 +605,18 @@ impl Builder {
     /// Whether slash commands are left to the model, as with `--disable-slash-commands`.
     pub fn disable_slash_commands(mut self, disable: bool) -> Self {
         self.agent.config.no_commands = disable;
+        self
+    }
+
+    /// Lets this go wrong on its pipes, and with it. What cannot be done there is a flaw of the report.
+    pub fn faults(mut self, schedule: Schedule) -> Self {
+        self.agent.config.faults = Some(schedule);
+        self
+    }
+
+    /// Whether it is all that its process does, so that [faults](Self::faults) may do to the process what they do.
+    pub fn owns_process(mut self, owns: bool) -> Self {
+        self.agent.config.process = owns;
         self
     }
 

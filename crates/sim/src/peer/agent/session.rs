@@ -15,6 +15,7 @@ use super::brain::Brain;
 use super::context::{Abort, Answer, Context, Priority, Prompt};
 use super::turn::{self, Work};
 use super::{Config, control, cost, ids, mcp_control, payload, transcript};
+use crate::fault::Wire;
 use crate::peer::io::LineReader;
 use crate::peer::matcher::prompt_text;
 use crate::peer::running::{self, Exit, Log, Signal};
@@ -152,6 +153,11 @@ impl<I: AsyncRead + Unpin> Session<I> {
     async fn run(&mut self) -> Exit {
         let mut exit = self.ctx.exit.subscribe();
         loop {
+            // A fault that ends the process ends its input as well, which is not to be taken for the client's doing.
+            if let Some(exit) = self.ctx.config.wire.as_ref().and_then(Wire::ending) {
+                self.ctx.exit.send_replace(Some(exit));
+                return exit;
+            }
             if self.turn.is_none() {
                 if let Some(exit) = self.ctx.state().exit_after_turn {
                     return exit;
@@ -178,6 +184,13 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     None => std::future::pending().await,
                 }
             };
+            let wire = self.ctx.config.wire.clone();
+            let broken = async move {
+                match wire {
+                    Some(wire) => wire.ended().await,
+                    None => std::future::pending().await,
+                }
+            };
             let ordered = async {
                 match exit.wait_for(Option::is_some).await.map(|exit| *exit) {
                     Ok(Some(exit)) => exit,
@@ -197,6 +210,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     None => self.end_of_input().await,
                 },
                 exit = ordered => return exit,
+                _ = broken => {}
                 Some(finished) = self.finished.recv() => background::finish(&self.ctx, finished).await,
                 () = turn => self.turn_over().await,
                 () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
@@ -471,6 +485,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
 
     async fn signal(&mut self, signal: Signal) -> Option<Exit> {
         match signal {
+            Signal::Term if self.ctx.config.wire.as_ref().is_some_and(Wire::ignores_term) => None,
             Signal::Term => Some(Exit::Code(143)),
             Signal::Hup => Some(Exit::Code(129)),
             Signal::Kill => Some(Exit::Signal(9)),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::background::{self, Ending, Task};
-use super::brain::{AgentInfo, Ask, Outcome};
+use super::brain::{AgentInfo, Ask, CallPlan, Outcome};
 use super::context::{Abort, Context};
 use super::turn::{Call, End, Turn};
 use super::{payload, permission};
@@ -32,6 +32,8 @@ pub(super) struct Subagent {
     pub(super) model: String,
     /// The agent that started it, unless that is the main one.
     pub(super) parent: Option<String>,
+    /// What the reply that started it calls it.
+    pub(super) tag: Option<u64>,
 }
 
 /// A kind of subagent that the host has defined.
@@ -159,6 +161,7 @@ impl Subagent {
             tool_use_id: self.tool_use_id.clone(),
             background: self.background,
             depth: self.depth,
+            tag: self.tag,
         }
     }
 
@@ -221,6 +224,10 @@ impl Turn {
                 shows_text: AtomicBool::new(background || state.forward_text),
                 model,
                 parent: self.agent.as_ref().map(|agent| agent.id.clone()),
+                tag: match &call.plan {
+                    CallPlan::RunTagged(tag) => Some(*tag),
+                    _ => None,
+                },
             };
             state.subagents.start(&agent, requested);
             Arc::new(agent)

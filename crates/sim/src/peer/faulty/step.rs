@@ -74,7 +74,7 @@ pub enum Death {
 }
 
 /// A process that the stand-in starts, as the CLI starts MCP servers and commands. It does nothing, for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Grandchild {
     /// It ignores SIGTERM, SIGINT and SIGHUP.
