@@ -9,6 +9,7 @@ mod shape;
 mod skim;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,9 +17,11 @@ pub use self::delta::{Delta, PieceKind};
 use self::head::{Field, Head, Read, Span, mend, read_head};
 use self::lines::{Body, Lines, Text};
 pub use self::reader::FrameReader;
-pub(crate) use self::skim::value_end;
+pub(crate) use self::skim::{elements, fields, value_end};
 use crate::framer::Framed;
 use crate::inbound::Message;
+use crate::json::RawJson;
+use crate::shared::RequestId;
 
 /// One JSON object that the CLI wrote, with the line it came in.
 ///
@@ -96,7 +99,11 @@ impl Frame {
     pub fn read(framed: Framed) -> Vec<Self> {
         let mut frames = Vec::with_capacity(1);
         match framed {
-            Framed::Line(line) => Self::read_line(&line, &mut frames),
+            Framed::Line(line) => {
+                let mut head = Head::default();
+                let read = read_head(&line, &mut head);
+                Self::go_on(Text::from(line), head, read, &mut frames);
+            }
             Framed::Oversized { head, length } => frames.push(Self::oversized(&head, length)),
         }
         frames
@@ -109,7 +116,9 @@ impl Frame {
     /// Reads one line (without its line ending); one frame for each object on it, at least one.
     pub fn from_line(line: impl AsRef<[u8]>) -> Vec<Self> {
         let mut frames = Vec::with_capacity(1);
-        Self::read_line(line.as_ref(), &mut frames);
+        let (line, mut head) = (line.as_ref(), Head::default());
+        let read = read_head(line, &mut head);
+        Self::go_on(Text::of(line), head, read, &mut frames);
         frames
     }
 
@@ -135,15 +144,9 @@ impl Frame {
         }
     }
 
-    fn read_line(line: &[u8], into: &mut Vec<Self>) {
-        let mut head = Head::default();
-        let read = read_head(line, &mut head);
-        Self::go_on(line, head, read, into);
-    }
-
     /// Reads a line whose first object was read.
-    fn go_on(line: &[u8], mut head: Head, mut read: Result<Read, String>, into: &mut Vec<Self>) {
-        let text = Text::of(line);
+    fn go_on(text: Text, mut head: Head, mut read: Result<Read, String>, into: &mut Vec<Self>) {
+        let line = text.bytes();
         let (mut start, mut told) = (0, 0);
         loop {
             let (end, flaw) = match read {
@@ -225,6 +228,27 @@ impl Frame {
     /// The `request_id`, of a control request, a response or a cancellation.
     pub fn request_id(&self) -> Option<&str> {
         self.field(Field::RequestId)
+    }
+
+    /// The `request_id` of the frame itself as it was written, so that an answer can repeat it; numbers stay numbers. `None` if
+    /// there is none, or the frame is not even JSON.
+    pub fn written_request_id(&self) -> Option<RequestId> {
+        #[derive(serde::Deserialize)]
+        struct Line {
+            request_id: RequestId,
+        }
+        if self.body().head.is_own_id {
+            return self.request_id().map(RequestId::from);
+        }
+        let text = self.text();
+        match serde_json::from_str(&text) {
+            Ok(Line { request_id }) => Some(request_id),
+            // A key that stands twice counts as it stands last.
+            Err(_) => {
+                let mut fields: HashMap<String, RawJson> = serde_json::from_str(&text).ok()?;
+                fields.remove("request_id")?.decode().ok()
+            }
+        }
     }
 
     /// The tool call under whose subagent this frame was made.

@@ -17,10 +17,14 @@ pub enum Framed {
 
 /// What was found, before anything is copied.
 pub(crate) enum Found<'l> {
+    /// A line that is in the chunk as a whole, from `at` on.
     Line {
         line: &'l [u8],
-        /// Where it begins in the chunk, if it is there as a whole.
-        at: Option<usize>,
+        at: usize,
+    },
+    /// A line that came in several chunks, and can be taken out of the room that it was gathered in.
+    Gathered {
+        line: &'l mut Vec<u8>,
     },
     Oversized {
         head: &'l [u8],
@@ -32,6 +36,7 @@ impl Found<'_> {
     fn framed(self) -> Framed {
         match self {
             Self::Line { line, .. } => Framed::Line(line.to_vec()),
+            Self::Gathered { line } => Framed::Line(line.to_vec()),
             Self::Oversized { head, length } => Framed::Oversized {
                 head: head.to_vec(),
                 length,
@@ -90,7 +95,10 @@ impl LineFramer {
         while let Some(length) = memchr::memchr(b'\n', &chunk[at..]) {
             let line = &chunk[at..at + length];
             if self.partial.is_empty() && self.skipped.is_none() && length <= self.cap {
-                emit_line(line, Some(at), &mut emit);
+                let line = without_return(line);
+                if !is_blank(line) {
+                    emit(Found::Line { line, at });
+                }
             } else {
                 self.hold(line);
                 self.end(&mut emit);
@@ -115,7 +123,11 @@ impl LineFramer {
                 kept - self.partial.len()
             }
         };
-        self.partial.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        let bytes = &bytes[..room.min(bytes.len())];
+        if !bytes.is_empty() && self.partial.capacity() == 0 {
+            self.partial.reserve(self.kept().max(bytes.len()));
+        }
+        self.partial.extend_from_slice(bytes);
     }
 
     /// How much of an oversized line is kept: always the same, however the line is cut into chunks.
@@ -130,7 +142,14 @@ impl LineFramer {
                 head: &self.partial,
                 length,
             }),
-            None => emit_line(&self.partial, None, &mut emit),
+            None => {
+                self.partial.truncate(without_return(&self.partial).len());
+                if !is_blank(&self.partial) {
+                    emit(Found::Gathered {
+                        line: &mut self.partial,
+                    });
+                }
+            }
         }
         // The next line will most likely need the room again, unless this one was out of the common.
         self.partial.clear();
@@ -138,11 +157,12 @@ impl LineFramer {
     }
 }
 
-fn emit_line(line: &[u8], at: Option<usize>, emit: &mut impl FnMut(Found<'_>)) {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if !line.iter().all(u8::is_ascii_whitespace) {
-        emit(Found::Line { line, at });
-    }
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
 }
 
 #[cfg(test)]

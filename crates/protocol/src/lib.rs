@@ -44,6 +44,7 @@ pub mod shared;
 #[cfg(test)]
 mod testing;
 pub mod tools;
+pub mod walk;
 mod whole;
 pub mod wire_enum;
 

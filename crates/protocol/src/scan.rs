@@ -1,5 +1,8 @@
 //! Strings of JSON text, many bytes at a time: where they end, and what they say.
 
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
 use std::borrow::Cow;
 
 /// The end of a string.
@@ -32,29 +35,13 @@ pub(crate) fn string_end(text: &[u8], mut at: usize) -> Option<End> {
             }
         }
     }
-    while let Some(block) = text.get(at..)?.first_chunk() {
-        let mut specials = specials_of_64(block);
-        let mut next = 64;
-        while specials != 0 {
-            let here = specials.trailing_zeros() as usize;
-            match block[here] {
-                b'"' => {
-                    let at = at + here + 1;
-                    return Some(End { at, escaped });
-                }
-                b'\\' => {
-                    escaped = true;
-                    let behind = here + escape(text, at + here)?;
-                    if behind >= 64 {
-                        next = behind;
-                        break;
-                    }
-                    specials &= u64::MAX << behind;
-                }
-                _ => return None,
-            }
-        }
-        at += next;
+    match walk(text, at) {
+        Walk::End(end) => return Some(end),
+        Walk::Bad => return None,
+        Walk::Left {
+            at: left,
+            escaped: seen,
+        } => (at, escaped) = (left, seen),
     }
     // The text ends soon.
     loop {
@@ -68,6 +55,65 @@ pub(crate) fn string_end(text: &[u8], mut at: usize) -> Option<End> {
             _ => return None,
         }
     }
+}
+
+/// How far going over a string in blocks has come.
+#[derive(Debug, PartialEq, Eq)]
+enum Walk {
+    End(End),
+    /// The string is none.
+    Bad,
+    /// Too little is left for a block; whether there were escapes.
+    Left {
+        at: usize,
+        escaped: bool,
+    },
+}
+
+#[cfg(target_arch = "x86_64")]
+fn walk(text: &[u8], at: usize) -> Walk {
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, which is all that the function needs.
+        unsafe { wide::walk(text, at) }
+    } else {
+        walk_by_escapes(text, at)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use walk_by_escapes as walk;
+
+/// Goes from each quote, backslash or control character to the next.
+fn walk_by_escapes(text: &[u8], mut at: usize) -> Walk {
+    let mut escaped = false;
+    while let Some(block) = text.get(at..).and_then(<[u8]>::first_chunk) {
+        let mut specials = specials_of_64(block);
+        let mut next = 64;
+        while specials != 0 {
+            let here = specials.trailing_zeros() as usize;
+            match block[here] {
+                b'"' => {
+                    let at = at + here + 1;
+                    return Walk::End(End { at, escaped });
+                }
+                b'\\' => {
+                    escaped = true;
+                    let Some(length) = escape(text, at + here) else {
+                        return Walk::Bad;
+                    };
+                    let behind = here + length;
+                    if behind >= 64 {
+                        next = behind;
+                        break;
+                    }
+                    specials &= u64::MAX << behind;
+                }
+                _ => return Walk::Bad,
+            }
+        }
+        at += next;
+    }
+    Walk::Left { at, escaped }
 }
 
 /// How many bytes are nothing special.
@@ -285,6 +331,18 @@ mod tests {
         }
     }
 
+    /// The same by blocks, and the rest a byte at a time.
+    fn end_by_walking(text: &[u8], walk: impl Fn(&[u8], usize) -> Walk) -> Option<End> {
+        match walk(text, 0) {
+            Walk::End(end) => Some(end),
+            Walk::Bad => None,
+            Walk::Left { at, escaped } => end_by_bytes(&text[at..]).map(|end| End {
+                at: at + end.at,
+                escaped: escaped | end.escaped,
+            }),
+        }
+    }
+
     #[test]
     fn the_portable_way_finds_the_same() {
         for byte in 0..=u8::MAX {
@@ -307,6 +365,8 @@ mod tests {
         #[test]
         fn ends_are_found(text in r#"([ -~é]{0,40}|[ab]{15,65}|\\[\\"/bfnrtx]|\\u[0-9a-g]{4}|[\x00-\x1f"]){0,8}"?"#) {
             prop_assert_eq!(string_end(text.as_bytes(), 0), end_by_bytes(text.as_bytes()));
+            prop_assert_eq!(end_by_walking(text.as_bytes(), walk_by_escapes), end_by_bytes(text.as_bytes()));
+            prop_assert_eq!(end_by_walking(text.as_bytes(), walk), end_by_bytes(text.as_bytes()));
         }
 
         #[test]

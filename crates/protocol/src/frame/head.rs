@@ -95,6 +95,8 @@ pub(super) struct Head {
     /// The type, if it is one of those that there are types for: it is what is asked for most.
     pub(super) known: Option<&'static str>,
     pub(super) is_replay: bool,
+    /// Whether the request's id is a plain string of the frame itself.
+    pub(super) is_own_id: bool,
     /// What the line adds to a block, if that is all that it says.
     pub(super) piece: Option<Piece>,
 }
@@ -107,6 +109,7 @@ impl Default for Head {
             own: String::new(),
             known: None,
             is_replay: false,
+            is_own_id: false,
             piece: None,
         }
     }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use super::Misfit;
 use super::head::Head;
 
+/// How long a line is at most that shares its memory with others, and is short.
+pub(super) const SHORT: usize = 1024;
+
 /// One line or a few, with the frames in them.
 pub(super) struct Lines {
     pub(super) text: Text,
@@ -44,18 +47,41 @@ impl Body {
     }
 }
 
-/// The text as it came. Whether it is UTF-8 is looked at once, for everything that reads it.
+/// The text as it came.
 #[derive(Clone)]
 pub(super) enum Text {
+    /// A short one, which was found to be UTF-8 once for everything that reads it.
     Utf8(Arc<str>),
-    Bytes(Arc<[u8]>),
+    /// Whoever reads it looks at that. Mostly, that is whoever decodes a long line, if anybody does.
+    Bytes(Arc<Vec<u8>>),
+}
+
+impl From<Vec<u8>> for Text {
+    /// A long one stays where it is.
+    fn from(mut text: Vec<u8>) -> Self {
+        if text.len() > SHORT {
+            text.shrink_to_fit();
+            Self::Bytes(Arc::new(text))
+        } else {
+            Self::short(&text)
+        }
+    }
 }
 
 impl Text {
     pub(super) fn of(text: &[u8]) -> Self {
+        if text.len() > SHORT {
+            Self::Bytes(Arc::new(text.to_vec()))
+        } else {
+            Self::short(text)
+        }
+    }
+
+    /// That of a line, or of several short ones.
+    pub(super) fn short(text: &[u8]) -> Self {
         match simdutf8::basic::from_utf8(text) {
             Ok(text) => Self::Utf8(text.into()),
-            Err(_) => Self::Bytes(text.into()),
+            Err(_) => Self::Bytes(Arc::new(text.to_vec())),
         }
     }
 
@@ -69,7 +95,7 @@ impl Text {
     pub(super) fn part(&self, start: usize, end: usize) -> Option<&str> {
         match self {
             Self::Utf8(text) => text.get(start..end),
-            Self::Bytes(text) => std::str::from_utf8(text.get(start..end)?).ok(),
+            Self::Bytes(text) => simdutf8::basic::from_utf8(text.get(start..end)?).ok(),
         }
     }
 }

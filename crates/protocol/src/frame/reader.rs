@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use super::Frame;
 use super::head::{Head, Read, read_head};
-use super::lines::{Body, Lines, Text};
+use super::lines::{Body, Lines, SHORT, Text};
 use super::shape::Shape;
 use crate::framer::{Found, LineFramer};
-
-/// How long a line is at most that shares its memory with others.
-const SHORT: usize = 1024;
 
 /// How many short lines share their memory at most, so that one that is kept keeps no more than 20 KiB.
 const TOGETHER: usize = 16;
@@ -77,32 +74,44 @@ struct Gather<'r> {
 
 impl Gather<'_> {
     fn take(&mut self, found: Found<'_>) {
-        let (line, at) = match found {
-            Found::Line { line, at } => (line, at),
+        match found {
+            Found::Line { line, at } => self.line(line, at),
+            Found::Gathered { line } => {
+                self.end_group();
+                let mut head = Head::default();
+                let read = read_head(line, &mut head);
+                let text = if line.len() <= SHORT {
+                    Text::short(line)
+                } else {
+                    // It was gathered in memory of its own, which it can keep.
+                    Text::from(std::mem::take(line))
+                };
+                Frame::go_on(text, head, read, self.into);
+            }
             Found::Oversized { head, length } => {
                 self.end_group();
                 self.into.push(Frame::oversized(head, length));
-                return;
             }
-        };
+        }
+    }
+
+    fn line(&mut self, line: &[u8], at: usize) {
         let shape = self.shape.as_ref().filter(|_| line.len() <= SHORT);
-        if let Some(at) = at
-            && let Some(head) = shape.and_then(|shape| shape.read(line))
-        {
+        if let Some(head) = shape.and_then(|shape| shape.read(line)) {
             self.add(at, line.len(), head);
             return;
         }
         let mut head = Head::default();
-        match (read_head(line, &mut head), at) {
-            (Ok(Read { length, flaw: None }), Some(at))
+        match read_head(line, &mut head) {
+            Ok(Read { length, flaw: None })
                 if length == line.len() && length <= SHORT && head.known == Some("stream_event") =>
             {
                 *self.shape = Shape::of(line, &head).or(self.shape.take());
                 self.add(at, length, head);
             }
-            (read, _) => {
+            read => {
                 self.end_group();
-                Frame::go_on(line, head, read, self.into);
+                Frame::go_on(Text::of(line), head, read, self.into);
             }
         }
     }
@@ -124,7 +133,7 @@ impl Gather<'_> {
         let mut bodies = self.together.drain(..);
         let Some(first) = bodies.next() else { return };
         let lines = Arc::new(Lines {
-            text: Text::of(&self.chunk[self.start..self.end]),
+            text: Text::short(&self.chunk[self.start..self.end]),
             first,
             rest: bodies.collect(),
         });

@@ -33,6 +33,39 @@ pub(crate) fn value_end(text: &[u8], at: usize) -> Option<usize> {
     Some(skim.at)
 }
 
+/// Goes over the fields of the object that `text` is; each as its key and the text of its value.
+pub(crate) fn fields<'t>(text: &'t str, mut each: impl FnMut(&'t str, &'t str)) -> Option<()> {
+    let mut skim = Skim::of(text);
+    skim.fields(|skim, key| {
+        let from = skim.at;
+        skim.value()?;
+        each(std::str::from_utf8(key).ok()?, text.get(from..skim.at)?);
+        Some(())
+    })?;
+    skim.end()
+}
+
+/// Goes over the elements of the array that `text` is.
+pub(crate) fn elements<'t>(text: &'t str, mut each: impl FnMut(&'t str)) -> Option<()> {
+    let mut skim = Skim::of(text);
+    skim.take(b'[')?;
+    skim.space();
+    if skim.take(b']').is_some() {
+        return skim.end();
+    }
+    loop {
+        let from = skim.at;
+        skim.value()?;
+        each(text.get(from..skim.at)?);
+        skim.space();
+        if skim.take(b']').is_some() {
+            return skim.end();
+        }
+        skim.take(b',')?;
+        skim.space();
+    }
+}
+
 struct Skim<'t> {
     text: &'t [u8],
     at: usize,
@@ -71,6 +104,22 @@ impl Plain {
 }
 
 impl<'t> Skim<'t> {
+    fn of(text: &'t str) -> Self {
+        let mut skim = Self {
+            text: text.as_bytes(),
+            at: 0,
+            plain: Plain::default(),
+        };
+        skim.space();
+        skim
+    }
+
+    /// Nothing but space is left.
+    fn end(&mut self) -> Option<()> {
+        self.space();
+        (self.at == self.text.len()).then_some(())
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -119,14 +168,20 @@ impl<'t> Skim<'t> {
     fn rarer(&mut self, key: &[u8], head: &mut Head) -> Option<()> {
         let field = match key {
             b"subtype" => Field::Subtype,
-            b"request_id" => Field::RequestId,
+            b"request_id" => {
+                head.is_own_id = self.peek()? == b'"';
+                Field::RequestId
+            }
             b"user_message_uuid" => Field::UserMessageUuid,
             b"command_uuid" => Field::CommandUuid,
             b"state" => Field::State,
             b"request" | b"response" => {
                 return self.inner(|skim, key| match key {
                     b"subtype" => skim.text(Field::Subtype, head),
-                    b"request_id" => skim.text(Field::RequestId, head),
+                    b"request_id" => {
+                        head.is_own_id = false;
+                        skim.text(Field::RequestId, head)
+                    }
                     _ => skim.value(),
                 });
             }

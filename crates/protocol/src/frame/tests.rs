@@ -36,6 +36,34 @@ fn control_frames_show_the_inner_subtype_and_the_request_id() {
 }
 
 #[test]
+fn the_id_of_a_request_is_told_as_it_was_written() {
+    for (line, id) in [
+        (r#"{"type":"x","request_id":"a"}"#, Some(r#""a""#)),
+        (r#"{"type":"x","request_id":"\u0061"}"#, Some(r#""a""#)),
+        (r#"{"type":"x","request_id":7.0}"#, Some("7.0")),
+        (
+            r#"{"type":"x","request_id":"a","request":{"request_id":"b"}}"#,
+            Some(r#""a""#),
+        ),
+        (
+            r#"{"type":"x","request":{"request_id":"b"},"request_id":"a"}"#,
+            Some(r#""a""#),
+        ),
+        (
+            r#"{"type":"x","request_id":"a","request_id":"b"}"#,
+            Some(r#""b""#),
+        ),
+        (r#"{"type":"x","request_id":"a","request_id":7}"#, Some("7")),
+        (r#"{"type":"x","response":{"request_id":"b"}}"#, None),
+        (r#"{"type":"x","request_id":"a""#, None),
+    ] {
+        let told = one(line).written_request_id();
+        let told = told.map(|id| serde_json::to_string(&id).unwrap());
+        assert_eq!(told.as_deref(), id, "{line}");
+    }
+}
+
+#[test]
 fn mistyped_routing_fields_are_absent_rather_than_fatal() {
     let frame = one(
         r#"{"type":"prompt_suggestion","uuid":{"a":1},"session_id":5.5,"isReplay":"yes","origin":[1],"user_message_uuids":{"k":[]}}"#,

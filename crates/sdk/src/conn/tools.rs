@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use memchr::memmem;
-use outrigger_protocol::Frame;
+use outrigger_protocol::{Frame, walk};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tracing::Span;
@@ -48,44 +48,19 @@ impl OpenTools {
     }
 
     fn begin(&mut self, frame: &Frame, turn: Option<&Span>) {
-        #[derive(Deserialize)]
-        struct Line<'a> {
-            #[serde(borrow)]
-            message: Body<'a>,
-        }
-        #[derive(Deserialize)]
-        struct Body<'a> {
-            #[serde(borrow)]
-            content: Vec<&'a RawValue>,
-        }
-        #[derive(Deserialize)]
-        struct Block<'a> {
-            #[serde(borrow)]
-            r#type: Cow<'a, str>,
-            #[serde(borrow)]
-            id: Cow<'a, str>,
-            #[serde(borrow, default)]
-            name: Cow<'a, str>,
-        }
         let text = frame.text();
-        let Ok(line) = serde_json::from_str::<Line<'_>>(&text) else {
-            return;
-        };
-        for block in line.message.content {
-            let Ok(block) = serde_json::from_str::<Block<'_>>(block.get()) else {
-                continue;
-            };
-            if block.r#type != "tool_use" || self.open.contains_key(&*block.id) {
+        for call in calls(&text).or_else(|| calls_by_serde(&text)).unwrap_or_default() {
+            if self.open.contains_key(&*call.id) {
                 continue;
             }
             if self.open.len() == MAX_OPEN {
                 self.uncounted = true;
                 return;
             }
-            let span = tracing::debug_span!(parent: turn.and_then(Span::id), "tool", name = %block.name, id = %block.id);
+            let span = tracing::debug_span!(parent: turn.and_then(Span::id), "tool", name = %call.name, id = %call.id);
             tracing::debug!(parent: &span, "begun");
             let is_main = frame.parent_tool_use_id().is_none();
-            self.open.insert(block.id.into(), Tool { is_main, span });
+            self.open.insert(call.id.into(), Tool { is_main, span });
         }
     }
 
@@ -105,9 +80,83 @@ impl OpenTools {
             let id = &value[..memchr::memchr(b'"', value).unwrap_or(value.len())];
             if let Some(tool) = std::str::from_utf8(id).ok().and_then(|id| self.open.remove(id)) {
                 tracing::debug!(parent: &tool.span, "ended");
+                if self.open.is_empty() {
+                    return;
+                }
             }
         }
     }
+}
+
+/// A call in a message of the model.
+#[derive(Debug, PartialEq)]
+struct Call<'t> {
+    id: Cow<'t, str>,
+    name: Cow<'t, str>,
+}
+
+/// The calls in a message, read without decoding it: it can be long. `None` for what is unusual.
+fn calls(text: &str) -> Option<Vec<Call<'_>>> {
+    let [message] = plain_fields(text, ["message"])?;
+    let [content] = plain_fields(message?, ["content"])?;
+    let (mut calls, mut is_plain) = (Vec::new(), true);
+    walk::elements(content?, |block| match call(block) {
+        Some(call) => calls.extend(call),
+        None => is_plain = false,
+    })?;
+    is_plain.then_some(calls)
+}
+
+/// The call that a block is, if it is one; `None` for what is unusual.
+fn call(block: &str) -> Option<Option<Call<'_>>> {
+    let [kind, id, name] = plain_fields(block, ["type", "id", "name"])?;
+    if walk::plain_string(kind?)? != "tool_use" {
+        return Some(None);
+    }
+    Some(Some(Call {
+        id: walk::plain_string(id?)?.into(),
+        name: walk::plain_string(name?)?.into(),
+    }))
+}
+
+/// Some fields of an object; `None` if there is something unusual about it, such as one that stands twice.
+fn plain_fields<'t, const N: usize>(text: &'t str, keys: [&str; N]) -> Option<[Option<&'t str>; N]> {
+    let (mut found, mut is_plain) = ([None; N], true);
+    walk::fields(text, |key, value| {
+        if let Some(at) = keys.iter().position(|wanted| *wanted == key) {
+            is_plain &= found[at].replace(value).is_none();
+        }
+    })?;
+    is_plain.then_some(found)
+}
+
+/// The same, whatever the text looks like.
+fn calls_by_serde(text: &str) -> Option<Vec<Call<'_>>> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        message: Body<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow, default)]
+        name: Cow<'a, str>,
+    }
+    let line: Line<'_> = serde_json::from_str(text).ok()?;
+    let blocks = line.message.content.into_iter();
+    let calls = blocks
+        .filter_map(|block| serde_json::from_str::<Block<'_>>(block.get()).ok())
+        .filter(|block| block.r#type == "tool_use");
+    Some(calls.map(|Block { id, name, .. }| Call { id, name }).collect())
 }
 
 #[cfg(test)]
@@ -150,6 +199,29 @@ mod tests {
         tools.on_frame(&result("b"), None);
         assert!(!tools.is_running());
         assert!(tools.open.is_empty());
+    }
+
+    #[test]
+    fn the_quick_way_finds_what_serde_finds() {
+        let block = r#"{"type":"tool_use","id":"a","name":"Bash","input":{"id":"é\""}}"#;
+        let text = r#"{"type":"text","text":"tool_use \"é"}"#;
+        for (content, quick) in [
+            (format!("[{text}, {block}]"), true),
+            ("[]".to_owned(), true),
+            (format!("[7,{block}]"), false),
+            (r#"[{"type":"tool_use","id":"\u0061"}]"#.to_owned(), false),
+            (format!("[{block}] "), true),
+            (
+                r#"[{"type":"tool_use","id":"a","id":"b","name":"c"}]"#.to_owned(),
+                false,
+            ),
+        ] {
+            let line = format!(r#"{{"message":{{"content":{content}}},"type":"assistant"}}"#);
+            let found = calls(&line);
+            assert_eq!(found.is_some(), quick, "{line}");
+            assert!(found.is_none() || found == calls_by_serde(&line), "{line}");
+        }
+        assert_eq!(calls(r#"{"message":"tool_use"}"#), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ fn compare(text: &[u8]) -> bool {
     };
     // The other does not look for it.
     quick.piece = None;
+    quick.is_own_id = false;
     let mut exact = Head::default();
     let read = parse::object(text, &mut exact);
     if read.is_err() && std::str::from_utf8(text).is_err() {

@@ -80,6 +80,42 @@ fn one_that_is_no_utf8_does_not_harm_its_neighbours() {
 }
 
 #[test]
+fn long_lines_are_kept_as_they_came_whatever_the_chunks() {
+    let long = |said: &str| {
+        let said = said.repeat(3 * SHORT);
+        format!(r#"{{"type":"user","message":{{"content":"{said}"}},"uuid":"u"}}"#)
+    };
+    let several = format!("{} {} {{\"type\":\"x\"}}", long("a"), long("é"));
+    for line in [
+        long("a"),
+        long("é\\n"),
+        several,
+        long("\\ud83d"),
+        long("\u{1}"),
+        format!("{} x", long("a")),
+    ] {
+        let bytes = format!("{DELTA}\n{line}\r\n{DELTA}\n{line}").into_bytes();
+        let broken = bytes.iter().map(|byte| if *byte == 0xC3 { 0xFF } else { *byte });
+        for bytes in [bytes.clone(), broken.collect()] {
+            let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+            lines[1] = lines[1].strip_suffix(b"\r").unwrap();
+            let expected: Vec<_> = lines.into_iter().flat_map(Frame::from_line).collect();
+            for size in [1000, 5000, bytes.len()] {
+                let frames = read(&bytes.chunks(size).collect::<Vec<_>>(), 1 << 20);
+                assert_eq!(frames.len(), expected.len());
+                for (frame, expected) in frames.iter().zip(&expected) {
+                    assert_eq!(told(frame), told(expected));
+                    assert_eq!(
+                        format!("{:?}", frame.decode()),
+                        format!("{:?}", expected.decode())
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_line_of_the_same_shape_is_read_like_any_other() {
     let swapped = r#"{"uuid":"u","type":"stream_event","session_id":"s","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}}"#;
     for first in [DELTA, swapped] {
