@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::conn::Conn;
 use crate::conn::ask::{Answer, Answerer, Asking, Others};
+use crate::conn::{Conn, Withdrawn};
 use crate::dialog::{DialogCallback, DialogRequest, Dialogs};
 use crate::elicitation::{ElicitationRequest, Elicitations};
 use crate::hooks::{Hooks, Registration};
@@ -34,22 +34,22 @@ use crate::transport::BoxFuture;
 #[derive(Clone)]
 pub struct Context {
     request_id: RequestId,
-    cancelled: CancellationToken,
+    withdrawn: Withdrawn,
     conn: Weak<Conn>,
 }
 
 impl Context {
-    pub(crate) fn new(request_id: RequestId, cancelled: CancellationToken, conn: Weak<Conn>) -> Self {
+    pub(crate) fn new(request_id: RequestId, withdrawn: Withdrawn, conn: Weak<Conn>) -> Self {
         Self {
             request_id,
-            cancelled,
+            withdrawn,
             conn,
         }
     }
 
     /// The context of a request that came from no session: it is never withdrawn.
     pub(crate) fn detached(request_id: RequestId) -> Self {
-        Self::new(request_id, CancellationToken::new(), Weak::new())
+        Self::new(request_id, Withdrawn::default(), Weak::new())
     }
 
     /// The id of the request, which the CLI chose.
@@ -62,7 +62,7 @@ impl Context {
     ///
     /// The callback's own future is dropped then. This is for what it has spawned or handed out.
     pub fn cancelled(&self) -> &CancellationToken {
-        &self.cancelled
+        self.withdrawn.token()
     }
 
     /// The session that asks. Its control methods may be called from within a callback.
@@ -94,7 +94,7 @@ impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
             .field("request_id", &self.request_id)
-            .field("cancelled", &self.cancelled.is_cancelled())
+            .field("cancelled", &self.withdrawn.is_cancelled())
             .finish_non_exhaustive()
     }
 }

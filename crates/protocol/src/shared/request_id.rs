@@ -1,6 +1,7 @@
 //! Ids of control requests.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -15,7 +16,8 @@ pub struct RequestId(Id);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Id {
-    Text(Box<str>),
+    /// Shared, since many hold it while a request is open.
+    Text(Arc<str>),
     /// A number, or whatever else somebody took for an id.
     Json(RawJson),
 }

@@ -9,10 +9,9 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::Conn;
+use super::{Conn, Withdrawn};
 use crate::callbacks::Context;
 use crate::error::{Error, Kind};
 use crate::transport::BoxFuture;
@@ -127,7 +126,7 @@ pub(super) fn spawn(
     id: String,
     wire_id: RequestId,
     frame: Frame,
-    withdrawn: CancellationToken,
+    withdrawn: Withdrawn,
 ) {
     let answerer = Arc::clone(host.answerer(frame.subtype().unwrap_or_default()));
     let span = tracing::debug_span!(
@@ -179,11 +178,13 @@ async fn unwinding<T>(mut future: BoxFuture<'static, T>) -> Option<T> {
 impl Conn {
     /// Carries out what was decided, unless the request was answered or withdrawn before.
     fn give(self: &Arc<Self>, id: &str, wire_id: &RequestId, subtype: Option<&str>, answer: Answer) {
-        let response = match answer {
-            Answer::Success(payload) => ControlResponse::success(wire_id.clone(), &payload)
-                .unwrap_or_else(|error| ControlResponse::error(wire_id.clone(), error.to_string())),
-            Answer::Error(why) => ControlResponse::error(wire_id.clone(), why),
-            Answer::Unsupported => ControlResponse::unsupported(wire_id.clone(), subtype.unwrap_or_default()),
+        let response = match &answer {
+            Answer::Success(payload) => Response::Success(payload),
+            Answer::Error(why) => Response::Other(ControlResponse::error(wire_id.clone(), why)),
+            Answer::Unsupported => Response::Other(ControlResponse::unsupported(
+                wire_id.clone(),
+                subtype.unwrap_or_default(),
+            )),
             Answer::Parked => {
                 tracing::debug!("left open");
                 return self.router().asked.park(id);
@@ -191,7 +192,7 @@ impl Conn {
             Answer::NotOurs => {
                 tracing::debug!("left to others");
                 self.router().leave(id);
-                self.after_answer();
+                self.after_answer(None);
                 return;
             }
         };
@@ -203,7 +204,7 @@ impl Conn {
 
     /// Answers a request in the place of the callback for it, which is stopped if it still works on that.
     pub(crate) fn settle(self: &Arc<Self>, id: &str, subtype: &str, payload: &RawJson) -> Result<(), Error> {
-        let (wire_id, response) = {
+        let wire_id = {
             let mut router = self.router();
             if let Some(ended) = &router.ended {
                 return Err(ended.clone());
@@ -216,62 +217,97 @@ impl Conn {
                     "answer: the request `{id}` is of the kind `{is}`, not `{subtype}`"
                 )));
             }
-            let response = ControlResponse::success(wire_id.clone(), payload)
-                .map_err(|error| Error::invalid_because("answer", error))?;
             if !router.take_over(id) {
                 return Err(not_open());
             }
-            (wire_id, response)
+            wire_id
         };
-        self.write_answer(id, &wire_id, &response);
+        self.write_answer(id, &wire_id, &Response::Success(payload));
         Ok(())
     }
 
-    fn write_answer(self: &Arc<Self>, id: &str, wire_id: &RequestId, response: &ControlResponse) {
-        let line = |answer: &ControlResponse| {
-            encode_line(&Line {
-                kind: "control_response",
-                answer,
-            })
-        };
-        let bytes = line(response).or_else(|error| {
+    fn write_answer(self: &Arc<Self>, id: &str, wire_id: &RequestId, response: &Response<'_>) {
+        let bytes = response.line(wire_id).or_else(|error| {
             let why = format!("the answer could not be written: {error}");
-            line(&ControlResponse::error(wire_id.clone(), why))
+            Response::Other(ControlResponse::error(wire_id.clone(), why)).line(wire_id)
         });
-        match bytes {
-            Ok(bytes) => match self.control.try_send(bytes) {
-                Err(TrySendError::Full(line)) => {
-                    let (conn, id) = (Arc::clone(self), id.to_owned());
-                    // Bounded by the number of requests that may be open, which this one is until then.
-                    tokio::spawn(async move {
-                        // A writer that is gone needs no answer.
-                        let _ = conn.control.send(line).await;
-                        conn.router().asked.written(&id);
-                        conn.changed.notify_waiters();
-                    });
-                }
-                _ => self.router().asked.written(id),
-            },
-            // An error made of text can always be written.
-            Err(_) => self.router().asked.written(id),
+        // An error made of text can always be written.
+        if let Ok(bytes) = bytes
+            && let Err(TrySendError::Full(line)) = self.send_answer(bytes)
+        {
+            let (conn, id) = (Arc::clone(self), id.to_owned());
+            // Bounded by the number of requests that may be open, which this one is until then.
+            tokio::spawn(async move {
+                // A writer that is gone needs no answer.
+                let _ = conn.control.send(line).await;
+                conn.router().asked.written(&id);
+                conn.changed.notify_waiters();
+            });
+            tracing::debug!("answered");
+            return self.after_answer(None);
         }
         tracing::debug!("answered");
-        self.after_answer();
+        self.after_answer(Some(id));
     }
 
-    /// Wakes who waits for nothing to be asked any more.
-    fn after_answer(&self) {
+    /// Writes an answer at once if that goes, else leaves it to the writer.
+    fn send_answer(&self, bytes: Vec<u8>) -> Result<(), TrySendError<Vec<u8>>> {
+        match self.outlet.write_now(bytes, &self.control) {
+            Ok(()) => Ok(()),
+            Err(bytes) => self.control.try_send(bytes),
+        }
+    }
+
+    /// Wakes who waits for nothing to be asked any more, once the answer to `written` was handed over.
+    fn after_answer(&self, written: Option<&str>) {
+        let watchdog_rests = {
+            let mut router = self.router();
+            if let Some(id) = written {
+                router.asked.written(id);
+            }
+            router.watchdog_rests
+        };
         self.changed.notify_waiters();
-        if self.router().watchdog_rests {
+        if watchdog_rests {
             self.watched.notify_one();
         }
     }
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(flatten)]
-    answer: &'a ControlResponse,
+/// What is said to the CLI.
+enum Response<'a> {
+    Success(&'a RawJson),
+    Other(ControlResponse),
+}
+
+impl Response<'_> {
+    fn line(&self, wire_id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
+        #[derive(Serialize)]
+        struct Line<T> {
+            #[serde(rename = "type")]
+            kind: &'static str,
+            response: T,
+        }
+        #[derive(Serialize)]
+        struct Success<'a> {
+            subtype: &'static str,
+            request_id: &'a RequestId,
+            response: &'a RawJson,
+        }
+        let kind = "control_response";
+        match self {
+            Self::Success(response) => encode_line(&Line {
+                kind,
+                response: Success {
+                    subtype: "success",
+                    request_id: wire_id,
+                    response,
+                },
+            }),
+            Self::Other(other) => encode_line(&Line {
+                kind,
+                response: &other.response,
+            }),
+        }
+    }
 }

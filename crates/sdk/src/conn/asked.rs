@@ -5,7 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use outrigger_protocol::Frame;
 use outrigger_protocol::shared::RequestId;
 use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
+
+use super::Withdrawn;
 
 /// How many requests of the CLI may be open at once; more are refused.
 pub(crate) const MAX_ASKED: usize = 4096;
@@ -37,7 +38,7 @@ struct Open {
     /// The request, if it was taken in.
     frame: Option<Frame>,
     /// Tells whoever works on the answer that nobody waits for it any more.
-    withdrawn: CancellationToken,
+    withdrawn: Withdrawn,
 }
 
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl Asked {
             bytes,
             wire_id: wire_id.clone(),
             frame: None,
-            withdrawn: CancellationToken::new(),
+            withdrawn: Withdrawn::default(),
         };
         self.open.insert(id.to_owned(), open);
         arrival
@@ -121,13 +122,13 @@ impl Asked {
     }
 
     /// Keeps a request, to be told while it is not decided. Gives what fires when it is withdrawn.
-    pub(crate) fn keep(&mut self, id: &str, frame: &Frame) -> CancellationToken {
+    pub(crate) fn keep(&mut self, id: &str, frame: &Frame) -> Withdrawn {
         match self.open.get_mut(id) {
             Some(open) => {
                 open.frame = Some(frame.clone());
                 open.withdrawn.clone()
             }
-            None => CancellationToken::new(),
+            None => Withdrawn::default(),
         }
     }
 
@@ -135,7 +136,7 @@ impl Asked {
     pub(crate) fn requests<'a>(
         &'a self,
         subtypes: &'a [&str],
-    ) -> impl Iterator<Item = (&'a RequestId, &'a Frame, &'a CancellationToken)> {
+    ) -> impl Iterator<Item = (&'a RequestId, &'a Frame, &'a Withdrawn)> {
         let undecided = self
             .open
             .values()

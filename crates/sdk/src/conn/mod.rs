@@ -1,7 +1,8 @@
 //! The connection: four tasks that never wait for each other's work.
 //!
 //! * The **reader** cuts bytes into frames and routes them. It waits for nothing but the pipe.
-//! * The **writer** owns stdin and writes whole lines, answers to the CLI before prompts.
+//! * The **writer** writes whole lines to stdin, answers to the CLI before prompts. An answer that finds nothing before it does
+//!   not wait for the writer.
 //! * The **stderr drain** keeps the tail for errors.
 //! * The **supervisor** owns the process: it waits for its end, carries out the closing, and tells everybody.
 //!
@@ -14,6 +15,7 @@ pub(crate) mod changes;
 mod evidence;
 pub(crate) mod interrupt;
 pub(crate) mod lane;
+mod outlet;
 pub(crate) mod router;
 mod spill;
 pub(crate) mod startup;
@@ -22,6 +24,7 @@ mod tools;
 pub(crate) mod turns;
 mod undriven;
 pub(crate) mod watchdog;
+mod withdrawn;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -34,9 +37,11 @@ use tracing::Instrument;
 
 pub(crate) use self::ask::Host;
 use self::budget::{Budget, SlowReader};
+use self::outlet::Outlet;
 use self::router::Router;
 use self::undriven::Undriven;
 use self::watchdog::{Patience, Stall};
+pub(crate) use self::withdrawn::Withdrawn;
 use crate::error::{Error, Kind};
 use crate::session::{Session, WeakSession};
 use crate::transport;
@@ -77,6 +82,7 @@ pub(crate) struct Conn {
     router: Mutex<Router>,
     /// Answers, requests and cancellations; written before prompts.
     control: mpsc::Sender<Line>,
+    outlet: Outlet,
     prompts: mpsc::Sender<Line>,
     supervisor: mpsc::Sender<tasks::Order>,
     pub(crate) ended: watch::Receiver<Option<Error>>,
@@ -130,6 +136,7 @@ impl Conn {
             span: span.clone(),
             router: Mutex::new(Router::new(limits.patience, limits.buffer, span.clone())),
             control,
+            outlet: Outlet::default(),
             prompts,
             supervisor,
             ended,

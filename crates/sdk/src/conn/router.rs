@@ -10,7 +10,6 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::asked::{Arrival, Asked};
@@ -21,6 +20,7 @@ use super::lane::LaneIn;
 use super::startup::Startup;
 use super::turns::{Route, Turns};
 use super::watchdog::{Patience, Stall, Watchdog};
+use super::withdrawn::Withdrawn;
 use crate::error::{Error, Kind, Refusal};
 use crate::ledger::Ledger;
 use crate::outcome::{Fields, Outcome, is_result};
@@ -49,7 +49,7 @@ pub(crate) enum Action {
         wire_id: RequestId,
         frame: Frame,
         /// Fires when it is withdrawn.
-        withdrawn: CancellationToken,
+        withdrawn: Withdrawn,
     },
     /// What the CLI lists as still open in its answer to `initialize`: what is not known yet is to be answered.
     Listed(Vec<Frame>),
@@ -354,15 +354,9 @@ impl Router {
     }
 
     fn on_request(&mut self, frame: &Frame) -> Option<Action> {
-        #[derive(serde::Deserialize)]
-        struct Line {
-            request_id: RequestId,
-        }
-        let read = serde_json::from_str(&frame.text()).map(|line: Line| line.request_id);
-        let last = |_| Fields::of(frame).get::<RequestId>("request_id").ok_or(());
         // An oversized line is no JSON, but its beginning may have shown the id.
         let shown = || frame.request_id().map(RequestId::from);
-        let Some(wire_id) = read.or_else(last).ok().or_else(shown) else {
+        let Some(wire_id) = frame.written_request_id().or_else(shown) else {
             self.stats.misfits += 1;
             return None;
         };

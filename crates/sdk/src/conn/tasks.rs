@@ -232,33 +232,28 @@ fn act(conn: &Arc<Conn>, host: &Arc<Host>, action: Action) {
 
 async fn write(
     conn: Arc<Conn>,
-    mut stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    stdin: Box<dyn AsyncWrite + Send + Unpin>,
     mut control: mpsc::Receiver<Line>,
     mut prompts: mpsc::Receiver<Line>,
     close: Arc<Notify>,
 ) {
     let closing = close.notified();
     tokio::pin!(closing);
-    // The queues stay open as long as anybody holds the connection, and this task does.
     let mut ended = conn.ended.clone();
     let over = ended.wait_for(Option::is_some);
     tokio::pin!(over);
+    let outlet = conn.outlet.open(stdin);
     loop {
-        let line = tokio::select! {
+        tokio::select! {
             // Answers unblock the CLI; prompts only give it more to do. What was accepted is written before the end.
             biased;
-            Some(line) = control.recv() => line,
-            Some(line) = prompts.recv() => line,
+            () = std::future::poll_fn(|cx| outlet.poll_begin(cx, &mut control, &mut prompts)) => {}
             () = &mut closing => break,
             _ = &mut over => return,
-        };
-        let written = async {
-            stdin.write_all(&line).await?;
-            stdin.flush().await
-        };
+        }
         let written = tokio::select! {
             biased;
-            written = written => written,
+            written = outlet.write() => written,
             // A pipe that nobody reads may be held open by what the process has left behind.
             _ = &mut over => return,
         };
@@ -268,8 +263,19 @@ async fn write(
             return;
         }
     }
-    // An error can't matter here: the peer sees the end of its stdin, or is gone.
-    let _ = stdin.shutdown().await;
+    let Some((mut stdin, rest)) = outlet.take() else {
+        return;
+    };
+    let last = async {
+        // An error can't matter here: the peer sees the end of its stdin, or is gone.
+        let _ = stdin.write_all(&rest).await;
+        let _ = stdin.shutdown().await;
+    };
+    tokio::select! {
+        biased;
+        () = last => {}
+        _ = &mut over => {}
+    }
 }
 
 /// Sends the prompts that may be sent.

@@ -201,7 +201,9 @@ impl Answerer for Permissions {
         let permissions = self.clone();
         Box::pin(async move {
             let Asking { frame, context } = asking;
-            let cancelled = context.cancelled().clone();
+            let deadline = permissions
+                .deadline
+                .map(|deadline| (deadline, context.cancelled().clone()));
             let request = match PermissionRequest::read(&frame, context) {
                 Ok(request) => request,
                 Err(reason) => {
@@ -212,9 +214,9 @@ impl Answerer for Permissions {
             };
             let call = Call::of(&request);
             let deciding = permissions.decide(request);
-            let decision = match permissions.deadline {
+            let decision = match deadline {
                 None => deciding.await,
-                Some(deadline) => match tokio::time::timeout(deadline, deciding).await {
+                Some((deadline, cancelled)) => match tokio::time::timeout(deadline, deciding).await {
                     Ok(decision) => decision,
                     Err(_) => {
                         cancelled.cancel();

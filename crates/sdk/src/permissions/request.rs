@@ -7,7 +7,7 @@ use outrigger_protocol::inbound::{
 };
 use outrigger_protocol::shared::{PermissionUpdate, RequestId};
 use outrigger_protocol::tools::ToolInput;
-use outrigger_protocol::{Frame, RawJson};
+use outrigger_protocol::{Frame, RawJson, walk};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 
@@ -78,7 +78,7 @@ macro_rules! request {
             }
 
             fn read(self, frame: &Frame, context: Context) -> Result<PermissionRequest, String> {
-                let needed = |raw, key: &str| get(raw).ok_or(format!("it has no `{key}`"));
+                let needed = |raw, key: &str| text(raw).ok_or_else(|| format!("it has no `{key}`"));
                 Ok(PermissionRequest {
                     tool_name: needed(self.tool_name, "tool_name")?,
                     input: self.input.ok_or("it has no `input`")?.to_owned().into(),
@@ -224,6 +224,12 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 
 fn get<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     RawJson::decode_raw(raw?).ok()
+}
+
+/// A string; mostly one without escapes.
+fn text(raw: Option<&RawValue>) -> Option<String> {
+    let plain = walk::plain_string(raw?.get()).map(str::to_owned);
+    plain.or_else(|| get(raw))
 }
 
 /// A mark asks for care, so one that can't be read is set.

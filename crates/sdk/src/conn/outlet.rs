@@ -1,0 +1,158 @@
+//! The process's stdin: each line goes out whole, one behind the other, whoever writes it.
+//!
+//! Lines wait for the writer in queues. An answer that finds nothing waiting is written at once by who has it, which saves the way
+//! over another task; what the pipe does not take of it, the writer goes on with.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::io::AsyncWrite;
+use tokio::sync::mpsc;
+
+use super::Line;
+
+type Stdin = Box<dyn AsyncWrite + Send + Unpin>;
+
+#[derive(Default)]
+pub(super) struct Outlet(Mutex<Pipe>);
+
+#[derive(Default)]
+struct Pipe {
+    /// `None` before the writer runs, and once nothing is to be written any more.
+    stdin: Option<Stdin>,
+    /// The line that is being written, and how much of it is.
+    line: Line,
+    written: usize,
+    unflushed: bool,
+    /// Why a line could not be written, until the writer knows.
+    failed: Option<io::Error>,
+    /// Wakes the writer, if it waits for lines.
+    writer: Option<Waker>,
+}
+
+impl Pipe {
+    fn is_idle(&self) -> bool {
+        self.line.is_empty() && !self.unflushed && self.failed.is_none()
+    }
+
+    fn begin(&mut self, line: Line) {
+        (self.line, self.written, self.unflushed) = (line, 0, true);
+    }
+
+    /// Goes on with the line that was begun.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Err(error));
+        }
+        let Some(stdin) = &mut self.stdin else {
+            return Poll::Ready(Ok(()));
+        };
+        while let rest @ [_, ..] = self.line.get(self.written..).unwrap_or_default() {
+            match ready!(Pin::new(&mut *stdin).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                more => self.written += more,
+            }
+        }
+        self.line = Line::new();
+        if self.unflushed {
+            ready!(Pin::new(stdin).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Outlet {
+    fn pipe(&self) -> MutexGuard<'_, Pipe> {
+        // What is left of a line stays valid, whatever a transport does that panics.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to write to `stdin`, until what is returned is dropped.
+    pub(super) fn open(&self, stdin: Stdin) -> Open<'_> {
+        self.pipe().stdin = Some(stdin);
+        Open(self)
+    }
+
+    /// Writes a line at once, as far as that goes without waiting, unless others are before it; then it is given back. `queue` is
+    /// where those wait that it must not overtake.
+    pub(super) fn write_now(&self, line: Line, queue: &mpsc::Sender<Line>) -> Result<(), Line> {
+        let Ok(mut pipe) = self.0.try_lock() else {
+            return Err(line);
+        };
+        let none_waits = queue.capacity() == queue.max_capacity();
+        if pipe.stdin.is_none() || !pipe.is_idle() || !none_waits {
+            return Err(line);
+        }
+        pipe.begin(line);
+        // Nobody here waits for the pipe: the writer does, if it has to be.
+        let mut cx = Context::from_waker(Waker::noop());
+        let written = catch_unwind(AssertUnwindSafe(|| pipe.poll_rest(&mut cx)));
+        if let Ok(Poll::Ready(Ok(()))) = written {
+            return Ok(());
+        }
+        if let Ok(Poll::Ready(Err(error))) = written {
+            pipe.failed = Some(error);
+        }
+        let writer = pipe.writer.take();
+        drop(pipe);
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+        Ok(())
+    }
+}
+
+/// The writer's right to the pipe, which is closed when it is dropped.
+pub(super) struct Open<'o>(&'o Outlet);
+
+impl Open<'_> {
+    /// Waits until there is something to write, and takes it out of the queues: answers first.
+    pub(super) fn poll_begin(
+        &self,
+        cx: &mut Context<'_>,
+        control: &mut mpsc::Receiver<Line>,
+        prompts: &mut mpsc::Receiver<Line>,
+    ) -> Poll<()> {
+        // A line is never between a queue and the pipe, where another could overtake it.
+        let mut pipe = self.0.pipe();
+        if pipe.is_idle() {
+            for queue in [control, prompts] {
+                // The queues stay open as long as anybody holds the connection, and the writer's task does.
+                if let Poll::Ready(Some(line)) = queue.poll_recv(cx) {
+                    pipe.begin(line);
+                    return Poll::Ready(());
+                }
+            }
+            pipe.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    /// Writes the line that was begun to its end.
+    pub(super) async fn write(&self) -> io::Result<()> {
+        std::future::poll_fn(|cx| self.0.pipe().poll_rest(cx)).await
+    }
+
+    /// Takes the pipe, so that nothing more is begun; and what is left of the last line.
+    pub(super) fn take(&self) -> Option<(Stdin, Line)> {
+        let mut pipe = self.0.pipe();
+        let stdin = pipe.stdin.take()?;
+        let written = pipe.written.min(pipe.line.len());
+        Some((stdin, pipe.line.split_off(written)))
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let closed = std::mem::take(&mut *self.0.pipe());
+        drop(closed);
+    }
+}
+
+#[cfg(test)]
+mod tests;
