@@ -39,6 +39,7 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
         let place = Place {
             project: sandbox.project().to_string_lossy().into_owned(),
             session: session.clone(),
+            task: String::new(),
         };
         let launch = launch(run, executable, &sandbox, &api, &place);
         let claude = launch.spawn().map_err(|error| text(&error))?;
@@ -89,12 +90,15 @@ pub(crate) async fn play(scenario: &Scenario, executable: &Path, keep: &Path) ->
 struct Place {
     project: String,
     session: String,
+    /// The last task that was started.
+    task: String,
 }
 
 impl Place {
     fn fill(&self, text: &str) -> String {
         text.replace("{project}", &self.project)
             .replace("{session}", &self.session)
+            .replace("{task}", &self.task)
     }
 }
 
@@ -218,6 +222,9 @@ impl Player<'_> {
     async fn take(&mut self, claude: &mut ClaudeProcess, seen: Seen) -> Result<(), String> {
         let kind = self.kind(&seen.value);
         self.frames.push((kind, seen.value.clone()));
+        if seen.frame.subtype() == Some("task_started") {
+            self.place.task = seen.value["task_id"].as_str().unwrap_or_default().to_owned();
+        }
         if seen.value["type"] != "control_request" {
             return Ok(());
         }

@@ -14,7 +14,7 @@ pub(crate) struct Scenario {
 #[derive(Clone, Default)]
 pub(crate) struct Run {
     /// Besides those by which every SDK starts it. `{session}` is the session of the process before, `{project}` the
-    /// working directory; so it is in what is sent.
+    /// working directory, `{task}` the last task that was started; so it is in what is sent.
     pub(crate) flags: Vec<String>,
     pub(crate) variables: Vec<(&'static str, &'static str)>,
     /// Whether permission requests come over stdio.

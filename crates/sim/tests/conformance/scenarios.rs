@@ -22,6 +22,9 @@ pub(crate) fn all() -> Vec<Scenario> {
         control(),
         errors(),
         input(),
+        sessions(),
+        agents(),
+        output(),
     ]
     .concat()
 }
@@ -46,6 +49,10 @@ fn turns() -> Vec<Scenario> {
         Scenario::new("partial_messages")
             .flags("--include-partial-messages --allowedTools Bash")
             .turn(&format!("%think hm\n%+say first\n{}\n%say done", ECHO.replace("%tool", "%+tool"))),
+        Scenario::new("partial_messages_of_a_prompt_with_uuid")
+            .flags("--include-partial-messages --allowedTools Bash")
+            .prompt_with(1, &format!("{ECHO}\n%say done"), json!({}))
+            .until("command_lifecycle/completed"),
         Scenario::new("prompt_with_uuid").prompt_with(1, "%say hello", json!({})).until("command_lifecycle/completed"),
         Scenario::new("replay")
             .flags("--replay-user-messages")
@@ -391,5 +398,123 @@ fn input() -> Vec<Scenario> {
             .then_process()
             .turn("%say two"),
         Scenario::bare("invalid_mode").flags("--permission-mode bogus"),
+    ]
+}
+
+fn sessions() -> Vec<Scenario> {
+    vec![
+        Scenario::new("resume")
+            .turn("%say one")
+            .then_process()
+            .flag("--resume", "{session}")
+            .turn("%say two"),
+        Scenario::new("resume_with_replay")
+            .turn("%say one")
+            .then_process()
+            .flags("--replay-user-messages")
+            .flag("--resume", "{session}")
+            .turn("%say two"),
+        Scenario::bare("resume_of_nothing")
+            .flags("--resume 00000000-0000-4000-8000-000000000000")
+            .until("result"),
+        Scenario::new("continue")
+            .turn("%say one")
+            .then_process()
+            .flags("--continue")
+            .turn("%say two"),
+        Scenario::new("continue_of_nothing")
+            .flags("--continue")
+            .turn("%say one"),
+        Scenario::new("fork")
+            .turn("%say one")
+            .then_process()
+            .flags("--fork-session")
+            .flag("--resume", "{session}")
+            .turn("%say two"),
+        Scenario::new("session_id")
+            .flag("--session-id", &uuid(9))
+            .turn("%say one"),
+        Scenario::new("rename")
+            .turn("%say one")
+            .control(json!({"subtype": "rename_session", "title": "Tea"})),
+        Scenario::new("compact")
+            .turn("%say one")
+            .turn("/compact")
+            .turn("%say two"),
+        Scenario::new("clear")
+            .turn("%say one")
+            .turn("/clear")
+            .turn("%say two"),
+        Scenario::new("context").turn("%say one").turn("/context"),
+        Scenario::new("no_such_command").turn("/nonsense"),
+    ]
+}
+
+fn agents() -> Vec<Scenario> {
+    const CALL: &str = r#"%tool Agent {"description": "look", "prompt": "%say from below", "subagent_type": "general-purpose", "run_in_background": RB}"#;
+    let call = |background: &str| CALL.replace("RB", background);
+    let helper = json!({"helper": {"description": "Helps", "prompt": "Help."}});
+    vec![
+        Scenario::new("subagent").turn(&format!("{}\n%say done", call("false"))),
+        Scenario::with_initialize("defined_subagent", json!({"hooks": null, "agents": helper}))
+            .turn(&format!("{}\n%say done", call("false").replace("general-purpose", "helper"))),
+        Scenario::new("unknown_subagent")
+            .turn(&format!("{}\n%say done", call("false").replace("general-purpose", "nobody"))),
+        Scenario::new("subagent_with_a_tool")
+            .answer("can_use_tool", allow)
+            .turn(&format!("{}\n%say done", call("false").replace("%say from below", "%tool Bash {\\\"command\\\": \\\"touch made.txt\\\"}\\n%say from below"))),
+        Scenario::new("subagent_in_the_background")
+            .turn(&format!("{}\n%say started\n%say woken", call("true").replace("%say from", "%delay 5000\\n%say from")))
+            .until("result"),
+        Scenario::new("stopped_task")
+            .flags("--allowedTools Bash")
+            .turn("%tool Bash {\"command\": \"touch runs; until [ -e go ]; do sleep 0.1; done\", \"run_in_background\": true}\n%say started")
+            .control(json!({"subtype": "background_tasks"}))
+            .control(json!({"subtype": "stop_task", "task_id": "{task}"})),
+    ]
+}
+
+fn output() -> Vec<Scenario> {
+    const SCHEMA: &str =
+        r#"{"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}"#;
+    vec![
+        Scenario::new("structured_output")
+            .flag("--json-schema", SCHEMA)
+            .turn("%tool StructuredOutput {\"answer\": 42}\n%say done"),
+        Scenario::with_initialize("structured_output_asked_for", {
+            json!({"hooks": null, "jsonSchema": serde_json::from_str::<Value>(SCHEMA).unwrap_or_default()})
+        })
+        .turn("%tool StructuredOutput {\"answer\": 42}\n%say done"),
+        Scenario::new("structured_output_that_does_not_fit")
+            .flag("--json-schema", SCHEMA)
+            .turn("%tool StructuredOutput {\"answer\": \"x\"}\n%tool StructuredOutput {\"answer\": 1}\n%say done"),
+        Scenario::new("structured_output_never_given")
+            .flag("--json-schema", SCHEMA)
+            .turn("%say no\n%say still no"),
+        Scenario::new("budget")
+            .flags("--max-budget-usd 0.01")
+            .turn("%usage in=100000 out=100000\n%say dear")
+            .turn("%say again"),
+        Scenario::new("plan")
+            .flags("--permission-mode plan")
+            .answer("can_use_tool", allow)
+            .turn("%tool ExitPlanMode {\"plan\": \"do it\"}\n%say done"),
+        Scenario::new("question_for_the_user")
+            .answer("can_use_tool", |request| {
+                let mut input = request["input"].clone();
+                input["answers"] = json!({"Tea or coffee?": "Tea"});
+                Some(Reply::Payload(json!({"behavior": "allow", "updatedInput": input})))
+            })
+            .turn(concat!(
+                "%tool AskUserQuestion {\"questions\": [{\"question\": \"Tea or coffee?\", \"header\": \"Drink\", ",
+                "\"multiSelect\": false, \"options\": [{\"label\": \"Tea\", \"description\": \"hot\"}, ",
+                "{\"label\": \"Coffee\", \"description\": \"hot\"}]}]}\n%say done"
+            )),
+        Scenario::new("searches")
+            .file("src/a.txt", "one\ntwo\n")
+            .turn("%tool Glob {\"pattern\": \"**/*.txt\"}\n%tool Grep {\"pattern\": \"two\"}\n%say done"),
+        Scenario::new("hook_events")
+            .flags("--include-hook-events --allowedTools Bash")
+            .turn(&format!("{ECHO}\n%say done")),
     ]
 }

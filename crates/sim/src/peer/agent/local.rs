@@ -201,13 +201,12 @@ impl Turn {
             .await;
         background::stop_everything(&self.ctx);
         let id = self.ctx.uuid();
-        let mut reset = json!({
-            "type": "conversation_reset", "new_conversation_id": id, "trigger": "clear", "uuid": id,
+        // A prompt that came without one has an id of the CLI's own.
+        let cause = prompt.uuid.clone().unwrap_or_else(|| self.ctx.uuid());
+        let reset = json!({
+            "type": "conversation_reset", "user_message_uuid": cause, "new_conversation_id": id, "trigger": "clear", "uuid": id,
             "session_id": self.ctx.state().session_id, "timestamp": self.ctx.timestamp(),
         });
-        if let Some(uuid) = &prompt.uuid {
-            reset["user_message_uuid"] = json!(uuid);
-        }
         self.ctx.send(reset).await;
         background::send_list(&self.ctx).await;
         self.ctx.send_mirror().await;

@@ -517,6 +517,8 @@ impl Turn {
             Ok(answer) => answer,
             Err(why) => {
                 self.ctx.set_session_state("running").await;
+                // A question that was withdrawn counts as a denial.
+                self.deny(call);
                 self.send_rejected(&call.id, "").await;
                 return Err(why);
             }

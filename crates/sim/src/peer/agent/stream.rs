@@ -43,9 +43,11 @@ impl Turn {
             acts,
         } = reply;
         if self.streams() {
-            self.ctx
-                .send_system("status", json!({"status": "requesting"}))
-                .await;
+            let mut status = json!({"status": "requesting"});
+            if let Some((_, all)) = self.uuids() {
+                status["user_message_uuids"] = json!(all);
+            }
+            self.ctx.send_system("status", status).await;
         }
         let asked = Instant::now();
         let wait = async {
@@ -112,8 +114,14 @@ impl Turn {
                 "id": message.id, "type": "message", "role": "assistant", "model": model, "content": [],
                 "stop_reason": null, "stop_sequence": null, "usage": usage,
             }});
-            let extra =
+            let mut extra =
                 json!({"ttft_ms": self.ctx.config.latency.as_millis() as u64, "thinking_display": "updates"});
+            // The first event of a turn names its prompts, as the first message does.
+            if let (false, Some((last, all))) = (self.marked, self.uuids()) {
+                extra["user_message_uuid"] = json!(last);
+                extra["user_message_uuids"] = json!(all);
+                extra["owed_rows"] = json!([]);
+            }
             self.send_event(&message, event, extra).await;
         }
         let mut calls = Vec::new();

@@ -313,12 +313,11 @@ impl Turn {
                 .count()
         };
         let known = ["Read", "Glob", "Grep", "Bash", "Edit", "Write"];
-        let details = json!({
+        let mut details = json!({
             "status": "completed",
             "prompt": agent.prompt,
             "agentId": agent.id,
             "agentType": agent.kind,
-            "toolsUsed": report.tools,
             "harnessNoteCount": u8::from(!report.tools.is_empty()),
             "harnessTailCount": 0,
             "harnessSectionHash": "0000000000000000",
@@ -328,13 +327,16 @@ impl Turn {
             "totalTokens": report.tokens,
             "totalToolUseCount": report.calls,
             "usage": payload::usage(report.usage.0, report.usage.1),
-            "toolStats": {
+            "canContinueAgent": true,
+        });
+        if !report.tools.is_empty() {
+            details["toolsUsed"] = json!(report.tools);
+            details["toolStats"] = json!({
                 "readCount": count(&["Read"]), "searchCount": count(&["Glob", "Grep"]), "bashCount": count(&["Bash"]),
                 "editFileCount": count(&["Edit", "Write"]), "linesAdded": 0, "linesRemoved": 0,
                 "otherToolCount": report.tools.len() - count(&known),
-            },
-            "canContinueAgent": true,
-        });
+            });
+        }
         let mut outcome = Outcome::text("");
         outcome.content = json!([{"type": "text", "text": shown}]);
         outcome.with_details(details)
