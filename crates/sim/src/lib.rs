@@ -9,6 +9,7 @@
 
 #[cfg(feature = "api")]
 pub mod api;
+pub mod cassette;
 #[cfg(feature = "claude")]
 pub mod claude;
 pub mod directive;

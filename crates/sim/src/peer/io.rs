@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Reads lines from a byte stream. Dropping a pending [`next`](Self::next) loses nothing.
 #[derive(Debug)]
-pub(super) struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     reader: R,
     framer: LineFramer,
     ready: VecDeque<String>,
@@ -16,7 +16,7 @@ pub(super) struct LineReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(super) fn new(reader: R) -> Self {
+    pub(crate) fn new(reader: R) -> Self {
         Self {
             reader,
             framer: LineFramer::new(LineFramer::DEFAULT_CAP),
@@ -29,7 +29,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// The next line; `None` once the stream has ended or failed.
     ///
     /// Bytes that are not UTF-8 come as replacement characters, as in the CLI.
-    pub(super) async fn next(&mut self) -> Option<String> {
+    pub(crate) async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(line) = self.ready.pop_front() {
                 return Some(line);

@@ -32,6 +32,8 @@ mod script;
 pub use agent::{Agent, Brain, Reply};
 pub use command_line::{CommandLine, Refusal, Surroundings};
 pub use matcher::Match;
+pub(crate) use io::LineReader;
+pub(crate) use running::{Reins, kind as kind_of, pipes, reins};
 pub use running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};
 pub(crate) use running::{kind, parse};
 pub use script::{Script, Seen};

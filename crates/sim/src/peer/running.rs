@@ -27,13 +27,13 @@ pub struct ClientIo {
 
 /// The peer's ends of the three pipes.
 #[derive(Debug)]
-pub(super) struct PeerIo {
-    pub(super) stdin: DuplexStream,
-    pub(super) stdout: DuplexStream,
-    pub(super) stderr: DuplexStream,
+pub(crate) struct PeerIo {
+    pub(crate) stdin: DuplexStream,
+    pub(crate) stdout: DuplexStream,
+    pub(crate) stderr: DuplexStream,
 }
 
-pub(super) fn pipes() -> (ClientIo, PeerIo) {
+pub(crate) fn pipes() -> (ClientIo, PeerIo) {
     let (stdin, peer_stdin) = tokio::io::duplex(PIPE);
     let (peer_stdout, stdout) = tokio::io::duplex(PIPE);
     let (peer_stderr, stderr) = tokio::io::duplex(PIPE);
@@ -237,9 +237,36 @@ impl Running {
     }
 }
 
+/// The peer's own side of its handle.
+#[derive(Debug)]
+pub(crate) struct Reins {
+    pub(crate) log: Arc<Log>,
+    /// To be told how it ended.
+    pub(crate) exit: watch::Sender<Option<Exit>>,
+    pub(crate) signals: mpsc::Receiver<Signal>,
+}
+
+/// A handle, and what a peer needs to answer to it.
+pub(crate) fn reins() -> (Running, Reins) {
+    let log = Log::new();
+    let (exit_sender, exit) = watch::channel(None);
+    let (signals, signal) = mpsc::channel(8);
+    let running = Running {
+        log: Arc::clone(&log),
+        exit,
+        signals,
+    };
+    let reins = Reins {
+        log,
+        exit: exit_sender,
+        signals: signal,
+    };
+    (running, reins)
+}
+
 /// What went through.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     start: Instant,
     state: Mutex<LogState>,
     /// Tells of every new line.
@@ -266,7 +293,7 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, from_client: bool, json: Value) {
+    pub(crate) fn add(&self, from_client: bool, json: Value) {
         self.lock().lines.push(Line {
             at: self.start.elapsed(),
             from_client,
@@ -291,6 +318,11 @@ impl Log {
 
     pub(super) fn flaw(&self, flaw: Flaw) {
         self.lock().flaws.push(flaw);
+    }
+
+    /// Notes where a recording and its client disagreed.
+    pub(crate) fn disagree(&self, mismatch: Mismatch) {
+        self.lock().mismatch = Some(mismatch);
     }
 
     /// Since the peer began.

@@ -1,0 +1,409 @@
+//! What a cassette is: a header, and what was said when.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger_protocol::json::RawJson;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::peer::kind_of;
+
+/// The version of the format that is written.
+pub const VERSION: u32 = 1;
+
+/// What is known about a recording from its beginning on: the first line of its file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Header {
+    /// The version of the format.
+    #[serde(rename = "cassette")]
+    pub version: u32,
+    /// What recorded it, with its version.
+    #[serde(default)]
+    pub recorder: String,
+    /// The CLI's version, where it was known before the CLI was started. [`Cassette::cli_version`] also looks into what the CLI said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cli_version: Option<String>,
+    /// The CLI's command line, redacted.
+    #[serde(default)]
+    pub argv: Vec<String>,
+    /// What of the environment matters: variables that the CLI itself reads and that are no secrets, redacted.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The working directory: a placeholder.
+    #[serde(default)]
+    pub cwd: String,
+    /// The operating system and the processor.
+    #[serde(default)]
+    pub platform: String,
+}
+
+/// A line of JSON, or one that was none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// A frame, as it was written but for what was redacted.
+    Frame(RawJson),
+    /// A line that was no JSON.
+    Text(String),
+}
+
+impl Said {
+    /// Reads a line. White space around a frame goes.
+    pub fn of(line: &str) -> Self {
+        match RawJson::from_text(line.trim()) {
+            Ok(frame) => Self::Frame(frame),
+            Err(_) => Self::Text(line.to_owned()),
+        }
+    }
+
+    /// The line, without its end.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Frame(frame) => frame.get(),
+            Self::Text(text) => text,
+        }
+    }
+
+    /// As a value: text as a JSON string. Null for what is nested too deeply.
+    pub fn value(&self) -> Value {
+        match self {
+            Self::Frame(frame) => frame.to_value().unwrap_or_default(),
+            Self::Text(text) => Value::String(text.clone()),
+        }
+    }
+
+    /// `type`, or `type/subtype`; see [`Line::kind`](crate::peer::Line::kind).
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Frame(_) => kind_of(&self.value()),
+            Self::Text(_) => "text".to_owned(),
+        }
+    }
+
+    pub(super) fn map(&self, change: impl FnOnce(&str) -> Option<String>) -> Self {
+        match change(self.text()) {
+            None => self.clone(),
+            Some(changed) => match self {
+                Self::Frame(frame) => {
+                    RawJson::from_text(changed).map_or_else(|_| Self::Frame(frame.clone()), Self::Frame)
+                }
+                Self::Text(_) => Self::Text(changed),
+            },
+        }
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When, since the recording began; kept to a tenth of a millisecond.
+    pub at: Duration,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// The client wrote a line.
+    In(Said),
+    /// The CLI wrote a line. The last one may have come without its end.
+    Out(Said, LineEnd),
+    /// The CLI wrote a line to stderr.
+    Err(String),
+    /// The client closed the CLI's input.
+    StdinClosed,
+    /// The client sent a signal, of this name.
+    Signal(String),
+    /// The CLI ended: with an exit code, or by a signal of this number.
+    Exit {
+        /// The exit code.
+        code: Option<i32>,
+        /// The signal.
+        signal: Option<i32>,
+    },
+    /// A remark that this version knows nothing about.
+    Note(RawJson),
+}
+
+/// Whether a line had an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineEnd {
+    /// It had.
+    #[default]
+    There,
+    /// It was the last, and had none.
+    Missing,
+}
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    t: f64,
+    dir: String,
+    msg: RawJson,
+    /// Only there to say that a line had no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<bool>,
+}
+
+/// A line that was no frame.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    raw: String,
+}
+
+/// A recorded session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Cassette {
+    /// What is known from the beginning on.
+    pub header: Header,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    /// The beginning of a last line that was not written to its end: the recorder was killed.
+    pub torn: Option<String>,
+}
+
+/// Why a file is no cassette.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CassetteError {
+    /// It cannot be read.
+    #[error("cannot read the cassette {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// Its first line is no header.
+    #[error(
+        "no cassette: the first line has no header ({0}); cassettes are written by `outrigger record` and begin with \
+         {{\"t\":0,\"dir\":\"meta\",\"msg\":{{\"cassette\":{VERSION},…}}}}"
+    )]
+    NoHeader(String),
+    /// It is of a version that is newer than this.
+    #[error("the cassette is of version {0} of the format, and this program reads versions up to {VERSION}: update outrigger")]
+    Newer(u32),
+    /// A line in it makes no sense.
+    #[error("line {line} of the cassette is damaged: {why}")]
+    Damaged {
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Cassette {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is no cassette, is of a newer version, or is damaged elsewhere than at its end. A last line that was cut off is no error
+    /// but [`torn`](Self::torn).
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, CassetteError> {
+        let path = path.as_ref();
+        let text = std::fs::read(path).map_err(|error| CassetteError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })?;
+        Self::parse(&String::from_utf8_lossy(&text))
+    }
+
+    /// Reads the text of a file; see [`read`](Self::read).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str) -> Result<Self, CassetteError> {
+        let (whole, last) = text.rsplit_once('\n').unwrap_or(("", text));
+        let mut lines = whole
+            .split('\n')
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty());
+        let header = match lines.next() {
+            Some((_, first)) => header(first)?,
+            None => return Err(CassetteError::NoHeader("the file is empty".to_owned())),
+        };
+        let mut events = Vec::new();
+        for (number, line) in lines {
+            let event = Event::parse(line);
+            events.push(event.map_err(|why| CassetteError::Damaged {
+                line: number + 1,
+                why,
+            })?);
+        }
+        let mut torn = None;
+        if !last.trim().is_empty() {
+            match Event::parse(last) {
+                Ok(event) => events.push(event),
+                Err(_) => torn = Some(last.to_owned()),
+            }
+        }
+        Ok(Self { header, events, torn })
+    }
+
+    /// The whole file.
+    pub fn to_text(&self) -> String {
+        let mut text = self.header.line();
+        for event in &self.events {
+            text.push_str(&event.line());
+        }
+        text
+    }
+
+    /// Writes the file, in place of one that is there.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
+        std::fs::write(path, self.to_text())
+    }
+
+    /// The CLI's version: that of the header, or what the CLI says of itself.
+    pub fn cli_version(&self) -> Option<String> {
+        let said = || {
+            self.out().find_map(|said| {
+                let frame = said.value();
+                let version = match frame["type"].as_str()? {
+                    "system" => &frame["claude_code_version"],
+                    _ => &frame["response"]["response"]["claude_code_version"],
+                };
+                version.as_str().map(str::to_owned)
+            })
+        };
+        self.header.cli_version.clone().or_else(said)
+    }
+
+    /// What the CLI wrote.
+    pub fn out(&self) -> impl Iterator<Item = &Said> {
+        self.events.iter().filter_map(|event| match &event.what {
+            What::Out(said, _) => Some(said),
+            _ => None,
+        })
+    }
+
+    /// What the client wrote.
+    pub fn input(&self) -> impl Iterator<Item = &Said> {
+        self.events.iter().filter_map(|event| match &event.what {
+            What::In(said) => Some(said),
+            _ => None,
+        })
+    }
+
+    /// How the CLI ended; nothing if the recording ends before that.
+    pub fn exit(&self) -> Option<(Option<i32>, Option<i32>)> {
+        self.events.iter().rev().find_map(|event| match event.what {
+            What::Exit { code, signal } => Some((code, signal)),
+            _ => None,
+        })
+    }
+}
+
+fn header(line: &str) -> Result<Header, CassetteError> {
+    let no = |error: serde_json::Error| CassetteError::NoHeader(error.to_string());
+    let line: Line = serde_json::from_str(line).map_err(no)?;
+    #[derive(Deserialize)]
+    struct Version {
+        cassette: u32,
+    }
+    // A newer header may have another shape, and only its version is sure.
+    let version: Version = line.msg.decode().map_err(no)?;
+    if version.cassette > VERSION {
+        return Err(CassetteError::Newer(version.cassette));
+    }
+    line.msg.decode().map_err(no)
+}
+
+impl Header {
+    pub(super) fn line(&self) -> String {
+        line("meta", Duration::ZERO, &json!(self).to_string(), LineEnd::There)
+    }
+}
+
+impl Event {
+    pub(super) fn line(&self) -> String {
+        let meta = |json: Value| ("meta", json.to_string(), LineEnd::There);
+        let raw = |text: &str| json!({ "raw": text }).to_string();
+        let said = |said: &Said| match said {
+            // A frame that looks like a line that is no frame must not be taken for one.
+            Said::Frame(frame) if frame.decode::<Raw>().is_ok() => raw(frame.get()),
+            Said::Frame(frame) => frame.get().to_owned(),
+            Said::Text(text) => raw(text),
+        };
+        let (dir, msg, end) = match &self.what {
+            What::In(line) => ("in", said(line), LineEnd::There),
+            What::Out(line, end) => ("out", said(line), *end),
+            What::Err(text) => ("err", raw(text), LineEnd::There),
+            What::StdinClosed => meta(json!({"stdin": "closed"})),
+            What::Signal(name) => meta(json!({ "signal": name })),
+            What::Exit { code, signal } => meta(json!({"exit_code": code, "exit_signal": signal})),
+            What::Note(note) => ("meta", note.get().to_owned(), LineEnd::There),
+        };
+        line(dir, self.at, &msg, end)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        // Text frames inside are raw JSON: what serde_json could not hold does not matter here.
+        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let raw = || line.msg.decode::<Raw>().map(|raw| raw.raw);
+        let said = || match raw() {
+            Ok(text) => Said::of(&text),
+            Err(_) => Said::Frame(line.msg.clone()),
+        };
+        let what = match line.dir.as_str() {
+            "in" => What::In(said()),
+            "out" if line.end == Some(false) => What::Out(said(), LineEnd::Missing),
+            "out" => What::Out(said(), LineEnd::There),
+            "err" => What::Err(raw().map_err(|error| format!("stderr: {error}"))?),
+            "meta" => meta(&line.msg),
+            other => return Err(format!("unknown direction {other:?}")),
+        };
+        if !(line.t.is_finite() && (0.0..1e9).contains(&line.t)) {
+            return Err(format!("no time: {}", line.t));
+        }
+        Ok(Self {
+            at: Duration::from_secs_f64(line.t),
+            what,
+        })
+    }
+}
+
+fn meta(msg: &RawJson) -> What {
+    let value = msg.to_value().unwrap_or_default();
+    let number = |key: &str| value[key].as_i64().and_then(|number| i32::try_from(number).ok());
+    if value["stdin"] == "closed" {
+        What::StdinClosed
+    } else if let Some(name) = value["signal"].as_str() {
+        What::Signal(name.to_owned())
+    } else if value.get("exit_code").is_some() || value.get("exit_signal").is_some() {
+        What::Exit {
+            code: number("exit_code"),
+            signal: number("exit_signal"),
+        }
+    } else {
+        What::Note(msg.clone())
+    }
+}
+
+fn line(dir: &str, at: Duration, msg: &str, end: LineEnd) -> String {
+    let mut text = String::with_capacity(msg.len() + 48);
+    let tenths = at.as_micros() / 100;
+    let _ = write!(
+        text,
+        "{{\"t\":{}.{:04},\"dir\":\"{dir}\",\"msg\":{msg}",
+        tenths / 10_000,
+        tenths % 10_000
+    );
+    text.push_str(match end {
+        LineEnd::There => "}\n",
+        LineEnd::Missing => ",\"end\":false}\n",
+    });
+    text
+}

@@ -1,0 +1,43 @@
+//! Cassettes: sessions of the CLI that were recorded once and can be played back for ever.
+//!
+//! A cassette is one file of JSON lines. The first is a [`Header`]; each that follows is something that happened:
+//!
+//! ```text
+//! {"t":0.0000,"dir":"meta","msg":{"cassette":1,"recorder":"outrigger 0.1.0","argv":["claude",…],"env":{…},"cwd":"{{cwd}}","platform":"linux-x86_64"}}
+//! {"t":0.0058,"dir":"in","msg":{"type":"control_request",…}}
+//! {"t":0.4070,"dir":"out","msg":{"type":"control_response",…}}
+//! {"t":0.5021,"dir":"err","msg":{"raw":"a line on stderr"}}
+//! {"t":0.9000,"dir":"meta","msg":{"stdin":"closed"}}
+//! {"t":0.9104,"dir":"meta","msg":{"exit_code":0,"exit_signal":null}}
+//! ```
+//!
+//! `t` are seconds since the beginning; `in` is what the client wrote and `out` what the CLI wrote. A frame stands there as it
+//! was written, but for what was [redacted](Rules) and for [`Places`], for which placeholders stand. A line that was no JSON is
+//! `{"raw": "…"}`, blank lines are not recorded, and bytes that were no UTF-8 are replacement characters. A last line of the CLI
+//! without a line end has `"end":false` beside its `msg`.
+//!
+//! * [`Recorder`] writes one from whatever reader and writer it is put around, line by line.
+//! * [`Cassette`] is what is in a file.
+//! * [`Replay`] plays the CLI's side of one to a client, and says where the client does something else than it did then.
+
+mod divergence;
+mod file;
+mod matching;
+mod places;
+mod record;
+mod redact;
+mod replay;
+mod scan;
+mod split;
+mod strings;
+
+pub use divergence::Divergence;
+pub use file::{Cassette, CassetteError, Event, Header, LineEnd, Said, VERSION, What};
+pub use matching::Difference;
+pub use places::Places;
+pub use record::{About, RecordedReader, RecordedWriter, Recorder};
+pub use redact::{Redactor, RuleError, Rules};
+pub use replay::{Pace, Playing, Replay};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! What differs from one machine to the next, and the placeholders that stand for it.
+
+use std::path::Path;
+
+/// The directories and names of the machine on which a session runs, for which placeholders stand in a cassette.
+///
+/// | placeholder | stands for |
+/// |---|---|
+/// | `{{cwd}}` | the working directory |
+/// | `{{cwd_slug}}` | the same as the CLI names directories after it: `-home-me-project` |
+/// | `{{home}}` | the home directory |
+/// | `{{tmp}}` | the directory for temporary files |
+/// | `{{user}}` | the user's name |
+/// | `{{host}}` | the machine's name |
+///
+/// Names that say nothing of anybody (`root`, `user`, `runner`, …) are left alone, since they are words, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Places {
+    /// The working directory.
+    pub cwd: String,
+    /// The home directory.
+    pub home: String,
+    /// The directory for temporary files.
+    pub tmp: String,
+    /// The user's name.
+    pub user: String,
+    /// The machine's name.
+    pub host: String,
+}
+
+/// Places that belong to nobody.
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            cwd: "/home/user/project".to_owned(),
+            home: "/home/user".to_owned(),
+            tmp: "/tmp".to_owned(),
+            user: "user".to_owned(),
+            host: "localhost".to_owned(),
+        }
+    }
+}
+
+/// Names of users and machines that are words or defaults.
+const NOBODY: &[&str] = &[
+    "admin", "agent", "app", "build", "builder", "ci", "claude", "code", "codespace", "container", "debian", "dev", "developer",
+    "docker", "git", "github", "home", "host", "jenkins", "linux", "local", "localhost", "mac", "main", "node", "nobody", "root",
+    "runner", "server", "system", "test", "tester", "tests", "ubuntu", "user", "users", "vagrant", "vscode", "windows", "work",
+];
+
+impl Places {
+    /// Those of a process in this directory with this environment.
+    ///
+    /// What the environment does not tell is nobody's: nothing of the caller's own surroundings is looked at.
+    pub fn of<'e>(cwd: impl AsRef<Path>, env: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
+        let mut this = Self {
+            cwd: cwd.as_ref().to_string_lossy().into_owned(),
+            ..Self::default()
+        };
+        let mut tmp = None;
+        for (name, value) in env {
+            if value.is_empty() {
+                continue;
+            }
+            match name {
+                "HOME" | "USERPROFILE" => this.home = value.to_owned(),
+                "USER" | "LOGNAME" | "USERNAME" => this.user = value.to_owned(),
+                "HOSTNAME" | "COMPUTERNAME" => this.host = value.to_owned(),
+                "CLAUDE_CODE_TMPDIR" => tmp = Some(value),
+                "TMPDIR" | "TEMP" => tmp = tmp.or(Some(value)),
+                _ => {}
+            }
+        }
+        if let Some(tmp) = tmp {
+            this.tmp = tmp.to_owned();
+        }
+        this
+    }
+
+    /// Those of this process: its working directory, its environment, the machine's name.
+    pub fn here() -> Self {
+        let env: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let env = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut this = Self::of(std::env::current_dir().unwrap_or_default(), env);
+        if std::env::var_os("CLAUDE_CODE_TMPDIR").is_none() {
+            this.tmp = std::env::temp_dir().to_string_lossy().into_owned();
+        }
+        if let Some(host) = machine() {
+            this.host = host;
+        }
+        this
+    }
+
+    /// What is looked for, and what is put in its place: the longest first.
+    pub(super) fn needles(&self) -> Vec<Needle> {
+        let mut needles = Vec::new();
+        let mut path = |text: &str, name: &'static str| {
+            let text = text.trim_end_matches(['/', '\\']);
+            // `/` and `C:` are in every path.
+            if text.len() > 2 {
+                needles.push(Needle::path(text, name));
+                let canonical = std::fs::canonicalize(text);
+                if let Some(canonical) = canonical.as_ref().ok().and_then(|path| path.to_str())
+                    && canonical != text
+                {
+                    needles.push(Needle::path(canonical, name));
+                }
+                if text.contains('\\') {
+                    needles.push(Needle::path(&text.replace('\\', "/"), name));
+                }
+            }
+        };
+        path(&self.cwd, "cwd");
+        path(&self.home, "home");
+        path(&self.tmp, "tmp");
+        let slug = slug(&self.cwd);
+        if slug.len() > 4 {
+            needles.push(Needle {
+                text: slug,
+                name: "cwd_slug",
+                anywhere: true,
+            });
+        }
+        for (text, name) in [(&self.user, "user"), (&self.host, "host")] {
+            if text.len() > 2 && !NOBODY.contains(&text.to_lowercase().as_str()) {
+                needles.push(Needle {
+                    text: text.clone(),
+                    name,
+                    anywhere: false,
+                });
+            }
+        }
+        needles.sort_by_key(|needle| std::cmp::Reverse(needle.text.len()));
+        needles
+    }
+
+    fn value(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "cwd" => self.cwd.clone(),
+            "cwd_slug" => slug(&self.cwd),
+            "home" => self.home.clone(),
+            "tmp" => self.tmp.trim_end_matches('/').to_owned(),
+            "user" => self.user.clone(),
+            "host" => self.host.clone(),
+            _ => return None,
+        })
+    }
+
+    /// The text with places instead of their placeholders; nothing if it has none.
+    pub(super) fn fill(&self, text: &str) -> Option<String> {
+        replace_placeholders(text, |name| match name.strip_prefix(LITERAL) {
+            Some(name) => Some(format!("{{{{{name}}}}}")),
+            None => self.value(name),
+        })
+    }
+}
+
+/// Something that is looked for in what is recorded.
+#[derive(Debug, Clone)]
+pub(super) struct Needle {
+    pub(super) text: String,
+    pub(super) name: &'static str,
+    /// Whether it counts even where a word goes on before it: what names a person. No word may go on behind any.
+    pub(super) anywhere: bool,
+}
+
+impl Needle {
+    fn path(text: &str, name: &'static str) -> Self {
+        Self {
+            text: text.to_owned(),
+            name,
+            anywhere: name == "home",
+        }
+    }
+}
+
+/// As the CLI names directories after a working directory.
+fn slug(path: &str) -> String {
+    path.chars()
+        .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })
+        .collect()
+}
+
+/// Marks a placeholder that was there before anything was replaced, so that it comes back as it was.
+pub(super) const LITERAL: &str = "as-is:";
+
+/// Every name between `{{` and `}}` that `value` knows, replaced.
+pub(super) fn replace_placeholders(text: &str, value: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut replaced: Option<String> = None;
+    let mut copied = 0;
+    let mut from = 0;
+    while let Some(found) = text[from..].find("{{") {
+        let at = from + found;
+        let name = text[at + 2..].split_once("}}").map(|(name, _)| name);
+        // `{{{cwd}}` has one, too.
+        let known = name.and_then(|name| Some((name.len(), value(name)?)));
+        let Some((length, value)) = known else {
+            from = at + 1;
+            continue;
+        };
+        let text_so_far = replaced.get_or_insert_with(String::new);
+        text_so_far.push_str(&text[copied..at]);
+        text_so_far.push_str(&value);
+        copied = at + 4 + length;
+        from = copied;
+    }
+    replaced.map(|mut done| {
+        done.push_str(&text[copied..]);
+        done
+    })
+}
+
+/// Whether a placeholder of this name means anything in a cassette.
+pub(super) fn is_placeholder(name: &str) -> bool {
+    let name = name.trim_start_matches(LITERAL);
+    matches!(name, "cwd" | "cwd_slug" | "home" | "tmp" | "user" | "host")
+}
+
+/// The machine's name.
+fn machine() -> Option<String> {
+    #[cfg(unix)]
+    let name = Some(rustix::system::uname().nodename().to_string_lossy().into_owned());
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").ok();
+    name.filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_filled_and_those_that_were_there_come_back() {
+        let places = Places::of("/work/it", [("HOME", "/home/me"), ("USER", "me")]);
+        for (text, filled) in [
+            ("at {{cwd}}/a and {{cwd_slug}}", Some("at /work/it/a and -work-it")),
+            ("{{home}}, {{tmp}}", Some("/home/me, /tmp")),
+            ("{{as-is:cwd}} and {{as-is:as-is:cwd}}", Some("{{cwd}} and {{as-is:cwd}}")),
+            ("{{{cwd}}}", Some("{/work/it}")),
+            ("{{secret}} {{ cwd }} {{other}} {{", None),
+        ] {
+            assert_eq!(places.fill(text).as_deref(), filled, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_nobody_are_not_looked_for() {
+        let needles = Places::of("/", [("HOME", "/root"), ("USER", "root")]).needles();
+        let names: Vec<_> = needles.iter().map(|needle| needle.name).collect();
+        assert_eq!(names, ["home", "tmp"]);
+    }
+}

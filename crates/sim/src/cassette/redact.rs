@@ -1,0 +1,372 @@
+//! Takes out of what is recorded what must not be in a file: secrets, and what names a person or a machine.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use regex_lite::Regex;
+
+use super::places::{self, Needle, Places};
+use super::scan;
+use super::strings;
+
+/// What stands for a secret of which nothing is known but that it is one.
+pub(super) const SECRET: &str = "{{secret}}";
+
+/// Rules that a program adds to those that always hold.
+///
+/// Always taken out are keys and tokens of known forms, what stands behind `Authorization:`, `token=` and the like, values of
+/// secret-looking names in JSON, values of secret-looking variables of the environment, private keys, passwords in addresses, email
+/// addresses, and what a sign-in tells of the account. [`Places`] says what becomes of directories and names.
+///
+/// ```
+/// use outrigger_sim::cassette::Rules;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rules = Rules::new()
+///     .literal("Project Nightingale")
+///     .pattern("cust_[0-9]+")?
+///     .pointer("/response/response/commands")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    literals: Vec<(String, String)>,
+    patterns: Vec<Regex>,
+    pointers: Vec<Vec<String>>,
+}
+
+/// A rule that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// The regular expression cannot be read.
+    #[error("the rule {rule:?} is no regular expression: {why}")]
+    Pattern {
+        /// The rule.
+        rule: String,
+        /// Why.
+        why: String,
+    },
+    /// It is no JSON pointer.
+    #[error("the rule {0:?} is no JSON pointer: it has to begin with `/`, and names a place within frames")]
+    Pointer(String),
+}
+
+impl Rules {
+    /// None beyond those that always hold.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes this text out wherever it stands, in any letter case that is written here, and its base64.
+    pub fn literal(mut self, text: impl Into<String>) -> Self {
+        self.literals.push((text.into(), SECRET.to_owned()));
+        self
+    }
+
+    /// Takes out the value of a variable of this name, as `{{secret:NAME}}`.
+    pub fn secret(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.literals.push((value.into(), format!("{{{{secret:{name}}}}}")));
+        self
+    }
+
+    /// Takes out the values of those of these variables whose names look like those of secrets.
+    pub fn secrets_of<'e>(mut self, env: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
+        for (name, value) in env {
+            if scan::is_secret_name(name) && value.len() >= 4 && !scan::is_switch(value) {
+                self = self.secret(name, value);
+            }
+        }
+        self
+    }
+
+    /// Takes out what matches this regular expression (the syntax of the crate `regex-lite`).
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn pattern(mut self, pattern: &str) -> Result<Self, RuleError> {
+        let pattern = Regex::new(pattern).map_err(|error| RuleError::Pattern {
+            rule: pattern.to_owned(),
+            why: error.to_string(),
+        })?;
+        self.patterns.push(pattern);
+        Ok(self)
+    }
+
+    /// Takes out every string at this place of a frame and below, by its JSON pointer; a part `*` stands for any key or index.
+    ///
+    /// # Errors
+    /// When it does not begin with `/`.
+    pub fn pointer(mut self, pointer: &str) -> Result<Self, RuleError> {
+        let parts = pointer.strip_prefix('/').filter(|parts| !parts.is_empty());
+        let parts = parts.ok_or_else(|| RuleError::Pointer(pointer.to_owned()))?;
+        let parts = parts.split('/').map(|part| part.replace("~1", "/").replace("~0", "~"));
+        self.pointers.push(parts.collect());
+        Ok(self)
+    }
+}
+
+/// A place in a text, and what is to stand there instead.
+#[derive(Debug, Clone)]
+pub(super) struct Hit {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) with: Cow<'static, str>,
+    /// Whether leaving it would show a secret; a place or a name is only different elsewhere.
+    pub(super) is_secret: bool,
+}
+
+/// Applies all rules.
+#[derive(Clone)]
+pub struct Redactor {
+    rules: Rules,
+    /// What else known secrets look like: base64 at each of its three alignments, percent-encoded.
+    disguises: Vec<(String, String)>,
+    needles: Vec<Needle>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // It holds the secrets.
+        f.write_str("Redactor")
+    }
+}
+
+impl Redactor {
+    /// One for a session at these places, with these rules beside those that always hold.
+    pub fn new(places: &Places, mut rules: Rules) -> Self {
+        rules.literals.retain(|(text, _)| !text.is_empty());
+        // One may be a part of another.
+        rules
+            .literals
+            .sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        let mut disguises = Vec::new();
+        for (text, with) in &rules.literals {
+            disguises.extend(disguised(text).into_iter().map(|text| (text, with.clone())));
+        }
+        Self {
+            rules,
+            disguises,
+            needles: places.needles(),
+        }
+    }
+
+    /// A line of a session, a frame or not, redacted; nothing if nothing is to be changed.
+    pub fn line(&self, line: &str) -> Option<String> {
+        let is_json = line.trim_start().starts_with(['{', '[', '"']);
+        if is_json && outrigger_protocol::json::RawJson::from_text(line).is_ok() {
+            return strings::rewrite(line, |place, text| self.string(place, text));
+        }
+        self.text(line)
+    }
+
+    /// A text, redacted; nothing if nothing is to be changed.
+    pub fn text(&self, text: &str) -> Option<String> {
+        apply(text, self.hits(text), &[]).map(|parts| parts.concat())
+    }
+
+    /// The parts of a text that came in pieces, redacted as one. `context` is what came before them and is written already.
+    pub(super) fn parts(&self, context: &str, parts: &[&str]) -> Option<Vec<String>> {
+        let mut text = context.to_owned();
+        let mut cuts = Vec::new();
+        for part in parts {
+            cuts.push(text.len());
+            text.push_str(part);
+        }
+        let mut hits = self.hits(&text);
+        // What is written is written: only what is left of a secret can be hidden.
+        hits.retain(|hit| hit.to > context.len());
+        for hit in &mut hits {
+            hit.from = hit.from.max(context.len());
+        }
+        let mut applied = apply(&text, hits, &cuts)?;
+        applied.remove(0);
+        Some(applied)
+    }
+
+    pub(super) fn string(&self, place: &strings::Place<'_>, text: &str) -> Option<String> {
+        if !place.is_key {
+            if self.rules.pointers.iter().any(|pointer| place.is_in(pointer)) {
+                return (text != SECRET).then(|| SECRET.to_owned());
+            }
+            if let Some(with) = place.key().and_then(|key| scan::by_key(place, key, text)) {
+                // What is recorded again is not redacted again.
+                return (!text.starts_with("{{")).then(|| with.to_owned());
+            }
+        }
+        self.text(text)
+    }
+
+    /// Secrets that are in a text although it should have been redacted, each as what it is called.
+    pub fn leaks(&self, text: &str) -> Vec<String> {
+        let mut leaks: Vec<String> = self
+            .hits(text)
+            .into_iter()
+            .filter(|hit| hit.is_secret)
+            .map(|hit| format!("{} of {} bytes", hit.with, hit.to - hit.from))
+            .collect();
+        leaks.dedup();
+        leaks
+    }
+
+    fn hits(&self, text: &str) -> Vec<Hit> {
+        let mut hits = self.plain_hits(text);
+        hits.extend(look_alikes(text));
+        // What is written within a string of a string, as tools show JSON, is looked at as what it says. Three times are enough
+        // for what a model and its tools make of each other's output.
+        let mut view = scan::unescaped(text, None);
+        for _ in 0..3 {
+            let Some((decoded, map)) = view else { break };
+            hits.extend(self.plain_hits(&decoded).into_iter().filter(|hit| hit.is_secret).map(|hit| Hit {
+                from: map[hit.from],
+                to: map[hit.to],
+                ..hit
+            }));
+            view = scan::unescaped(&decoded, Some(&map));
+        }
+        hits
+    }
+
+    fn plain_hits(&self, text: &str) -> Vec<Hit> {
+        let mut hits = scan::secrets(text);
+        for (needle, with) in self.rules.literals.iter().chain(&self.disguises) {
+            hits.extend(text.match_indices(needle.as_str()).map(|(from, _)| Hit {
+                from,
+                to: from + needle.len(),
+                with: with.clone().into(),
+                is_secret: true,
+            }));
+        }
+        for pattern in &self.rules.patterns {
+            hits.extend(pattern.find_iter(text).map(|found| Hit {
+                from: found.start(),
+                to: found.end(),
+                with: SECRET.into(),
+                is_secret: true,
+            }));
+        }
+        for needle in &self.needles {
+            let found = text.match_indices(needle.text.as_str()).map(|(from, _)| Hit {
+                from,
+                to: from + needle.text.len(),
+                with: format!("{{{{{}}}}}", needle.name).into(),
+                is_secret: false,
+            });
+            hits.extend(found.filter(|hit| is_apart(text, hit, needle)));
+        }
+        hits
+    }
+}
+
+/// Whether a place or a name is one there, and not a part of another.
+fn is_apart(text: &str, hit: &Hit, needle: &Needle) -> bool {
+    let goes_on = |char: Option<char>| char.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let behind = text[hit.to..].chars().next();
+    let mut before = text[..hit.from].chars().rev();
+    let last = before.next();
+    // `\\n/tmp` is a line end as it looks within a string.
+    let begins = !goes_on(last) || before.next() == Some('\\');
+    !goes_on(behind) && (behind != Some('-') || needle.name == "cwd_slug") && (begins || needle.anywhere)
+}
+
+/// What else a secret looks like, as far as its beginning and end can be told.
+fn disguised(secret: &str) -> Vec<String> {
+    let mut forms = Vec::new();
+    if secret.len() >= 8 {
+        for shift in 0..3 {
+            let mut bytes = vec![0; shift];
+            bytes.extend_from_slice(secret.as_bytes());
+            for text in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
+                // Characters that share bits with what stands around the secret are not known.
+                let from = [0, 2, 3][shift];
+                let to = bytes.len() * 8 / 6;
+                forms.extend(text.get(from..to).map(str::to_owned));
+            }
+        }
+    }
+    let mut percent = String::new();
+    for byte in secret.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => percent.push(char::from(byte)),
+            _ => percent.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if percent != secret {
+        forms.push(percent);
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+/// What looks like a placeholder and is none gets a mark, so that it comes back as it was.
+fn look_alikes(text: &str) -> Vec<Hit> {
+    let starts = text.match_indices("{{");
+    let hits = starts.filter_map(|(from, _)| {
+        let name = text[from + 2..].split_once("}}")?.0;
+        places::is_placeholder(name).then(|| Hit {
+            from,
+            to: from + 4 + name.len(),
+            with: format!("{{{{{}{name}}}}}", places::LITERAL).into(),
+            is_secret: false,
+        })
+    });
+    hits.collect()
+}
+
+/// Puts everything in its place, and cuts the text at `cuts`. Nothing if nothing is to be changed.
+///
+/// Where hits overlap, all that they cover goes, and the first or longest says what for; a place never hides that there was a secret.
+/// What stands for a hit is in the part in which the hit begins.
+fn apply(text: &str, mut hits: Vec<Hit>, cuts: &[usize]) -> Option<Vec<String>> {
+    hits.retain(|hit| hit.from < hit.to && text[hit.from..hit.to] != *hit.with);
+    if hits.is_empty() {
+        return None;
+    }
+    hits.sort_by_key(|hit| (hit.from, std::cmp::Reverse((hit.is_secret, hit.to))));
+    let mut merged: Vec<Hit> = Vec::new();
+    for hit in hits {
+        match merged.last_mut() {
+            Some(last) if hit.from < last.to => {
+                if hit.is_secret && !last.is_secret {
+                    last.with = hit.with;
+                    last.is_secret = true;
+                    last.to = last.to.max(hit.to);
+                } else if last.is_secret {
+                    // Of a path that a secret reaches into, nothing remains that could be recognized.
+                    last.to = last.to.max(hit.to);
+                }
+            }
+            _ => merged.push(hit),
+        }
+    }
+    let mut parts = vec![String::with_capacity(text.len())];
+    let mut cuts = cuts.iter().copied().peekable();
+    let mut at = 0;
+    let mut copy = |parts: &mut Vec<String>, from: usize, to: usize, shown: bool| {
+        let mut from = from;
+        while let Some(cut) = cuts.next_if(|cut| *cut <= to) {
+            if shown && let Some(part) = parts.last_mut() {
+                part.push_str(&text[from..cut]);
+            }
+            from = cut;
+            parts.push(String::new());
+        }
+        if shown && let Some(part) = parts.last_mut() {
+            part.push_str(&text[from..to]);
+        }
+    };
+    for hit in merged {
+        copy(&mut parts, at, hit.from, true);
+        if let Some(part) = parts.last_mut() {
+            part.push_str(&hit.with);
+        }
+        copy(&mut parts, hit.from, hit.to, false);
+        at = hit.to;
+    }
+    copy(&mut parts, at, text.len(), true);
+    Some(parts)
+}

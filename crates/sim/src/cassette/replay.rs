@@ -1,0 +1,617 @@
+//! Plays the CLI's side of a cassette to a client.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::Instant;
+
+use super::divergence::{Divergence, Received};
+use super::file::{Cassette, LineEnd, Said, What};
+use super::matching::{Comparison, Ids};
+use super::places::Places;
+use super::redact::{Redactor, Rules};
+use super::strings;
+use crate::peer::{ClientIo, Exit, LineReader, Mismatch, Reins, Running, Signal, pipes, reins};
+
+/// How fast a cassette is played.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Pace {
+    /// As fast as it goes.
+    #[default]
+    None,
+    /// As it was recorded: what the CLI says comes as long after what the client said as it did then.
+    Original,
+    /// The same, with each time multiplied: 0.5 is twice as fast.
+    Scaled(f64),
+}
+
+/// Plays the CLI's side of a cassette to a client that says what was said then.
+///
+/// The client's lines are compared by meaning: ids that the client makes up, times, the order of keys, and directories may differ
+/// from what was recorded. Its new ids are put into what the CLI says, whose own ids stay. Requests that only ask for something may
+/// come at another time than they did; answers to the CLI may come in another order. Anything else is a [`Divergence`]: it is
+/// written to stderr, and the played CLI ends with [`DIVERGED`](Self::DIVERGED).
+///
+/// ```
+/// use outrigger_sim::cassette::{Cassette, Replay};
+/// use tokio::io::AsyncWriteExt as _;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cassette = Cassette::parse(concat!(
+///     r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#, "\n",
+///     r#"{"t":0,"dir":"in","msg":{"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}}}"#, "\n",
+///     r#"{"t":1,"dir":"out","msg":{"type":"result","user_message_uuid":"u1"}}"#, "\n",
+/// ))?;
+/// let (mut client, played) = Replay::new(cassette).spawn_in_memory();
+/// client.stdin.write_all(b"{\"message\":{\"content\":\"hi\",\"role\":\"user\"},\"type\":\"user\",\"uuid\":\"new\"}\n").await?;
+/// drop(client.stdin);
+/// played.exit().await;
+/// assert!(played.divergence().is_none());
+/// assert_eq!(played.running().report().sent().next().unwrap()["user_message_uuid"], "new");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Replay {
+    cassette: Cassette,
+    name: String,
+    pace: Pace,
+    patience: Duration,
+    places: Places,
+    rules: Rules,
+    argv: Vec<String>,
+    ignored: Vec<Vec<String>>,
+}
+
+impl Replay {
+    /// The exit code when the client said something else than was recorded.
+    pub const DIVERGED: i32 = 97;
+
+    /// Plays this cassette, as fast as it goes.
+    pub fn new(cassette: Cassette) -> Self {
+        Self {
+            cassette,
+            name: "the cassette".to_owned(),
+            pace: Pace::None,
+            patience: Duration::from_secs(30),
+            places: Places::default(),
+            rules: Rules::new(),
+            argv: Vec::new(),
+            ignored: Vec::new(),
+        }
+    }
+
+    /// How the cassette is called when something is said about it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// How fast it is played; as fast as it goes unless set. Times are tokio's.
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// How long it waits for what the client said next, until that counts as a divergence; 30 s unless set.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Plays it as a process with this command line and environment in this directory: its directories and names are filled in for
+    /// the placeholders, and its secrets are known when they are said.
+    pub fn surroundings(
+        mut self,
+        argv: impl IntoIterator<Item = impl Into<String>>,
+        env: impl IntoIterator<Item = (String, String)>,
+        cwd: impl AsRef<Path>,
+    ) -> Self {
+        let env: Vec<_> = env.into_iter().collect();
+        let pairs = || env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        self.places = Places::of(cwd, pairs());
+        self.rules = self.rules.secrets_of(pairs());
+        self.argv = argv.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Changes the places that are filled in.
+    pub fn places(mut self, change: impl FnOnce(&mut Places)) -> Self {
+        change(&mut self.places);
+        self
+    }
+
+    /// Changes the rules for redaction: those that the recording was made with have to hold for what the client says now, too.
+    pub fn rules(mut self, change: impl FnOnce(Rules) -> Rules) -> Self {
+        self.rules = change(self.rules);
+        self
+    }
+
+    /// Leaves this place of the client's lines out of the comparison, by its JSON pointer, of which a part `*` stands for any:
+    /// `/request/appendSystemPrompt`.
+    pub fn ignore(mut self, pointer: &str) -> Self {
+        let parts = pointer.trim_start_matches('/').split('/');
+        let parts = parts.map(|part| part.replace("~1", "/").replace("~0", "~"));
+        self.ignored.push(parts.collect());
+        self
+    }
+
+    /// Plays it in a task of its own, over pipes in memory. Must be called inside a tokio runtime.
+    pub fn spawn_in_memory(self) -> (ClientIo, Playing) {
+        let (client, peer) = pipes();
+        (client, self.spawn(peer.stdin, peer.stdout, peer.stderr))
+    }
+
+    /// Plays it in a task of its own. Must be called inside a tokio runtime.
+    pub fn spawn<I, O, E>(self, stdin: I, stdout: O, stderr: E) -> Playing
+    where
+        I: AsyncRead + Unpin + Send + 'static,
+        O: AsyncWrite + Unpin + Send + 'static,
+        E: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (running, reins) = reins();
+        let diverged = Arc::new(Mutex::new(None));
+        let playing = Playing {
+            running,
+            diverged: Arc::clone(&diverged),
+        };
+        let mut ids = Ids::of(&self.cassette);
+        ids.learn_argv(&self.cassette.header.argv, &self.argv);
+        let player = Player {
+            redactor: Redactor::new(&self.places, self.rules.clone()),
+            done: vec![false; self.cassette.events.len()],
+            ids,
+            replay: self,
+            stdin: LineReader::new(stdin),
+            stdout: Some(stdout),
+            stderr,
+            ended: false,
+            early: VecDeque::new(),
+            aside: Vec::new(),
+            deferred: Vec::new(),
+            anchor: (Instant::now(), Duration::ZERO),
+            diverged,
+        };
+        tokio::spawn(player.run(reins));
+        playing
+    }
+}
+
+/// A cassette that is played. A handle; dropping it changes nothing.
+#[derive(Debug, Clone)]
+pub struct Playing {
+    running: Running,
+    diverged: Arc<Mutex<Option<Divergence>>>,
+}
+
+impl Playing {
+    /// What is played, as a peer like any other: its report, its signals.
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Waits for the end.
+    pub async fn exit(&self) -> Exit {
+        self.running.exit().await
+    }
+
+    /// Where the client said something else than was recorded, if it did so far.
+    pub fn divergence(&self) -> Option<Divergence> {
+        self.diverged
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+struct Player<I, O, E> {
+    replay: Replay,
+    redactor: Redactor,
+    ids: Ids,
+    /// Which events have happened already, ahead of those before them.
+    done: Vec<bool>,
+    stdin: LineReader<I>,
+    stdout: Option<O>,
+    stderr: E,
+    ended: bool,
+    /// Lines of the client that nobody has looked at.
+    early: VecDeque<String>,
+    /// Lines of the client that belong to what comes later.
+    aside: Vec<(usize, Said)>,
+    /// Requests of the client that were made then and were not yet made now.
+    deferred: Vec<usize>,
+    /// A time of now, and the same of then.
+    anchor: (Instant, Duration),
+    diverged: Arc<Mutex<Option<Divergence>>>,
+}
+
+/// The order in which what a client says matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// Prompts, and requests that change something: the order is what they mean.
+    Ordered,
+    /// An answer to the CLI: any time once it was asked.
+    Answer,
+    /// It asks for something: any time.
+    Free,
+}
+
+fn lane(frame: &Value) -> Lane {
+    match frame["type"].as_str() {
+        Some("control_response") => Lane::Answer,
+        Some("control_request") => {
+            let subtype = frame["request"]["subtype"].as_str().unwrap_or_default();
+            let asks = subtype.starts_with("get_") || subtype.starts_with("list_") || subtype.ends_with("_status");
+            if asks { Lane::Free } else { Lane::Ordered }
+        }
+        _ => Lane::Ordered,
+    }
+}
+
+impl<I, O, E> Player<I, O, E>
+where
+    I: AsyncRead + Unpin,
+    O: AsyncWrite + Unpin,
+    E: AsyncWrite + Unpin,
+{
+    async fn run(mut self, mut reins: Reins) {
+        let log = Arc::clone(&reins.log);
+        let signalled = self.replay.cassette.events.iter().any(|event| matches!(event.what, What::Signal(_)));
+        let recorded = self.replay.cassette.exit();
+        let exit = tokio::select! {
+            exit = self.play(&reins) => exit,
+            Some(signal) = reins.signals.recv() => match (signal, recorded) {
+                (Signal::Kill, _) => Exit::Signal(9),
+                (_, Some((code, signal))) if signalled => exit_of(code, signal),
+                (Signal::Term, _) => Exit::Code(143),
+                (Signal::Hup, _) => Exit::Code(129),
+                (Signal::Int, _) => Exit::Code(0),
+            },
+        };
+        drop(self);
+        drop(log);
+        let _ = reins.exit.send(Some(exit));
+    }
+
+    async fn play(&mut self, reins: &Reins) -> Exit {
+        match self.events(reins).await {
+            Ok(exit) => exit,
+            Err(divergence) => {
+                let text = format!("{divergence}\n");
+                reins.log.disagree(Mismatch {
+                    step: divergence.line,
+                    expected: divergence.expected.clone(),
+                    received: text.clone(),
+                });
+                *self.diverged.lock().unwrap_or_else(PoisonError::into_inner) = Some(*divergence);
+                // The client may have gone.
+                let _ = self.stderr.write_all(text.as_bytes()).await;
+                let _ = self.stderr.flush().await;
+                Exit::Code(Replay::DIVERGED)
+            }
+        }
+    }
+
+    async fn events(&mut self, reins: &Reins) -> Result<Exit, Box<Divergence>> {
+        for at in 0..self.done.len() {
+            if self.done[at] {
+                continue;
+            }
+            self.done[at] = true;
+            let event = self.replay.cassette.events[at].clone();
+            match event.what {
+                What::Out(..) | What::Err(_) => {
+                    self.wait(event.at).await;
+                    self.say(reins, at).await;
+                }
+                What::In(said) if is_keep_alive(&said) => {}
+                What::In(_) => {
+                    self.expect(reins, at).await?;
+                    self.anchor = (Instant::now(), event.at);
+                }
+                What::StdinClosed => {
+                    self.expect_end(reins, at).await?;
+                    self.anchor = (Instant::now(), event.at);
+                }
+                // Signals are told to the task, which ends it all.
+                What::Signal(_) => self.until_end(reins).await,
+                What::Exit { .. } | What::Note(_) => {}
+            }
+        }
+        let end = self.done.len();
+        let Some((code, signal)) = self.replay.cassette.exit() else {
+            // The recording says no more; neither may the client.
+            self.expect_end(reins, end).await?;
+            return Ok(Exit::Code(0));
+        };
+        let ended = self.replay.cassette.events.last().map(|event| event.at);
+        self.wait(ended.unwrap_or_default()).await;
+        match self.deferred.first() {
+            Some(missing) if self.ended => Err(self.diverge(*missing, Received::End)),
+            _ => Ok(exit_of(code, signal)),
+        }
+    }
+
+    /// Takes the client's next line, which must be the one of this event.
+    async fn expect(&mut self, reins: &Reins, at: usize) -> Result<(), Box<Divergence>> {
+        if let Some(found) = self.aside.iter().position(|(of, _)| *of == at) {
+            let (_, said) = self.aside.remove(found);
+            return match self.compare(at, &said) {
+                Ok(ids) => {
+                    self.ids = ids;
+                    Ok(())
+                }
+                Err(_) => Err(self.diverge(at, Received::Line(said))),
+            };
+        }
+        loop {
+            let said = match self.take(reins).await {
+                Ok(said) => said,
+                Err(received) => return Err(self.diverge(at, received)),
+            };
+            if let Ok(ids) = self.compare(at, &said) {
+                self.ids = ids;
+                return Ok(());
+            }
+            if self.take_deferred(reins, &said).await {
+                continue;
+            }
+            let own = lane(&said.value());
+            let Some((of, skipped)) = self.later(at, &said) else {
+                return Err(self.diverge(at, Received::Line(said)));
+            };
+            match own {
+                Lane::Free => {
+                    self.done[of] = true;
+                    self.answer_at_once(reins, of, &said).await;
+                }
+                // The one that is waited for may come at any time, so that the session need not wait for it.
+                _ if skipped.iter().all(|skipped| self.lane_of(*skipped) == Lane::Free) => {
+                    for skipped in skipped {
+                        self.done[skipped] = true;
+                        if let Some(reply) = self.reply_to(skipped) {
+                            self.done[reply] = true;
+                        }
+                        self.deferred.push(skipped);
+                    }
+                    self.aside.push((of, said));
+                    return Ok(());
+                }
+                _ if skipped.iter().all(|skipped| self.lane_of(*skipped) != own) || own == Lane::Answer => {
+                    self.aside.push((of, said));
+                }
+                _ => return Err(self.diverge(at, Received::Line(said))),
+            }
+        }
+    }
+
+    /// The later event that a line belongs to, and those of the client that come before it and have not come.
+    fn later(&self, at: usize, said: &Said) -> Option<(usize, Vec<usize>)> {
+        let mut skipped = vec![at];
+        for of in at + 1..self.done.len() {
+            let taken = self.done[of] || self.aside.iter().any(|(taken, _)| *taken == of);
+            if taken || !matches!(self.replay.cassette.events[of].what, What::In(_)) {
+                continue;
+            }
+            if self.compare(of, said).is_ok() {
+                return Some((of, skipped));
+            }
+            skipped.push(of);
+        }
+        None
+    }
+
+    /// Whether the line is a request that was made earlier then; it is answered.
+    async fn take_deferred(&mut self, reins: &Reins, said: &Said) -> bool {
+        let found = self.deferred.iter().position(|of| self.compare(*of, said).is_ok());
+        let Some(found) = found else { return false };
+        let of = self.deferred.remove(found);
+        self.answer_at_once(reins, of, said).await;
+        true
+    }
+
+    /// Takes a request and says its reply, wherever the recording has it.
+    async fn answer_at_once(&mut self, reins: &Reins, of: usize, said: &Said) {
+        if let Ok(ids) = self.compare(of, said) {
+            self.ids = ids;
+        }
+        if let Some(reply) = self.reply_to(of) {
+            self.done[reply] = true;
+            self.say(reins, reply).await;
+        }
+    }
+
+    /// Where the recording has the reply to a request of the client.
+    fn reply_to(&self, request: usize) -> Option<usize> {
+        let id = self.value_of(request)["request_id"].clone();
+        (request + 1..self.done.len()).find(|at| {
+            matches!(self.replay.cassette.events[*at].what, What::Out(..)) && {
+                let frame = self.value_of(*at);
+                frame["type"] == "control_response" && frame["response"]["request_id"] == id
+            }
+        })
+    }
+
+    fn value_of(&self, at: usize) -> Value {
+        match &self.replay.cassette.events[at].what {
+            What::In(said) | What::Out(said, _) => said.value(),
+            _ => Value::Null,
+        }
+    }
+
+    fn lane_of(&self, at: usize) -> Lane {
+        lane(&self.value_of(at))
+    }
+
+    fn compare(&self, at: usize, said: &Said) -> Result<Ids, Vec<super::Difference>> {
+        let What::In(recorded) = &self.replay.cassette.events[at].what else {
+            return Err(Vec::new());
+        };
+        let ignored = &self.replay.ignored;
+        let redacted = said.map(|line| self.redactor.line(line));
+        Comparison::of(&self.ids, ignored, recorded, &redacted)
+            // A recording that was not redacted, or was edited, may have it as it is.
+            .or_else(|differences| Comparison::of(&self.ids, ignored, recorded, said).map_err(|_| differences))
+    }
+
+    async fn expect_end(&mut self, reins: &Reins, at: usize) -> Result<(), Box<Divergence>> {
+        if let Some((_, said)) = self.aside.pop() {
+            return Err(self.diverge(at, Received::Line(said)));
+        }
+        loop {
+            match self.take(reins).await {
+                Ok(said) => {
+                    if !self.take_deferred(reins, &said).await {
+                        return Err(self.diverge(at, Received::Line(said)));
+                    }
+                }
+                Err(Received::End) => break,
+                Err(received) => return Err(self.diverge(at, received)),
+            }
+        }
+        match self.deferred.first() {
+            Some(missing) => Err(self.diverge(*missing, Received::End)),
+            None => Ok(()),
+        }
+    }
+
+    async fn until_end(&mut self, reins: &Reins) {
+        while self.take(reins).await.is_ok() {}
+    }
+
+    /// The client's next line, or why there is none.
+    async fn take(&mut self, reins: &Reins) -> Result<Said, Received> {
+        loop {
+            let line = match self.early.pop_front() {
+                Some(line) => line,
+                None if self.ended => return Err(Received::End),
+                None => match tokio::time::timeout(self.replay.patience, self.stdin.next()).await {
+                    Err(_) => return Err(Received::Nothing(self.replay.patience)),
+                    Ok(None) => {
+                        self.ended = true;
+                        continue;
+                    }
+                    Ok(Some(line)) => line,
+                },
+            };
+            let said = Said::of(&line);
+            reins.log.add(true, said.value());
+            if !is_keep_alive(&said) {
+                return Ok(said);
+            }
+        }
+    }
+
+    fn diverge(&self, at: usize, received: Received) -> Box<Divergence> {
+        let differences = match &received {
+            Received::Line(said) => self.compare(at, said).err().unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        Box::new(Divergence::new(
+            &self.replay.name,
+            &self.replay.cassette,
+            at,
+            received,
+            differences,
+        ))
+    }
+
+    /// Waits until something that happened then at `at` is to happen now, and keeps what the client says meanwhile.
+    async fn wait(&mut self, at: Duration) {
+        let scale = match self.replay.pace {
+            Pace::None => return,
+            Pace::Original => 1.0,
+            Pace::Scaled(scale) => scale,
+        };
+        let after = at.saturating_sub(self.anchor.1).as_secs_f64() * scale;
+        let after = Duration::try_from_secs_f64(after).unwrap_or_default();
+        let until = self.anchor.0 + after;
+        self.meanwhile(tokio::time::sleep_until(until)).await;
+    }
+
+    /// Says what the CLI said, with the directories and ids of now.
+    async fn say(&mut self, reins: &Reins, at: usize) {
+        let change = |line: &str| {
+            let places = &self.replay.places;
+            let now = |key: Option<&str>, text: &str| {
+                let filled = places.fill(text);
+                self.ids.to_now(key, filled.as_deref().unwrap_or(text)).or(filled)
+            };
+            match Said::of(line) {
+                Said::Frame(_) => strings::rewrite(line, |place, text| {
+                    now(if place.is_key { None } else { place.key() }, text)
+                }),
+                Said::Text(_) => now(None, line),
+            }
+        };
+        match &self.replay.cassette.events[at].what {
+            What::Out(said, end) => {
+                let said = said.map(change);
+                let mut bytes = said.text().as_bytes().to_vec();
+                if *end == LineEnd::There {
+                    bytes.push(b'\n');
+                }
+                reins.log.add(false, said.value());
+                self.write(bytes).await;
+            }
+            What::Err(text) => {
+                let line = change(text).unwrap_or_else(|| text.clone()) + "\n";
+                // A client that does not read stderr any more is no reason to stop.
+                let _ = self.stderr.write_all(line.as_bytes()).await;
+                let _ = self.stderr.flush().await;
+            }
+            _ => {}
+        }
+    }
+
+    async fn write(&mut self, bytes: Vec<u8>) {
+        let Some(mut stdout) = self.stdout.take() else { return };
+        let written = self
+            .meanwhile(async {
+                stdout.write_all(&bytes).await?;
+                stdout.flush().await
+            })
+            .await;
+        // A client that has gone takes nothing more; what it does not say shows what that means.
+        if written.is_ok() {
+            self.stdout = Some(stdout);
+        }
+    }
+
+    /// Waits for something and keeps what comes in meanwhile.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+        // As many lines as no client writes ahead of the CLI.
+        const WAITING: usize = 100_000;
+        let mut work = std::pin::pin!(work);
+        loop {
+            let listen = !self.ended && self.early.len() < WAITING;
+            tokio::select! {
+                biased;
+                line = self.stdin.next(), if listen => match line {
+                    None => self.ended = true,
+                    Some(line) => self.early.push_back(line),
+                },
+                done = &mut work => return done,
+            }
+        }
+    }
+}
+
+fn is_keep_alive(said: &Said) -> bool {
+    said.text().len() < 200 && said.text().contains("\"keep_alive\"") && said.value()["type"] == "keep_alive"
+}
+
+fn exit_of(code: Option<i32>, signal: Option<i32>) -> Exit {
+    match (code, signal) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Code(0),
+    }
+}
