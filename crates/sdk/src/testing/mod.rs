@@ -9,14 +9,41 @@
 //!
 //! * [`Simulated`] is a transport to a simulated CLI in memory: turns, tools, permissions, hooks, and a model that says what
 //!   the test tells it to. With a paused clock (`#[tokio::test(start_paused = true)]`) a test takes no time.
+//! * [`cassette`] gives options that play what was recorded of the real CLI, and record it when a variable says so. It is made of
+//!   [`Recording`], a transport around another one, and [`Replay`], one that plays what that wrote.
+//! * [`snapshot`] makes values of frames that are the same in each run.
 //! * [`Faulty`] is a transport around another on which things go wrong, as a schedule of faults says;
 //!   [`chaos`](sim::fault::chaos) tries many schedules, and finds the shortest that breaks a test.
 //!
 //! What plays the CLI is the crate `outrigger-sim`, which knows nothing of this one; it is here as [`sim`].
 
 mod faulty;
+mod once;
+mod recording;
+mod replay;
 mod simulated;
+mod snapshot;
+
+use std::path::{Path, PathBuf};
 
 pub use faulty::Faulty;
+pub use once::{OnceError, RECORD, cassette};
 pub use outrigger_sim as sim;
+pub use recording::Recording;
+pub use replay::Replay;
 pub use simulated::Simulated;
+pub use snapshot::{snapshot, snapshot_all};
+
+/// The file of this session of a cassette, counted from 1: `it.ndjson`, `it.2.ndjson`, …
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    if number < 2 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!(".{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}

@@ -129,7 +129,7 @@ impl fmt::Debug for Simulated {
 }
 
 /// The life of a simulated CLI.
-struct Life(Running);
+pub(super) struct Life(pub(super) Running);
 
 impl Process for Life {
     fn id(&self) -> Option<u32> {

@@ -54,7 +54,10 @@ impl Divergence {
             },
         };
         let (received, kind) = match received {
-            Received::Line(said) => (format!("{}  {}", said.kind(), short(said.text())), Some(said.kind())),
+            Received::Line(said) => (
+                format!("{}  {}", said.kind(), short(said.text())),
+                Some(said.kind()),
+            ),
             Received::End => ("the end of the input".to_owned(), None),
             Received::Nothing(time) => (format!("nothing within {time:?}"), None),
         };
@@ -74,10 +77,7 @@ impl Divergence {
             expected,
             received,
             differences: if same_kind { differences } else { Vec::new() },
-            around: (
-                list(at.saturating_sub(AROUND), at),
-                list(at + 1, at + 1 + AROUND),
-            ),
+            around: (list(at.saturating_sub(AROUND), at), list(at + 1, at + 1 + AROUND)),
         }
     }
 }
@@ -103,7 +103,11 @@ fn shown(at: usize, event: &Event) -> String {
 
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "the client left the recording at line {} of {}", self.line, self.cassette)?;
+        writeln!(
+            f,
+            "the client left the recording at line {} of {}",
+            self.line, self.cassette
+        )?;
         for line in &self.around.0 {
             writeln!(f, "    {line}")?;
         }
@@ -115,7 +119,10 @@ impl fmt::Display for Divergence {
         for line in &self.around.1 {
             writeln!(f, "    {line}")?;
         }
-        write!(f, "  (> the client, < the CLI; if the client is right, record again)")
+        write!(
+            f,
+            "  (> the client, < the CLI; if the client is right, record again)"
+        )
     }
 }
 

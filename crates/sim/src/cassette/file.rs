@@ -190,7 +190,9 @@ pub enum CassetteError {
     )]
     NoHeader(String),
     /// It is of a version that is newer than this.
-    #[error("the cassette is of version {0} of the format, and this program reads versions up to {VERSION}: update outrigger")]
+    #[error(
+        "the cassette is of version {0} of the format, and this program reads versions up to {VERSION}: update outrigger"
+    )]
     Newer(u32),
     /// A line in it makes no sense.
     #[error("line {line} of the cassette is damaged: {why}")]

@@ -60,7 +60,9 @@ impl Ids {
         };
         // What a client asks for on the command line is its own.
         for argument in &cassette.header.argv {
-            let value = argument.split_once('=').map_or(argument.as_str(), |(_, value)| value);
+            let value = argument
+                .split_once('=')
+                .map_or(argument.as_str(), |(_, value)| value);
             if is_uuid(value) {
                 collect(&strings::encode(value), false);
             }
@@ -150,7 +152,12 @@ impl std::fmt::Display for Difference {
         let at = if self.at.is_empty() { "the line" } else { &self.at };
         match (&self.expected, &self.received) {
             (Some(expected), Some(received)) => {
-                write!(f, "{at}: {} was recorded, {} came", short(expected), short(received))
+                write!(
+                    f,
+                    "{at}: {} was recorded, {} came",
+                    short(expected),
+                    short(received)
+                )
             }
             (Some(expected), None) => write!(f, "{at}: {} was recorded, nothing came", short(expected)),
             (None, received) => {
@@ -179,7 +186,12 @@ pub(super) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     /// The ids as they are known then, or where the two differ.
-    pub(super) fn of(ids: &Ids, ignored: &'a [Vec<String>], then: &Said, now: &Said) -> Result<Ids, Vec<Difference>> {
+    pub(super) fn of(
+        ids: &Ids,
+        ignored: &'a [Vec<String>],
+        then: &Said,
+        now: &Said,
+    ) -> Result<Ids, Vec<Difference>> {
         let mut this = Self {
             ids: ids.clone(),
             ignored,
@@ -201,7 +213,10 @@ impl<'a> Comparison<'a> {
     }
 
     fn differ(&mut self, expected: Option<String>, received: Option<String>) {
-        let escaped = self.path.iter().map(|part| part.replace('~', "~0").replace('/', "~1"));
+        let escaped = self
+            .path
+            .iter()
+            .map(|part| part.replace('~', "~0").replace('/', "~1"));
         self.differences.push(Difference {
             at: escaped.map(|part| format!("/{part}")).collect(),
             expected,
@@ -212,7 +227,11 @@ impl<'a> Comparison<'a> {
     fn values(&mut self, then: &Value, now: &Value) {
         let path = &self.path;
         let is_here = |pointer: &&Vec<String>| {
-            pointer.len() == path.len() && pointer.iter().zip(path).all(|(part, key)| part == "*" || part == key)
+            pointer.len() == path.len()
+                && pointer
+                    .iter()
+                    .zip(path)
+                    .all(|(part, key)| part == "*" || part == key)
         };
         if self.ignored.iter().find(is_here).is_some() {
             return;
@@ -231,7 +250,10 @@ impl<'a> Comparison<'a> {
             }
             (Value::String(then), Value::String(now)) => {
                 if !self.strings(then, now) {
-                    self.differ(Some(Value::from(then.as_str()).to_string()), Some(Value::from(now.as_str()).to_string()));
+                    self.differ(
+                        Some(Value::from(then.as_str()).to_string()),
+                        Some(Value::from(now.as_str()).to_string()),
+                    );
                 }
             }
             (Value::Number(then), Value::Number(now)) if then.as_f64() == now.as_f64() => {}
@@ -255,7 +277,9 @@ impl<'a> Comparison<'a> {
     }
 
     fn is_time(&self) -> bool {
-        self.path.last().is_some_and(|key| TIME_KEYS.contains(&key.as_str()))
+        self.path
+            .last()
+            .is_some_and(|key| TIME_KEYS.contains(&key.as_str()))
     }
 
     fn strings(&mut self, then: &str, now: &str) -> bool {
@@ -263,7 +287,9 @@ impl<'a> Comparison<'a> {
             return true;
         }
         let key = self.path.iter().rev().find(|part| part.parse::<usize>().is_err());
-        let is_version_of_server = self.path.ends_with(&["serverInfo".to_owned(), "version".to_owned()]);
+        let is_version_of_server = self
+            .path
+            .ends_with(&["serverInfo".to_owned(), "version".to_owned()]);
         if is_version_of_server {
             return true;
         }
@@ -346,8 +372,14 @@ mod tests {
                 json!({"x": "aaaaaaaa-0000-4000-8000-000000000001"}),
                 json!({"x": "bbbbbbbb-0000-4000-8000-000000000002"}),
             ),
-            (json!({"x": "2026-01-01T00:00:00.000Z"}), json!({"x": "2027-02-02T10:10:10Z"})),
-            (json!({"p": "{{tmp}}/.tmpAbC123/x"}), json!({"p": "{{tmp}}/.tmp9zZ000/x"})),
+            (
+                json!({"x": "2026-01-01T00:00:00.000Z"}),
+                json!({"x": "2027-02-02T10:10:10Z"}),
+            ),
+            (
+                json!({"p": "{{tmp}}/.tmpAbC123/x"}),
+                json!({"p": "{{tmp}}/.tmp9zZ000/x"}),
+            ),
             (json!({"ignored": {"x": 1}}), json!({"ignored": {"x": 2}})),
         ] {
             assert_eq!(differ(then.clone(), now.clone()), [""; 0], "{then} {now}");

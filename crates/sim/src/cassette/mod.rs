@@ -19,10 +19,13 @@
 //! * [`Recorder`] writes one from whatever reader and writer it is put around, line by line.
 //! * [`Cassette`] is what is in a file.
 //! * [`Replay`] plays the CLI's side of one to a client, and says where the client does something else than it did then.
+//! * [`normalised`] makes values the same in each run, for snapshots.
 
 mod divergence;
+mod edit;
 mod file;
 mod matching;
+mod normal;
 mod places;
 mod record;
 mod redact;
@@ -34,6 +37,7 @@ mod strings;
 pub use divergence::Divergence;
 pub use file::{Cassette, CassetteError, Event, Header, LineEnd, Said, VERSION, What};
 pub use matching::Difference;
+pub use normal::normalised;
 pub use places::Places;
 pub use record::{About, RecordedReader, RecordedWriter, Recorder};
 pub use redact::{Redactor, RuleError, Rules};

@@ -44,9 +44,46 @@ impl Default for Places {
 
 /// Names of users and machines that are words or defaults.
 const NOBODY: &[&str] = &[
-    "admin", "agent", "app", "build", "builder", "ci", "claude", "code", "codespace", "container", "debian", "dev", "developer",
-    "docker", "git", "github", "home", "host", "jenkins", "linux", "local", "localhost", "mac", "main", "node", "nobody", "root",
-    "runner", "server", "system", "test", "tester", "tests", "ubuntu", "user", "users", "vagrant", "vscode", "windows", "work",
+    "admin",
+    "agent",
+    "app",
+    "build",
+    "builder",
+    "ci",
+    "claude",
+    "code",
+    "codespace",
+    "container",
+    "debian",
+    "dev",
+    "developer",
+    "docker",
+    "git",
+    "github",
+    "home",
+    "host",
+    "jenkins",
+    "linux",
+    "local",
+    "localhost",
+    "mac",
+    "main",
+    "node",
+    "nobody",
+    "root",
+    "runner",
+    "server",
+    "system",
+    "test",
+    "tester",
+    "tests",
+    "ubuntu",
+    "user",
+    "users",
+    "vagrant",
+    "vscode",
+    "windows",
+    "work",
 ];
 
 impl Places {
@@ -236,9 +273,15 @@ mod tests {
     fn placeholders_are_filled_and_those_that_were_there_come_back() {
         let places = Places::of("/work/it", [("HOME", "/home/me"), ("USER", "me")]);
         for (text, filled) in [
-            ("at {{cwd}}/a and {{cwd_slug}}", Some("at /work/it/a and -work-it")),
+            (
+                "at {{cwd}}/a and {{cwd_slug}}",
+                Some("at /work/it/a and -work-it"),
+            ),
             ("{{home}}, {{tmp}}", Some("/home/me, /tmp")),
-            ("{{as-is:cwd}} and {{as-is:as-is:cwd}}", Some("{{cwd}} and {{as-is:cwd}}")),
+            (
+                "{{as-is:cwd}} and {{as-is:as-is:cwd}}",
+                Some("{{cwd}} and {{as-is:cwd}}"),
+            ),
             ("{{{cwd}}}", Some("{/work/it}")),
             ("{{secret}} {{ cwd }} {{other}} {{", None),
         ] {

@@ -61,6 +61,14 @@ impl Rules {
         Self::default()
     }
 
+    /// These and those.
+    pub fn and(mut self, other: Self) -> Self {
+        self.literals.extend(other.literals);
+        self.patterns.extend(other.patterns);
+        self.pointers.extend(other.pointers);
+        self
+    }
+
     /// Takes this text out wherever it stands, in any letter case that is written here, and its base64.
     pub fn literal(mut self, text: impl Into<String>) -> Self {
         self.literals.push((text.into(), SECRET.to_owned()));
@@ -69,7 +77,8 @@ impl Rules {
 
     /// Takes out the value of a variable of this name, as `{{secret:NAME}}`.
     pub fn secret(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.literals.push((value.into(), format!("{{{{secret:{name}}}}}")));
+        self.literals
+            .push((value.into(), format!("{{{{secret:{name}}}}}")));
         self
     }
 
@@ -103,7 +112,9 @@ impl Rules {
     pub fn pointer(mut self, pointer: &str) -> Result<Self, RuleError> {
         let parts = pointer.strip_prefix('/').filter(|parts| !parts.is_empty());
         let parts = parts.ok_or_else(|| RuleError::Pointer(pointer.to_owned()))?;
-        let parts = parts.split('/').map(|part| part.replace("~1", "/").replace("~0", "~"));
+        let parts = parts
+            .split('/')
+            .map(|part| part.replace("~1", "/").replace("~0", "~"));
         self.pointers.push(parts.collect());
         Ok(self)
     }
@@ -202,14 +213,10 @@ impl Redactor {
 
     /// Secrets that are in a text although it should have been redacted, each as what it is called.
     pub fn leaks(&self, text: &str) -> Vec<String> {
-        let mut leaks: Vec<String> = self
-            .hits(text)
-            .into_iter()
-            .filter(|hit| hit.is_secret)
+        let hits = merged(self.hits(text)).into_iter();
+        hits.filter(|hit| hit.is_secret && text[hit.from..hit.to] != *hit.with)
             .map(|hit| format!("{} of {} bytes", hit.with, hit.to - hit.from))
-            .collect();
-        leaks.dedup();
-        leaks
+            .collect()
     }
 
     fn hits(&self, text: &str) -> Vec<Hit> {
@@ -220,11 +227,16 @@ impl Redactor {
         let mut view = scan::unescaped(text, None);
         for _ in 0..3 {
             let Some((decoded, map)) = view else { break };
-            hits.extend(self.plain_hits(&decoded).into_iter().filter(|hit| hit.is_secret).map(|hit| Hit {
-                from: map[hit.from],
-                to: map[hit.to],
-                ..hit
-            }));
+            hits.extend(
+                self.plain_hits(&decoded)
+                    .into_iter()
+                    .filter(|hit| hit.is_secret)
+                    .map(|hit| Hit {
+                        from: map[hit.from],
+                        to: map[hit.to],
+                        ..hit
+                    }),
+            );
             view = scan::unescaped(&decoded, Some(&map));
         }
         hits
@@ -290,7 +302,9 @@ fn disguised(secret: &str) -> Vec<String> {
     let mut percent = String::new();
     for byte in secret.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => percent.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                percent.push(char::from(byte))
+            }
             _ => percent.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -326,23 +340,6 @@ fn apply(text: &str, mut hits: Vec<Hit>, cuts: &[usize]) -> Option<Vec<String>> 
     if hits.is_empty() {
         return None;
     }
-    hits.sort_by_key(|hit| (hit.from, std::cmp::Reverse((hit.is_secret, hit.to))));
-    let mut merged: Vec<Hit> = Vec::new();
-    for hit in hits {
-        match merged.last_mut() {
-            Some(last) if hit.from < last.to => {
-                if hit.is_secret && !last.is_secret {
-                    last.with = hit.with;
-                    last.is_secret = true;
-                    last.to = last.to.max(hit.to);
-                } else if last.is_secret {
-                    // Of a path that a secret reaches into, nothing remains that could be recognized.
-                    last.to = last.to.max(hit.to);
-                }
-            }
-            _ => merged.push(hit),
-        }
-    }
     let mut parts = vec![String::with_capacity(text.len())];
     let mut cuts = cuts.iter().copied().peekable();
     let mut at = 0;
@@ -359,7 +356,7 @@ fn apply(text: &str, mut hits: Vec<Hit>, cuts: &[usize]) -> Option<Vec<String>> 
             part.push_str(&text[from..to]);
         }
     };
-    for hit in merged {
+    for hit in merged(hits) {
         copy(&mut parts, at, hit.from, true);
         if let Some(part) = parts.last_mut() {
             part.push_str(&hit.with);
@@ -369,4 +366,27 @@ fn apply(text: &str, mut hits: Vec<Hit>, cuts: &[usize]) -> Option<Vec<String>> 
     }
     copy(&mut parts, at, text.len(), true);
     Some(parts)
+}
+
+/// Hits that do not overlap, in order.
+fn merged(mut hits: Vec<Hit>) -> Vec<Hit> {
+    hits.sort_by_key(|hit| (hit.from, std::cmp::Reverse((hit.is_secret, hit.to))));
+    let mut merged: Vec<Hit> = Vec::new();
+    for hit in hits {
+        match merged.last_mut() {
+            Some(last) if hit.from < last.to => {
+                // A secret that is known by its name is called so.
+                if hit.is_secret && (!last.is_secret || last.with == SECRET) {
+                    last.with = hit.with;
+                }
+                if hit.is_secret || last.is_secret {
+                    // Of a path that a secret reaches into, nothing remains that could be recognized.
+                    last.is_secret = true;
+                    last.to = last.to.max(hit.to);
+                }
+            }
+            _ => merged.push(hit),
+        }
+    }
+    merged
 }

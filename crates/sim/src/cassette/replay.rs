@@ -15,7 +15,7 @@ use super::matching::{Comparison, Ids};
 use super::places::Places;
 use super::redact::{Redactor, Rules};
 use super::strings;
-use crate::peer::{ClientIo, Exit, LineReader, Mismatch, Reins, Running, Signal, pipes, reins};
+use crate::peer::{ClientIo, Exit, LineReader, Log, Mismatch, Reins, Running, Signal, pipes, reins};
 
 /// How fast a cassette is played.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -248,7 +248,8 @@ fn lane(frame: &Value) -> Lane {
         Some("control_response") => Lane::Answer,
         Some("control_request") => {
             let subtype = frame["request"]["subtype"].as_str().unwrap_or_default();
-            let asks = subtype.starts_with("get_") || subtype.starts_with("list_") || subtype.ends_with("_status");
+            let asks =
+                subtype.starts_with("get_") || subtype.starts_with("list_") || subtype.ends_with("_status");
             if asks { Lane::Free } else { Lane::Ordered }
         }
         _ => Lane::Ordered,
@@ -263,10 +264,15 @@ where
 {
     async fn run(mut self, mut reins: Reins) {
         let log = Arc::clone(&reins.log);
-        let signalled = self.replay.cassette.events.iter().any(|event| matches!(event.what, What::Signal(_)));
+        let signalled = self
+            .replay
+            .cassette
+            .events
+            .iter()
+            .any(|event| matches!(event.what, What::Signal(_)));
         let recorded = self.replay.cassette.exit();
         let exit = tokio::select! {
-            exit = self.play(&reins) => exit,
+            exit = self.play(&log) => exit,
             Some(signal) = reins.signals.recv() => match (signal, recorded) {
                 (Signal::Kill, _) => Exit::Signal(9),
                 (_, Some((code, signal))) if signalled => exit_of(code, signal),
@@ -276,16 +282,15 @@ where
             },
         };
         drop(self);
-        drop(log);
         let _ = reins.exit.send(Some(exit));
     }
 
-    async fn play(&mut self, reins: &Reins) -> Exit {
-        match self.events(reins).await {
+    async fn play(&mut self, log: &Log) -> Exit {
+        match self.events(log).await {
             Ok(exit) => exit,
             Err(divergence) => {
                 let text = format!("{divergence}\n");
-                reins.log.disagree(Mismatch {
+                log.disagree(Mismatch {
                     step: divergence.line,
                     expected: divergence.expected.clone(),
                     received: text.clone(),
@@ -299,7 +304,7 @@ where
         }
     }
 
-    async fn events(&mut self, reins: &Reins) -> Result<Exit, Box<Divergence>> {
+    async fn events(&mut self, log: &Log) -> Result<Exit, Box<Divergence>> {
         for at in 0..self.done.len() {
             if self.done[at] {
                 continue;
@@ -309,26 +314,26 @@ where
             match event.what {
                 What::Out(..) | What::Err(_) => {
                     self.wait(event.at).await;
-                    self.say(reins, at).await;
+                    self.say(log, at).await;
                 }
                 What::In(said) if is_keep_alive(&said) => {}
                 What::In(_) => {
-                    self.expect(reins, at).await?;
+                    self.expect(log, at).await?;
                     self.anchor = (Instant::now(), event.at);
                 }
                 What::StdinClosed => {
-                    self.expect_end(reins, at).await?;
+                    self.expect_end(log, at).await?;
                     self.anchor = (Instant::now(), event.at);
                 }
                 // Signals are told to the task, which ends it all.
-                What::Signal(_) => self.until_end(reins).await,
+                What::Signal(_) => self.until_end(log).await,
                 What::Exit { .. } | What::Note(_) => {}
             }
         }
         let end = self.done.len();
         let Some((code, signal)) = self.replay.cassette.exit() else {
             // The recording says no more; neither may the client.
-            self.expect_end(reins, end).await?;
+            self.expect_end(log, end).await?;
             return Ok(Exit::Code(0));
         };
         let ended = self.replay.cassette.events.last().map(|event| event.at);
@@ -340,7 +345,7 @@ where
     }
 
     /// Takes the client's next line, which must be the one of this event.
-    async fn expect(&mut self, reins: &Reins, at: usize) -> Result<(), Box<Divergence>> {
+    async fn expect(&mut self, log: &Log, at: usize) -> Result<(), Box<Divergence>> {
         if let Some(found) = self.aside.iter().position(|(of, _)| *of == at) {
             let (_, said) = self.aside.remove(found);
             return match self.compare(at, &said) {
@@ -352,7 +357,7 @@ where
             };
         }
         loop {
-            let said = match self.take(reins).await {
+            let said = match self.take(log).await {
                 Ok(said) => said,
                 Err(received) => return Err(self.diverge(at, received)),
             };
@@ -360,7 +365,7 @@ where
                 self.ids = ids;
                 return Ok(());
             }
-            if self.take_deferred(reins, &said).await {
+            if self.take_deferred(log, &said).await {
                 continue;
             }
             let own = lane(&said.value());
@@ -370,7 +375,7 @@ where
             match own {
                 Lane::Free => {
                     self.done[of] = true;
-                    self.answer_at_once(reins, of, &said).await;
+                    self.answer_at_once(log, of, &said).await;
                 }
                 // The one that is waited for may come at any time, so that the session need not wait for it.
                 _ if skipped.iter().all(|skipped| self.lane_of(*skipped) == Lane::Free) => {
@@ -409,22 +414,25 @@ where
     }
 
     /// Whether the line is a request that was made earlier then; it is answered.
-    async fn take_deferred(&mut self, reins: &Reins, said: &Said) -> bool {
-        let found = self.deferred.iter().position(|of| self.compare(*of, said).is_ok());
+    async fn take_deferred(&mut self, log: &Log, said: &Said) -> bool {
+        let found = self
+            .deferred
+            .iter()
+            .position(|of| self.compare(*of, said).is_ok());
         let Some(found) = found else { return false };
         let of = self.deferred.remove(found);
-        self.answer_at_once(reins, of, said).await;
+        self.answer_at_once(log, of, said).await;
         true
     }
 
     /// Takes a request and says its reply, wherever the recording has it.
-    async fn answer_at_once(&mut self, reins: &Reins, of: usize, said: &Said) {
+    async fn answer_at_once(&mut self, log: &Log, of: usize, said: &Said) {
         if let Ok(ids) = self.compare(of, said) {
             self.ids = ids;
         }
         if let Some(reply) = self.reply_to(of) {
             self.done[reply] = true;
-            self.say(reins, reply).await;
+            self.say(log, reply).await;
         }
     }
 
@@ -458,17 +466,19 @@ where
         let redacted = said.map(|line| self.redactor.line(line));
         Comparison::of(&self.ids, ignored, recorded, &redacted)
             // A recording that was not redacted, or was edited, may have it as it is.
-            .or_else(|differences| Comparison::of(&self.ids, ignored, recorded, said).map_err(|_| differences))
+            .or_else(|differences| {
+                Comparison::of(&self.ids, ignored, recorded, said).map_err(|_| differences)
+            })
     }
 
-    async fn expect_end(&mut self, reins: &Reins, at: usize) -> Result<(), Box<Divergence>> {
+    async fn expect_end(&mut self, log: &Log, at: usize) -> Result<(), Box<Divergence>> {
         if let Some((_, said)) = self.aside.pop() {
             return Err(self.diverge(at, Received::Line(said)));
         }
         loop {
-            match self.take(reins).await {
+            match self.take(log).await {
                 Ok(said) => {
-                    if !self.take_deferred(reins, &said).await {
+                    if !self.take_deferred(log, &said).await {
                         return Err(self.diverge(at, Received::Line(said)));
                     }
                 }
@@ -482,12 +492,12 @@ where
         }
     }
 
-    async fn until_end(&mut self, reins: &Reins) {
-        while self.take(reins).await.is_ok() {}
+    async fn until_end(&mut self, log: &Log) {
+        while self.take(log).await.is_ok() {}
     }
 
     /// The client's next line, or why there is none.
-    async fn take(&mut self, reins: &Reins) -> Result<Said, Received> {
+    async fn take(&mut self, log: &Log) -> Result<Said, Received> {
         loop {
             let line = match self.early.pop_front() {
                 Some(line) => line,
@@ -502,7 +512,7 @@ where
                 },
             };
             let said = Said::of(&line);
-            reins.log.add(true, said.value());
+            log.add(true, said.value());
             if !is_keep_alive(&said) {
                 return Ok(said);
             }
@@ -537,7 +547,7 @@ where
     }
 
     /// Says what the CLI said, with the directories and ids of now.
-    async fn say(&mut self, reins: &Reins, at: usize) {
+    async fn say(&mut self, log: &Log, at: usize) {
         let change = |line: &str| {
             let places = &self.replay.places;
             let now = |key: Option<&str>, text: &str| {
@@ -558,7 +568,7 @@ where
                 if *end == LineEnd::There {
                     bytes.push(b'\n');
                 }
-                reins.log.add(false, said.value());
+                log.add(false, said.value());
                 self.write(bytes).await;
             }
             What::Err(text) => {
@@ -572,7 +582,9 @@ where
     }
 
     async fn write(&mut self, bytes: Vec<u8>) {
-        let Some(mut stdout) = self.stdout.take() else { return };
+        let Some(mut stdout) = self.stdout.take() else {
+            return;
+        };
         let written = self
             .meanwhile(async {
                 stdout.write_all(&bytes).await?;

@@ -7,8 +7,28 @@ use super::strings::{self, Place, Step};
 
 /// Beginnings of keys and tokens whose form is known. What follows them, up to the end of the word, goes with them.
 const KEYS: &[&str] = &[
-    "sk-", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xoxa-", "xoxb-", "xoxp-", "xapp-", "AKIA", "ASIA", "AIza",
-    "ya29.", "eyJ", "npm_", "pypi-", "hf_", "dop_v1_", "SG.",
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "eyJ",
+    "npm_",
+    "pypi-",
+    "hf_",
+    "dop_v1_",
+    "SG.",
 ];
 
 /// Words after which a secret stands, up to the end of the line or the quote.
@@ -16,7 +36,16 @@ const HEADERS: &[&str] = &["authorization:", "cookie:", "x-api-key:"];
 
 /// Words after which a secret stands behind `=`, `:` or a closing quote and `:`.
 const LABELS: &[&str] = &[
-    "api_key", "apikey", "api-key", "access_key", "secret_key", "private_key", "token", "secret", "password", "passwd",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_key",
+    "secret_key",
+    "private_key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
 ];
 
 /// The beginning of an API key in base64, at its three alignments.
@@ -24,14 +53,36 @@ const ENCODED: &[&str] = &["c2stYW50L", "NrLWFudC", "zay1hbnQt"];
 
 /// Ends of names of what is secret, in lower case and without `_` and `-`.
 const SECRET_NAMES: &[&str] = &[
-    "apikey", "token", "secret", "password", "passwd", "secretkey", "accesskey", "privatekey", "authorization", "cookie",
-    "credential", "credentials", "passphrase", "accesskeyid",
+    "apikey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "secretkey",
+    "accesskey",
+    "privatekey",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+    "passphrase",
+    "accesskeyid",
 ];
 
 /// What a sign-in tells of its account.
 const ACCOUNT: &[&str] = &[
-    "email", "emailaddress", "useremail", "organization", "organizationname", "organizationuuid", "organizationid", "accountuuid",
-    "accountid", "useruuid", "displayname", "fullname",
+    "email",
+    "emailaddress",
+    "useremail",
+    "organization",
+    "organizationname",
+    "organizationuuid",
+    "organizationid",
+    "accountuuid",
+    "accountid",
+    "useruuid",
+    "displayname",
+    "fullname",
 ];
 
 fn plain_name(name: &str) -> String {
@@ -48,7 +99,10 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 
 /// Whether a value only says yes or no.
 pub(super) fn is_switch(value: &str) -> bool {
-    matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "null" | "auto")
+    matches!(
+        value.to_ascii_lowercase().as_str(),
+        "true" | "false" | "none" | "null" | "auto"
+    )
 }
 
 /// What stands for a value because of its key.
@@ -62,7 +116,11 @@ pub(super) fn by_key(place: &Place<'_>, key: &str, text: &str) -> Option<&'stati
         return None;
     }
     if ACCOUNT.contains(&name.as_str()) && (in_account || name.contains("email") || name.ends_with("uuid")) {
-        return Some(if name.contains("email") { "{{email}}" } else { "{{account}}" });
+        return Some(if name.contains("email") {
+            "{{email}}"
+        } else {
+            "{{account}}"
+        });
     }
     (is_secret_name(key) && text.len() >= 4 && !is_switch(text)).then_some(SECRET)
 }
@@ -119,7 +177,9 @@ pub(super) fn secrets(text: &str) -> Vec<Hit> {
         }
     }
     for (from, _) in text.match_indices("-----BEGIN ") {
-        let Some((name, _)) = text[from + 11..].split_once("-----") else { continue };
+        let Some((name, _)) = text[from + 11..].split_once("-----") else {
+            continue;
+        };
         if name.ends_with("PRIVATE KEY") {
             let end = text[from..].find("-----END ").map_or(text.len(), |at| {
                 let end = from + at + 9;
@@ -145,7 +205,10 @@ fn labelled(hits: &mut Vec<Hit>, text: &str, at: usize) {
     let quoted_name = rest.strip_prefix(['"', '\'']);
     let rest = quoted_name.unwrap_or(rest);
     let assigned = rest.strip_prefix('=').map(|rest| (rest, true));
-    let Some((value, assigned)) = assigned.or_else(|| rest.strip_prefix(':').map(|rest| (rest.trim_start_matches(' '), false))) else {
+    let Some((value, assigned)) = assigned.or_else(|| {
+        rest.strip_prefix(':')
+            .map(|rest| (rest.trim_start_matches(' '), false))
+    }) else {
         return;
     };
     let quote = value.strip_prefix(['"', '\'']);
@@ -158,7 +221,9 @@ fn labelled(hits: &mut Vec<Hit>, text: &str, at: usize) {
     };
     let value = &text[from..to];
     // What calls something or goes on in a path of names is a program and not a secret.
-    let is_code = quote.is_none() && value.contains(['(', '[', '{', '$', '<', '.', ':']) && !value.bytes().any(|b| b.is_ascii_digit());
+    let is_code = quote.is_none()
+        && value.contains(['(', '[', '{', '$', '<', '.', ':'])
+        && !value.bytes().any(|b| b.is_ascii_digit());
     let counts = if quote.is_some() || assigned {
         value.len() >= 4
     } else {
@@ -185,7 +250,8 @@ fn emails(hits: &mut Vec<Hit>, text: &str) {
         let to = find(text, at + 1, |c| !(c.is_ascii_alphanumeric() || "-.".contains(c)));
         let domain = text[at + 1..to].trim_end_matches(['.', '-']);
         let top = domain.rsplit_once('.').map(|(_, top)| top);
-        let is_top = top.is_some_and(|top| top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()));
+        let is_top =
+            top.is_some_and(|top| top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()));
         if from < at && is_top {
             hits.push(Hit {
                 from,

@@ -152,7 +152,9 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
         text.push(match decoded {
             Ok(char) => char,
             Err(_) if taken => char::REPLACEMENT_CHARACTER,
-            Err(unit) => char::from_u32(REFUGE + u32::from(unit - 0xD800)).unwrap_or(char::REPLACEMENT_CHARACTER),
+            Err(unit) => {
+                char::from_u32(REFUGE + u32::from(unit - 0xD800)).unwrap_or(char::REPLACEMENT_CHARACTER)
+            }
         });
         rest = rest.get(at + length..).unwrap_or_default();
     }
@@ -165,9 +167,7 @@ pub(super) fn escape(text: &str) -> (Result<char, u16>, usize) {
     let unit = |text: &str| -> Option<u16> {
         let digits = text.strip_prefix("\\u")?.get(..4)?;
         let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_hex
-            .then(|| u16::from_str_radix(digits, 16).ok())
-            .flatten()
+        is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
     };
     let simple = match text.as_bytes().get(1) {
         Some(b'n') => '\n',
@@ -258,6 +258,9 @@ mod tests {
         // Nothing is invented for a text that has the code points itself.
         let own = "[\"\u{10f83d} \\ud83d\"]";
         let changed = rewrite(own, |_, text| Some(text.to_owned() + "!")).unwrap();
-        assert!(changed.contains('\u{fffd}') || changed.contains("\\ud83d"), "{changed}");
+        assert!(
+            changed.contains('\u{fffd}') || changed.contains("\\ud83d"),
+            "{changed}"
+        );
     }
 }

@@ -33,7 +33,9 @@ impl Paper {
 }
 
 fn about(env: &[(&str, &str)]) -> About {
-    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let env = env
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     About::new(["claude", "--verbose"], env, "/home/jane/project")
 }
 
@@ -47,7 +49,9 @@ async fn converse(
     let mut seen = Vec::new();
     for (after, line) in said {
         while !after.is_empty() {
-            let Some(line) = lines.next_line().await.unwrap() else { return seen };
+            let Some(line) = lines.next_line().await.unwrap() else {
+                return seen;
+            };
             let frame: Value = serde_json::from_str(&line).unwrap();
             let kind = crate::peer::kind_of(&frame);
             seen.push(frame);
@@ -103,7 +107,10 @@ const SECOND: &str = "bbbbbbbb-0000-4000-8000-000000000002";
 fn conversation(uuid: &str, id: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("", request(id, "initialize")),
-        ("control_response/success", prompt(uuid, "%tool Bash {\"command\":\"touch a.txt\"}\n%say done")),
+        (
+            "control_response/success",
+            prompt(uuid, "%tool Bash {\"command\":\"touch a.txt\"}\n%say done"),
+        ),
         ("control_request/can_use_tool", allow()),
     ]
 }
@@ -126,8 +133,16 @@ async fn recorded(agent: crate::peer::agent::Builder, about: &About, said: &[(&s
 }
 
 async fn session() -> String {
-    let agent = Agent::builder().cwd("/home/jane/project").home("/home/jane").directives();
-    recorded(agent, &about(&[("HOME", "/home/jane"), ("USER", "jane")]), &conversation(FIRST, "req_1")).await
+    let agent = Agent::builder()
+        .cwd("/home/jane/project")
+        .home("/home/jane")
+        .directives();
+    recorded(
+        agent,
+        &about(&[("HOME", "/home/jane"), ("USER", "jane")]),
+        &conversation(FIRST, "req_1"),
+    )
+    .await
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,9 +169,15 @@ async fn a_session_is_written_down_and_plays_again_with_other_ids_and_directorie
     let kinds = |frames: &[Value]| frames.iter().map(crate::peer::kind_of).collect::<Vec<_>>();
     assert_eq!(kinds(&seen), kinds(&recorded));
     let played = Value::from(seen).to_string();
-    assert!(played.contains("/srv/there") && !played.contains("{{cwd}}"), "{played}");
+    assert!(
+        played.contains("/srv/there") && !played.contains("{{cwd}}"),
+        "{played}"
+    );
     assert!(played.contains(SECOND) && !played.contains(FIRST), "{played}");
-    assert!(played.contains("\"other\"") && !played.contains("req_1"), "{played}");
+    assert!(
+        played.contains("\"other\"") && !played.contains("req_1"),
+        "{played}"
+    );
 }
 
 async fn replayed(text: &str, said: &[(&str, Value)]) -> Option<Divergence> {
@@ -184,34 +205,52 @@ async fn a_client_that_says_something_else_is_told_where_and_what() {
     other[1].1 = prompt(FIRST, "%say something else");
     let divergence = replayed(&text, &other).await.unwrap();
     let shown = divergence.to_string();
-    assert!(shown.contains("left the recording at line 4 of it.ndjson"), "{shown}");
+    assert!(
+        shown.contains("left the recording at line 4 of it.ndjson"),
+        "{shown}"
+    );
     assert!(shown.contains("EXPECTED user"), "{shown}");
     assert!(
         shown.contains("BUT      /message/content/0/text: \"%tool Bash"),
         "{shown}"
     );
     assert!(shown.contains("3 < control_response/success"), "{shown}");
-    assert!(shown.contains("5 < system/init"), "{shown}");
+    assert!(shown.contains("7 < system/init"), "{shown}");
 
     // The wrong order, too little, too much.
     let mut swapped = conversation(FIRST, "req_1");
     swapped.swap(0, 1);
     (swapped[0].0, swapped[1].0) = ("", "");
     let shown = replayed(&text, &swapped).await.unwrap().to_string();
-    assert!(shown.contains("EXPECTED control_request/initialize") && shown.contains("RECEIVED user"), "{shown}");
+    assert!(
+        shown.contains("EXPECTED control_request/initialize") && shown.contains("RECEIVED user"),
+        "{shown}"
+    );
 
-    let shown = replayed(&text, &conversation(FIRST, "req_1")[..2]).await.unwrap().to_string();
-    assert!(shown.contains("EXPECTED control_response/success") && shown.contains("RECEIVED nothing within 30s"), "{shown}");
+    let shown = replayed(&text, &conversation(FIRST, "req_1")[..2])
+        .await
+        .unwrap()
+        .to_string();
+    assert!(
+        shown.contains("EXPECTED control_response/success") && shown.contains("RECEIVED nothing within 30s"),
+        "{shown}"
+    );
 
     let mut more = conversation(FIRST, "req_1");
     more.push(("result/success", prompt(SECOND, "and this")));
     let shown = replayed(&text, &more).await.unwrap().to_string();
-    assert!(shown.contains("EXPECTED the end of the input") && shown.contains("and this"), "{shown}");
+    assert!(
+        shown.contains("EXPECTED the end of the input") && shown.contains("and this"),
+        "{shown}"
+    );
 
     let mut denied = conversation(FIRST, "req_1");
     denied[2].1["response"]["response"]["behavior"] = json!("deny");
     let shown = replayed(&text, &denied).await.unwrap().to_string();
-    assert!(shown.contains("/response/response/behavior: \"allow\" was recorded, \"deny\" came"), "{shown}");
+    assert!(
+        shown.contains("/response/response/behavior: \"allow\" was recorded, \"deny\" came"),
+        "{shown}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,7 +273,11 @@ async fn requests_that_only_ask_may_come_at_another_time() {
         assert!(text.contains("get_settings"));
         assert_eq!(replayed(&text, now).await, None, "{text}");
         // Unless it was never made.
-        let without: Vec<_> = now.iter().filter(|(_, line)| line["request"]["subtype"] != "get_settings").cloned().collect();
+        let without: Vec<_> = now
+            .iter()
+            .filter(|(_, line)| line["request"]["subtype"] != "get_settings")
+            .cloned()
+            .collect();
         assert!(replayed(&text, &without).await.is_some());
     }
 }
@@ -271,18 +314,27 @@ async fn a_recording_that_was_cut_off_can_be_read_up_to_there() {
     let text = session().await;
     let first = text.find('\n').unwrap();
     let whole = Cassette::parse(&text).unwrap();
-    for cut in (first + 1..text.len()).step_by(97).filter(|cut| text.is_char_boundary(*cut)) {
+    for cut in (first + 1..text.len())
+        .step_by(97)
+        .filter(|cut| text.is_char_boundary(*cut))
+    {
         let cassette = Cassette::parse(&text[..cut]).unwrap();
         let lines = text[..cut].matches('\n').count() - 1;
         assert!(cassette.events.len() - lines <= 1, "at {cut}");
         assert_eq!(cassette.events, whole.events[..cassette.events.len()]);
         let torn = text[..cut].rsplit('\n').next().filter(|last| !last.is_empty());
-        assert!(cassette.torn.as_deref() == torn || cassette.events.len() > lines, "at {cut}");
+        assert!(
+            cassette.torn.as_deref() == torn || cassette.events.len() > lines,
+            "at {cut}"
+        );
     }
     // Damage elsewhere is no torn line.
     let damaged = text.replacen("\"dir\":\"out\"", "\"dir\":\"up\"", 1);
     let error = Cassette::parse(&damaged).unwrap_err().to_string();
-    assert_eq!(error, "line 3 of the cassette is damaged: unknown direction \"up\"");
+    assert_eq!(
+        error,
+        "line 3 of the cassette is damaged: unknown direction \"up\""
+    );
     assert!(matches!(Cassette::parse("{}\n"), Err(CassetteError::NoHeader(_))));
     let newer = text.replacen("\"cassette\":1", "\"cassette\":99", 1);
     assert!(matches!(Cassette::parse(&newer), Err(CassetteError::Newer(99))));
@@ -338,9 +390,21 @@ fn leak_about() -> About {
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let settings = format!("--settings={{\"env\":{{\"X\":\"{KEY}\"}}}}");
-    let argv = ["claude", "--api-token", "planted-argument", &settings, "--add-dir=/home/jane.planted/x"];
-    About::new(argv, env, "/home/jane.planted/the-project")
-        .rules(|rules| rules.literal(PHRASE).pattern("planted-[0-9]+").unwrap().pointer("/hidden/*/here").unwrap())
+    let argv = [
+        "claude",
+        "--api-token",
+        "planted-argument",
+        &settings,
+        "--add-dir=/home/jane.planted/x",
+    ];
+    About::new(argv, env, "/home/jane.planted/the-project").rules(|rules| {
+        rules
+            .literal(PHRASE)
+            .pattern("planted-[0-9]+")
+            .unwrap()
+            .pointer("/hidden/*/here")
+            .unwrap()
+    })
 }
 
 #[tokio::test]
@@ -349,7 +413,10 @@ async fn nothing_that_was_planted_is_in_the_file() {
     let paper = Paper::default();
     let recorder = Recorder::new(paper.clone(), &leak_about()).unwrap();
     let encoded = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
-    let escaped: String = KEY.chars().map(|char| format!("\\u{:04x}", u32::from(char))).collect();
+    let escaped: String = KEY
+        .chars()
+        .map(|char| format!("\\u{:04x}", u32::from(char)))
+        .collect();
     let twice = json!({"nested": json!({"deep": KEY, "at": "/home/jane.planted/x"}).to_string()}).to_string();
     let delta = |text: &str| {
         json!({"type": "stream_event", "parent_tool_use_id": null, "event": {"type": "content_block_delta", "index": 0,
@@ -382,11 +449,30 @@ async fn nothing_that_was_planted_is_in_the_file() {
         .to_string(),
         format!("no frame, but {KEY}"),
     ];
-    for piece in ["it is s", "k-a", "nt-api03-pl4n", "ted-KEY_01234", "56789 and ", "bearer ", "planted", "abcd on\n", "plan", "ted@example", ".com"] {
+    for piece in [
+        "it is s",
+        "k-a",
+        "nt-api03-pl4n",
+        "ted-KEY_01234",
+        "56789 and ",
+        "bearer ",
+        "planted",
+        "abcd on\n",
+        "plan",
+        "ted@example",
+        ".com",
+    ] {
         out.push(delta(piece));
     }
-    out.push(json!({"type": "stream_event", "event": {"type": "content_block_stop", "index": 0}}).to_string());
-    for piece in ["{\"key\":\"sk-", "ant-api03-pl4nted", "-KEY_0123456789\",\"path\":\"/home/ja", "ne.planted/x\"}"] {
+    out.push(
+        json!({"type": "stream_event", "event": {"type": "content_block_stop", "index": 0}}).to_string(),
+    );
+    for piece in [
+        "{\"key\":\"sk-",
+        "ant-api03-pl4nted",
+        "-KEY_0123456789\",\"path\":\"/home/ja",
+        "ne.planted/x\"}",
+    ] {
         out.push(json_delta(piece));
     }
     out.push(json!({"type": "result", "subtype": "success"}).to_string());
@@ -404,14 +490,21 @@ async fn nothing_that_was_planted_is_in_the_file() {
     let mut stderr = recorder.stderr(&b"failed with planted-oauth in /home/jane.planted/.claude"[..]);
     stderr.read_to_string(&mut String::new()).await.unwrap();
     let mut stdin = recorder.stdin(tokio::io::sink());
-    stdin.write_all(format!("{}\n", prompt(FIRST, &format!("use {KEY}"))).as_bytes()).await.unwrap();
+    stdin
+        .write_all(format!("{}\n", prompt(FIRST, &format!("use {KEY}"))).as_bytes())
+        .await
+        .unwrap();
     drop(stdin);
     recorder.exit(Some(0), None);
     recorder.finish().unwrap();
 
     let text = paper.text();
     let lower = text.to_lowercase();
-    for at in lower.match_indices("planted").map(|(at, _)| at).chain(lower.match_indices("pl4nted").map(|(at, _)| at)) {
+    for at in lower
+        .match_indices("planted")
+        .map(|(at, _)| at)
+        .chain(lower.match_indices("pl4nted").map(|(at, _)| at))
+    {
         panic!("{}", &text[at.saturating_sub(150)..(at + 50).min(text.len())]);
     }
     assert!(!lower.contains("jane"), "{text}");
@@ -425,7 +518,10 @@ async fn nothing_that_was_planted_is_in_the_file() {
     assert_eq!(cassette.out().count(), out.len());
     let said = text.matches("{{secret:ANTHROPIC_API_KEY}}").count();
     assert!(said >= 6, "{said} in {text}");
-    assert!(text.contains("\"tokenSource\":\"claude.ai\"") && text.contains("and more") && text.contains("after"), "{text}");
+    assert!(
+        text.contains("\"tokenSource\":\"claude.ai\"") && text.contains("and more") && text.contains("after"),
+        "{text}"
+    );
     assert!(text.contains("CLAUDE_CODE_ENTRYPOINT") && !text.contains("SOMETHING_ELSE"));
     // What was taken out is not taken for a secret again.
     let redactor = Redactor::new(&Places::default(), Rules::new());
@@ -439,10 +535,19 @@ async fn nothing_that_was_planted_is_in_the_file() {
 #[tokio::test]
 async fn the_leaks_of_a_file_that_was_not_redacted_are_found() {
     let redactor = Redactor::new(&Places::default(), Rules::new().literal(PHRASE));
-    for text in [KEY, PHRASE, "Authorization: Bearer abcdefgh", "jane@example.com", "{\\\"x\\\":\\\"sk\\\\u002dant-api\\\"}"] {
+    for text in [
+        KEY,
+        PHRASE,
+        "Authorization: Bearer abcdefgh",
+        "jane@example.com",
+        "{\\\"x\\\":\\\"sk\\\\u002dant-api\\\"}",
+    ] {
         assert_eq!(redactor.leaks(text).len(), 1, "{text}");
     }
-    assert_eq!(redactor.leaks("task-1, token: abc, user@2.1.0, and let token = next_token();"), [""; 0]);
+    assert_eq!(
+        redactor.leaks("task-1, token: abc, user@2.1.0, and let token = next_token();"),
+        [""; 0]
+    );
 }
 
 /// Frames as JSON allows them, of which many look like something else.
@@ -451,7 +556,7 @@ fn frame() -> impl Strategy<Value = String> {
         3 => "[a-z /.{}:-]{0,12}",
         1 => "\\PC{0,8}",
         1 => Just("{{cwd}}".to_owned()),
-        1 => Just("{{as-is:home}} {{secret}}".to_owned()),
+        1 => Just("{{as-is:home}} {{secret}} x".to_owned()),
         1 => Just("{\"raw\":\"x\"}".to_owned()),
         1 => Just("/home/user/project/x and -home-user-project and /tmp/a".to_owned()),
     ];
@@ -465,7 +570,8 @@ fn frame() -> impl Strategy<Value = String> {
     let value = leaf.prop_recursive(4, 32, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            prop::collection::vec((text.clone(), inner), 0..6).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            prop::collection::vec((text.clone(), inner), 0..6)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
         ]
     });
     let delta = "[a-z ]{0,6}".prop_map(|text| {
@@ -522,12 +628,85 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn replies_of_a_model_that_are_recorded_are_those_that_are_played() {
-    let agent = Agent::builder().partial_messages(true).replies([Reply::say("a longer answer of several words")]);
-    let said = [("", request("i", "initialize")), ("control_response/success", prompt(FIRST, "hi"))];
+    let agent = Agent::builder()
+        .partial_messages(true)
+        .replies([Reply::say("a longer answer of several words")]);
+    let said = [
+        ("", request("i", "initialize")),
+        ("control_response/success", prompt(FIRST, "hi")),
+    ];
     let text = recorded(agent, &about(&[]), &said).await;
     let cassette = Cassette::parse(&text).unwrap();
     let (io, playing) = Replay::new(cassette.clone()).spawn_in_memory();
     let seen = converse(io.stdin, io.stdout, &said).await;
     assert_eq!(playing.divergence(), None);
-    assert_eq!(seen, cassette.out().map(Said::value).collect::<Vec<_>>());
+    // The directories are those of nobody, then and now.
+    let recorded = cassette
+        .out()
+        .map(|said| said.map(|line| Places::default().fill(line)).value());
+    assert_eq!(seen, recorded.collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_cut_and_renamed_plays_as_before() {
+    let turns = [
+        ("", request("i", "initialize")),
+        ("control_response/success", prompt(FIRST, "%say one")),
+        ("result/success", prompt(SECOND, "%say two")),
+    ];
+    let agent = Agent::builder().partial_messages(true).directives();
+    // Two results: the first is no end.
+    let paper = Paper::default();
+    let recorder = Recorder::new(paper.clone(), &about(&[])).unwrap();
+    let (io, running) = agent.spawn_in_memory();
+    let seen = converse(recorder.stdin(io.stdin), recorder.stdout(io.stdout), &turns).await;
+    assert_eq!(seen.iter().filter(|frame| frame["type"] == "result").count(), 2);
+    assert_eq!(running.exit().await, Exit::Code(0));
+    recorder.exit(Some(0), None);
+    recorder.finish().unwrap();
+    let whole = Cassette::parse(&paper.text()).unwrap();
+
+    let mut cut = whole.clone();
+    cut.trim_to_turns(2);
+    assert_eq!(cut, whole);
+    cut.trim_to_turns(1);
+    cut.without_stream_events();
+    assert!(!cut.to_text().contains("stream_event") && whole.to_text().contains("stream_event"));
+    cut.edit_ids();
+    let again = cut.clone();
+    cut.edit_ids();
+    assert_eq!(cut, again, "a second time changes nothing");
+    assert!(!cut.to_text().contains(FIRST) && cut.to_text().contains("00000000-0000-4000-8000-000000000001"));
+    assert_eq!(replayed(&cut.to_text(), &turns[..2]).await, None);
+    assert!(replayed(&cut.to_text(), &turns).await.is_some());
+    assert_eq!(replayed(&whole.to_text(), &turns).await, None);
+}
+
+/// Files of each version of the format stay readable; their names say which they are.
+#[tokio::test(start_paused = true)]
+async fn files_of_all_versions_can_be_read_and_played() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes");
+    let mut versions = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let cassette = Cassette::read(&path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert_eq!(name, format!("v{}", cassette.header.version));
+        assert_eq!(cassette.exit(), Some((Some(0), None)));
+        let said = conversation(SECOND, "other");
+        assert_eq!(replayed(&cassette.to_text(), &said).await, None);
+        versions.push(cassette.header.version);
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, (1..=VERSION).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "writes the file of the newest version"]
+async fn write_version() {
+    let mut cassette = Cassette::parse(&session().await).unwrap();
+    cassette.edit_ids();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes");
+    std::fs::create_dir_all(path).unwrap();
+    cassette.write(format!("{path}/v{VERSION}.ndjson")).unwrap();
 }

@@ -31,9 +31,9 @@ mod script;
 
 pub use agent::{Agent, Brain, Reply};
 pub use command_line::{CommandLine, Refusal, Surroundings};
-pub use matcher::Match;
 pub(crate) use io::LineReader;
-pub(crate) use running::{Reins, kind as kind_of, pipes, reins};
+pub use matcher::Match;
 pub use running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};
+pub(crate) use running::{Log, Reins, kind as kind_of, pipes, reins};
 pub(crate) use running::{kind, parse};
 pub use script::{Script, Seen};

@@ -1,0 +1,143 @@
+//! A transport that plays cassettes.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outrigger_sim::cassette::{self, Cassette, Divergence, Playing};
+
+use super::recording::surroundings;
+use super::simulated::Life;
+use crate::options::{Auth, Launch, Options};
+use crate::start::Agent;
+use crate::transport::{BoxFuture, Connection, Transport};
+
+/// Plays a cassette to sessions instead of starting a CLI.
+///
+/// The session has to say what it said when the cassette was recorded, by meaning: ids, times, the order of keys and directories may
+/// differ ([`outrigger_sim::cassette::Replay`]). What it says differently ends it as a CLI would that dies, with what was expected
+/// and what came on stderr, and so in the error; [`check`](Self::check) has it for the test.
+///
+/// ```no_run
+/// use outrigger::testing::Replay;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let replay = Replay::open("tests/cassettes/hello.ndjson")?;
+/// let session = replay.options().start().await?;
+/// session.prompt("Say hello.").await?.outcome().await?;
+/// session.close().await?;
+/// replay.check()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A handle: clones share what is played. Each session that is started plays it from its beginning, but where there is `hello.2.ndjson`
+/// beside `hello.ndjson`, the second plays that, and so on, as [`Recording`](super::Recording) wrote them.
+#[derive(Clone)]
+pub struct Replay(Arc<Inner>);
+
+struct Inner {
+    /// One for each session; the last for all further ones.
+    cassettes: Vec<(String, Cassette)>,
+    settings: Box<Settings>,
+    played: Mutex<Vec<Playing>>,
+}
+
+type Settings = dyn Fn(cassette::Replay) -> cassette::Replay + Send + Sync;
+
+impl Replay {
+    /// Reads a cassette, as fast as it goes.
+    ///
+    /// # Errors
+    /// When it is not there, or is none.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, cassette::CassetteError> {
+        Self::with(path, |replay| replay)
+    }
+
+    /// Reads a cassette; `settings` says how it is played: its pace, what is ignored, rules that it was recorded with.
+    ///
+    /// # Errors
+    /// When it is not there, or is none.
+    pub fn with(
+        path: impl Into<PathBuf>,
+        settings: impl Fn(cassette::Replay) -> cassette::Replay + Send + Sync + 'static,
+    ) -> Result<Self, cassette::CassetteError> {
+        let path = path.into();
+        let mut cassettes = vec![(path.display().to_string(), Cassette::read(&path)?)];
+        loop {
+            let next = super::numbered(&path, cassettes.len() + 1);
+            if !next.exists() {
+                break;
+            }
+            cassettes.push((next.display().to_string(), Cassette::read(&next)?));
+        }
+        Ok(Self(Arc::new(Inner {
+            cassettes,
+            settings: Box::new(settings),
+            played: Mutex::default(),
+        })))
+    }
+
+    /// Options that reach it, whatever account it was recorded with. The place to set what the recorded session had set.
+    pub fn options(&self) -> Options {
+        Agent::builder().auth(Auth::Inherit).transport(self.clone())
+    }
+
+    /// Those that were started, in order.
+    pub fn played(&self) -> Vec<Playing> {
+        self.0.played().clone()
+    }
+
+    /// Whether all sessions so far said what was recorded.
+    ///
+    /// # Errors
+    /// The first difference, with what the recording has around it.
+    pub fn check(&self) -> Result<(), Box<Divergence>> {
+        let found = self.0.played().iter().find_map(Playing::divergence);
+        found.map_or(Ok(()), |divergence| Err(Box::new(divergence)))
+    }
+}
+
+impl Inner {
+    fn played(&self) -> MutexGuard<'_, Vec<Playing>> {
+        self.played.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transport for Replay {
+    fn open<'a>(&'a self, launch: &'a Launch) -> BoxFuture<'a, io::Result<Connection>> {
+        Box::pin(async move {
+            let mut played = self.0.played();
+            let number = played.len().min(self.0.cassettes.len().saturating_sub(1));
+            let (name, cassette) = self
+                .0
+                .cassettes
+                .get(number)
+                .ok_or_else(|| io::Error::other("there is no cassette"))?;
+            let (argv, env) = surroundings(launch);
+            let replay =
+                cassette::Replay::new(cassette.clone())
+                    .name(name)
+                    .surroundings(argv, env, &launch.cwd);
+            let (io, playing) = (self.0.settings)(replay).spawn_in_memory();
+            let running = playing.running().clone();
+            played.push(playing);
+            Ok(Connection {
+                stdin: Box::new(io.stdin),
+                stdout: Box::new(io.stdout),
+                stderr: Some(Box::new(io.stderr)),
+                process: Box::new(Life(running)),
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.0.cassettes.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Replay")
+            .field("cassettes", &names)
+            .finish_non_exhaustive()
+    }
+}
