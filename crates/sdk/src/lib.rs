@@ -160,3 +160,8 @@ struct CallbacksPage;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/testing.md")]
 struct TestingPage;
+
+/// The examples of the page on cassettes, compiled.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/cassettes.md")]
+struct CassettesPage;

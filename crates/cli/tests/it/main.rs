@@ -11,6 +11,8 @@
 
 #[cfg(unix)]
 mod asking;
+#[cfg(unix)]
+mod cassette;
 mod chat;
 mod demo;
 mod doctor;

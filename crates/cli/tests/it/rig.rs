@@ -65,6 +65,32 @@ impl Rig {
         command
     }
 
+    /// The real CLI.
+    #[cfg(unix)]
+    pub(crate) fn cli(&self) -> &std::path::Path {
+        &self.cli
+    }
+
+    /// `outrigger run` that asks nobody, with another CLI: that of `args`, which come last.
+    #[cfg(unix)]
+    pub(crate) async fn run_with(&self, args: &[&str]) -> Ran {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        command
+            .args(["run", "--no-ask", "--env", "CLAUDE_CODE_TMPDIR"])
+            .args(args)
+            .env_clear()
+            .envs(self.sandbox.env(&self.api.base_url()))
+            .current_dir(self.sandbox.project());
+        let child = Command::from(command)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("outrigger starts");
+        self.finish(child).await
+    }
+
     pub(crate) fn spawn(&self, subcommand: &str, args: &[&str]) -> Child {
         Command::from(self.std_command(subcommand, args))
             .stdin(Stdio::piped())

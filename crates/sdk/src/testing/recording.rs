@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outrigger_sim::cassette::{About, Recorder, Rules};
+use outrigger_sim::cassette::{About, Places, Recorder, Rules};
 
 use crate::options::Launch;
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, Transport};
@@ -89,6 +89,7 @@ impl<T: Transport> Recording<T> {
             rules = rules.literal(secret.reveal());
         }
         let about = About::new(argv, env, &launch.cwd)
+            .places(Places::complete)
             .rules(|own| own.and(rules))
             .recorder(concat!("outrigger ", env!("CARGO_PKG_VERSION")));
         let number = self.0.opened.fetch_add(1, Ordering::Relaxed) + 1;

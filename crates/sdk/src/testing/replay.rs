@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outrigger_sim::cassette::{self, Cassette, Divergence, Playing};
+use outrigger_sim::cassette::{self, Cassette, Divergence, Places, Playing};
 
 use super::recording::surroundings;
 use super::simulated::Life;
@@ -116,10 +116,10 @@ impl Transport for Replay {
                 .get(number)
                 .ok_or_else(|| io::Error::other("there is no cassette"))?;
             let (argv, env) = surroundings(launch);
-            let replay =
-                cassette::Replay::new(cassette.clone())
-                    .name(name)
-                    .surroundings(argv, env, &launch.cwd);
+            let replay = cassette::Replay::new(cassette.clone())
+                .name(name)
+                .surroundings(argv, env, &launch.cwd)
+                .places(Places::complete);
             let (io, playing) = (self.0.settings)(replay).spawn_in_memory();
             let running = playing.running().clone();
             played.push(playing);

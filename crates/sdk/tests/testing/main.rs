@@ -9,4 +9,7 @@
 
 mod cassettes;
 mod chaos;
+mod real;
+#[path = "../it/real/rig.rs"]
+mod rig;
 mod simulated;

@@ -133,7 +133,7 @@ impl Cassette {
         };
         for event in &mut self.events {
             match &mut event.what {
-                What::In(said) | What::Out(said, _) => *said = said.map(&renamed),
+                What::In(said) | What::Out(said, _) => *said = said.map(renamed),
                 What::Err(text) => *text = renamed(text).unwrap_or_else(|| text.clone()),
                 _ => {}
             }

@@ -9,6 +9,8 @@ use outrigger_protocol::json::RawJson;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::places::home_of_somebody;
+use super::redact::Redactor;
 use crate::peer::kind_of;
 
 /// The version of the format that is written.
@@ -297,6 +299,19 @@ impl Cassette {
             What::In(said) => Some(said),
             _ => None,
         })
+    }
+
+    /// What should have been redacted and was not, each with the line of the file: secrets, and home directories of somebody.
+    pub fn leaks(&self, redactor: &Redactor) -> Vec<(usize, String)> {
+        let header = std::iter::once(self.header.line());
+        let lines = header.chain(self.events.iter().map(Event::line));
+        let mut leaks = Vec::new();
+        for (number, line) in lines.enumerate() {
+            let mut found = redactor.leaks_of_line(&line);
+            found.extend(home_of_somebody(&line).map(|home| format!("a home directory: {home}")));
+            leaks.extend(found.into_iter().map(|what| (number + 1, what)));
+        }
+        leaks
     }
 
     /// How the CLI ended; nothing if the recording ends before that.

@@ -131,6 +131,15 @@ impl Places {
         this
     }
 
+    /// Completes these places with what an environment does not tell: the machine's name and the user of this process.
+    pub fn complete(&mut self) {
+        let here = Self::here();
+        self.host = here.host;
+        if self.user == Self::default().user {
+            self.user = here.user;
+        }
+    }
+
     /// What is looked for, and what is put in its place: the longest first.
     pub(super) fn needles(&self) -> Vec<Needle> {
         let mut needles = Vec::new();
@@ -263,6 +272,20 @@ fn machine() -> Option<String> {
     #[cfg(not(unix))]
     let name = std::env::var("COMPUTERNAME").ok();
     name.filter(|name| !name.is_empty())
+}
+
+/// A home directory of somebody in a text, as far as it can be told: `/home/NAME`, `/Users/NAME`.
+pub(super) fn home_of_somebody(text: &str) -> Option<&str> {
+    let homes = ["/home/", "/Users/", "\\\\Users\\\\"];
+    homes.iter().find_map(|home| {
+        text.match_indices(home).find_map(|(at, _)| {
+            let name = &text[at + home.len()..];
+            let end = name.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)));
+            let name = &name[..end.unwrap_or(name.len())];
+            let is_somebody = name.len() > 2 && !NOBODY.contains(&name.to_lowercase().as_str());
+            is_somebody.then(|| &text[at..at + home.len() + name.len()])
+        })
+    })
 }
 
 #[cfg(test)]

@@ -219,6 +219,27 @@ impl Redactor {
             .collect()
     }
 
+    /// The same for each string of a line, be it a frame or not.
+    pub(super) fn leaks_of_line(&self, line: &str) -> Vec<String> {
+        if outrigger_protocol::json::RawJson::from_text(line).is_err() {
+            return self.leaks(line);
+        }
+        let mut leaks = Vec::new();
+        strings::rewrite(line, |place, text| {
+            let by_key = place
+                .key()
+                .filter(|_| !place.is_key)
+                .and_then(|key| scan::by_key(place, key, text));
+            if by_key.is_some() && !text.starts_with("{{") {
+                leaks.push(format!("the value of {}", place.key().unwrap_or_default()));
+            } else {
+                leaks.extend(self.leaks(text));
+            }
+            None
+        });
+        leaks
+    }
+
     fn hits(&self, text: &str) -> Vec<Hit> {
         let mut hits = self.plain_hits(text);
         hits.extend(look_alikes(text));

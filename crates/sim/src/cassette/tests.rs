@@ -500,13 +500,9 @@ async fn nothing_that_was_planted_is_in_the_file() {
 
     let text = paper.text();
     let lower = text.to_lowercase();
-    for at in lower
-        .match_indices("planted")
-        .map(|(at, _)| at)
-        .chain(lower.match_indices("pl4nted").map(|(at, _)| at))
-    {
-        panic!("{}", &text[at.saturating_sub(150)..(at + 50).min(text.len())]);
-    }
+    let found = ["planted", "pl4nted"].iter().find_map(|word| lower.find(word));
+    let around = found.map(|at| &text[at.saturating_sub(150)..(at + 50).min(text.len())]);
+    assert_eq!(around, None);
     assert!(!lower.contains("jane"), "{text}");
     let core = encoded(&KEY[..KEY.len() - 2]);
     assert!(!text.contains(&core[..12]), "{text}");

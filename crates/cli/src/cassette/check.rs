@@ -1,0 +1,100 @@
+//! `outrigger cassette check`: whether a cassette is whole, typed, and without secrets.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::check::{Checker, Direction};
+use outrigger_sim::cassette::{Cassette, LineEnd, Places, Redactor, Rules, Said, What};
+
+use super::Redaction;
+use crate::exit::{CommandResult, Status};
+use crate::paint::plain;
+
+/// Tell whether cassettes are whole, fully typed, and free of secrets.
+///
+/// Looked for are the format; frames of the CLI that the types do not cover; keys, tokens, addresses and home directories that
+/// were not redacted. The exit status is 0 if nothing was found, 1 if something was, 2 if a file is no cassette.
+#[derive(Debug, clap::Args)]
+pub(super) struct Check {
+    /// The cassettes.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    redaction: Redaction,
+}
+
+impl Check {
+    pub(super) fn run(self) -> CommandResult {
+        let rules = self.redaction.rules(Rules::new())?;
+        let redactor = Redactor::new(&Places::default(), rules);
+        let mut out = io::stdout().lock();
+        let mut status = Status::Success;
+        for path in &self.files {
+            let cassette = match super::read(path) {
+                Ok(cassette) => cassette,
+                Err(error) => {
+                    writeln!(out, "{}", plain(&error.to_string()))?;
+                    status = Status::Usage;
+                    continue;
+                }
+            };
+            let found = found(&cassette, &redactor);
+            for text in &found {
+                writeln!(out, "{}:{}", shown(path), plain(text))?;
+            }
+            if !found.is_empty() && status == Status::Success {
+                status = Status::Failed;
+            }
+            let verdict = if found.is_empty() { "clean" } else { "not clean" };
+            writeln!(
+                out,
+                "{}: {} events, {verdict}",
+                shown(path),
+                cassette.events.len()
+            )?;
+        }
+        out.flush()?;
+        Ok(status)
+    }
+}
+
+/// What is wrong, as the line of the file and a text.
+fn found(cassette: &Cassette, redactor: &Redactor) -> Vec<String> {
+    let mut found: Vec<String> = cassette
+        .leaks(redactor)
+        .into_iter()
+        .map(|(line, what)| format!("{line}: not redacted: {what}"))
+        .collect();
+    let mut checker = Checker::new();
+    for (number, event) in cassette.events.iter().enumerate() {
+        let line = number + 2;
+        let verdicts = match &event.what {
+            What::In(Said::Frame(frame)) => checker.line(Direction::In, frame.get().as_bytes()),
+            What::Out(Said::Frame(frame), _) => checker.line(Direction::Out, frame.get().as_bytes()),
+            What::Out(Said::Text(text), _) => checker.raw_text(Direction::Out, text),
+            _ => Vec::new(),
+        };
+        for verdict in verdicts.iter().filter(|verdict| verdict.is_failure()) {
+            let findings = verdict.findings.iter();
+            found.extend(findings.map(|finding| format!("{line}: {}: {finding}", verdict.kind)));
+        }
+        if matches!(event.what, What::Out(_, LineEnd::Missing)) {
+            found.push(format!("{line}: the CLI's last line has no end"));
+        }
+    }
+    let end = cassette.events.len() + 2;
+    if cassette.torn.is_some() {
+        found.push(format!(
+            "{end}: the last line was not written to its end: the recorder was killed"
+        ));
+    } else if cassette.exit().is_none() {
+        found.push(format!(
+            "{end}: the end of the CLI is missing: the recorder was killed"
+        ));
+    }
+    found
+}
+
+fn shown(path: &Path) -> String {
+    plain(&path.to_string_lossy())
+}

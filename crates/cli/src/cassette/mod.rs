@@ -1,0 +1,149 @@
+//! `outrigger cassette`: recorded sessions, looked at and changed. `outrigger record` and `outrigger replay` make and play them.
+
+mod check;
+pub(crate) mod record;
+pub(crate) mod replay;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use outrigger_sim::cassette::{Cassette, Rules};
+
+use crate::exit::{CommandResult, Failure, Status};
+
+/// What `outrigger cassette` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Show(show::Show),
+    Check(check::Check),
+    Trim(Trim),
+    EditIds(EditIds),
+}
+
+/// Cut a cassette to its first turns, or leave things out of it; what is left can be played.
+#[derive(Debug, clap::Args)]
+struct Trim {
+    /// The cassette.
+    file: PathBuf,
+    /// Keep this many turns: up to the result of the last of them, with the end of the session behind it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
+    /// Leave out partial messages; the whole messages stay.
+    #[arg(long)]
+    no_stream_events: bool,
+    /// Leave out stderr.
+    #[arg(long)]
+    no_stderr: bool,
+    /// Write it here; over the cassette itself unless given.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Replace the ids in a cassette by ones that depend on their order alone, so that recording again changes little of the file.
+#[derive(Debug, clap::Args)]
+struct EditIds {
+    /// The cassette.
+    file: PathBuf,
+    /// Write it here; over the cassette itself unless given.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// What is taken out besides keys, tokens, addresses and the like.
+#[derive(Debug, clap::Args)]
+struct Redaction {
+    /// Take out this text, too.
+    #[arg(long = "redact", value_name = "TEXT")]
+    literals: Vec<String>,
+    /// Take out what matches this regular expression, too.
+    #[arg(long = "redact-pattern", value_name = "REGEX")]
+    patterns: Vec<String>,
+    /// Take out the strings at this place of frames, too: a JSON pointer, in which * stands for any key or index.
+    #[arg(long = "redact-pointer", value_name = "POINTER")]
+    pointers: Vec<String>,
+}
+
+impl Redaction {
+    /// Adds these rules to others.
+    fn rules(&self, rules: Rules) -> Result<Rules, Failure> {
+        let usage = |error| Failure::new(Status::Usage, anyhow::Error::new(error));
+        let mut rules = rules;
+        for literal in &self.literals {
+            rules = rules.literal(literal);
+        }
+        for pattern in &self.patterns {
+            rules = rules.pattern(pattern).map_err(usage)?;
+        }
+        for pointer in &self.pointers {
+            rules = rules.pointer(pointer).map_err(usage)?;
+        }
+        Ok(rules)
+    }
+}
+
+/// Runs a subcommand.
+pub(crate) async fn run(args: Args) -> CommandResult {
+    // Reading files blocks.
+    tokio::task::spawn_blocking(move || match args.command {
+        Command::Show(show) => show.run(),
+        Command::Check(check) => check.run(),
+        Command::Trim(trim) => trim.run(),
+        Command::EditIds(edit) => edit.run(),
+    })
+    .await?
+}
+
+impl Trim {
+    fn run(self) -> CommandResult {
+        let mut cassette = read(&self.file)?;
+        if let Some(turns) = self.turns {
+            cassette.trim_to_turns(turns as usize);
+        }
+        if self.no_stream_events {
+            cassette.without_stream_events();
+        }
+        if self.no_stderr {
+            cassette.without_stderr();
+        }
+        write(&cassette, self.output.as_deref().unwrap_or(&self.file))
+    }
+}
+
+impl EditIds {
+    fn run(self) -> CommandResult {
+        let mut cassette = read(&self.file)?;
+        cassette.edit_ids();
+        write(&cassette, self.output.as_deref().unwrap_or(&self.file))
+    }
+}
+
+/// Reads a cassette; the failure has the path.
+fn read(path: &Path) -> Result<Cassette, Failure> {
+    let read = Cassette::read(path).with_context(|| path.display().to_string());
+    read.map_err(|error| Failure::new(Status::Usage, error))
+}
+
+/// Writes a cassette so that the file is never half there.
+fn write(cassette: &Cassette, path: &Path) -> CommandResult {
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = tempfile::NamedTempFile::new_in(directory).with_context(cannot)?;
+    std::io::Write::write_all(&mut file, cassette.to_text().as_bytes()).with_context(cannot)?;
+    // A temporary file is its owner's alone, unlike what one expects of a file that is committed.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode());
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).with_context(cannot)?;
+    }
+    file.persist(path).with_context(cannot)?;
+    Ok(Status::Success)
+}

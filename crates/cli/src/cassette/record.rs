@@ -1,0 +1,183 @@
+//! `outrigger record`: stands between a client and the CLI and writes down what passes.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::Context as _;
+use outrigger_sim::cassette::{About, Places, Recorder, Rules};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+
+use super::Redaction;
+use crate::exit::{CommandResult, Failure, Status};
+
+/// Record a session: run the CLI in its place, pass everything through, and write it to a cassette.
+///
+/// Name this command where a client expects the CLI, for instance by a script: `exec outrigger record -o session.ndjson -- claude
+/// "$@"`. Secrets, home directories and names are taken out before anything is written. It ends as the CLI ends.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write the cassette here; a file that is there is replaced.
+    #[arg(short, long, value_name = "FILE", default_value = "session.ndjson")]
+    output: PathBuf,
+    #[command(flatten)]
+    redaction: Redaction,
+    /// The CLI and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CLAUDE"
+    )]
+    command: Vec<OsString>,
+}
+
+/// Runs it. Does not return once the CLI runs: what reads this process's stdin can't be stopped, and would keep it.
+pub(crate) async fn run(args: Args) -> CommandResult {
+    let (program, arguments) = args
+        .command
+        .split_first()
+        .ok_or_else(|| Failure::new(Status::Usage, anyhow::anyhow!("which CLI is to be run?")))?;
+    let mut command = Command::new(program);
+    command.args(arguments).kill_on_drop(true);
+    let not_started = |error: io::Error| {
+        let what = format!("cannot start {}", program.display());
+        Failure::new(Status::NotStarted, anyhow::Error::new(error).context(what))
+    };
+    // Clients ask for the version before they start a session; that is none.
+    if super::replay::asks_for_version(arguments) {
+        let status = command.status().await.map_err(not_started)?;
+        std::process::exit(code(status));
+    }
+    let recorder = args.recorder()?;
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(not_started)?;
+    let code = pass(&mut child, &recorder).await?;
+    if let Err(error) = recorder.finish() {
+        // The client's session went on, and so must its end.
+        eprintln!("outrigger: {}: {error}", args.output.display());
+    }
+    std::process::exit(code)
+}
+
+impl Args {
+    fn recorder(&self) -> Result<Recorder, Failure> {
+        let text = |text: OsString| text.to_string_lossy().into_owned();
+        let env = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+        let cwd = std::env::current_dir().context("the working directory is not there")?;
+        let rules = self.redaction.rules(Rules::new())?;
+        let about = About::new(self.command.iter().cloned().map(text), env, cwd)
+            .places(|places| *places = Places::here())
+            .rules(|own| own.and(rules))
+            .recorder(concat!("outrigger ", env!("CARGO_PKG_VERSION")));
+        let recorder = Recorder::create(&self.output, &about);
+        Ok(recorder.with_context(|| format!("cannot write {}", self.output.display()))?)
+    }
+}
+
+/// Passes everything through until the CLI has ended, and gives its exit status.
+async fn pass(child: &mut Child, recorder: &Recorder) -> anyhow::Result<i32> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+        anyhow::bail!("the CLI was started without pipes");
+    };
+    let mut stdin = recorder.stdin(stdin);
+    let input = tokio::spawn(async move {
+        // A CLI that has ended reads no more, which is no failure; dropping the pipe ends its input.
+        let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut stdin).await;
+        let _ = stdin.shutdown().await;
+    });
+    let output = tokio::spawn(flow(recorder.stdout(stdout), tokio::io::stdout()));
+    let errors = tokio::spawn(flow(recorder.stderr(stderr), tokio::io::stderr()));
+    let signals = hand_on(child.id(), recorder.clone());
+    let status = tokio::select! {
+        status = child.wait() => status?,
+        never = signals => match never {},
+    };
+    // What it wrote before it ended is still on its way. What it left running may keep the pipes, and is not waited for.
+    let rest = async {
+        let _ = output.await;
+        let _ = errors.await;
+    };
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(2), rest).await;
+    input.abort();
+    // Recorded with the input, if that is over.
+    let _ = input.await;
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    recorder.exit(status.code(), signal);
+    Ok(code(status))
+}
+
+async fn flow(mut from: impl tokio::io::AsyncRead + Unpin, mut to: impl tokio::io::AsyncWrite + Unpin) {
+    use tokio::io::AsyncReadExt as _;
+
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        // A line has to be seen at once, and nobody may be there to see it.
+        if to.write_all(&buffer[..length]).await.is_err() || to.flush().await.is_err() {
+            break;
+        }
+    }
+}
+
+fn code(status: std::process::ExitStatus) -> i32 {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return 128 + signal;
+    }
+    status.code().unwrap_or(1)
+}
+
+/// Hands signals on to the CLI. Ctrl-C at a terminal reaches it anyway.
+#[cfg(unix)]
+async fn hand_on(pid: Option<u32>, recorder: Recorder) -> std::convert::Infallible {
+    use std::io::IsTerminal as _;
+    use std::pin::pin;
+
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    let wait = |kind| async move {
+        match signal(kind) {
+            Ok(mut signals) => signals.recv().await,
+            Err(_) => None,
+        }
+    };
+    loop {
+        let (mut term, mut hup, mut int) = (
+            pin!(wait(SignalKind::terminate())),
+            pin!(wait(SignalKind::hangup())),
+            pin!(wait(SignalKind::interrupt())),
+        );
+        let (came, signal, name) = tokio::select! {
+            came = &mut term => (came, Signal::TERM, "SIGTERM"),
+            came = &mut hup => (came, Signal::HUP, "SIGHUP"),
+            came = &mut int => (came, Signal::INT, "SIGINT"),
+        };
+        if came.is_none() {
+            return std::future::pending().await;
+        }
+        recorder.signal(name);
+        if let Some(pid) = pid
+            && !(signal == Signal::INT && io::stdin().is_terminal())
+        {
+            // One that has ended needs no signal.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// There are no such signals.
+#[cfg(not(unix))]
+async fn hand_on(_: Option<u32>, _: Recorder) -> std::convert::Infallible {
+    std::future::pending().await
+}

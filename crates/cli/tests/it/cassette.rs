@@ -1,0 +1,159 @@
+//! `outrigger record`, `outrigger replay`, `outrigger cassette`: a session of the real CLI, recorded and played to the same client.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::rig::Rig;
+use crate::tool::{outrigger, ran};
+
+/// An executable that stands where a client expects the CLI.
+fn stand_in(directory: &Path, name: &str, command: &str) -> PathBuf {
+    let path = directory.join(name);
+    let outrigger = env!("CARGO_BIN_EXE_outrigger");
+    fs::write(&path, format!("#!/bin/sh\nexec {outrigger} {command} \"$@\"\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+const PROMPT: &str = "%say Looking.\n%+tool Bash {\"command\":\"echo hi from $PWD\"}\n%say Done.";
+
+#[tokio::test]
+async fn a_session_of_the_real_cli_is_recorded_and_plays_without_it() {
+    let rig = Rig::start().await;
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("session.ndjson");
+    let shown = file.display();
+    let recording = stand_in(
+        place.path(),
+        "recording",
+        &format!("record -o {shown} -- {}", rig.cli().display()),
+    );
+    let args = ["--allow", "Bash(echo *)", PROMPT];
+    let run = async |cli: &Path, args: &[&str]| {
+        let cli = cli.to_str().unwrap();
+        let args: Vec<&str> = ["--cli", cli].iter().chain(args).copied().collect();
+        rig.run_with(&args).await
+    };
+    let recorded = run(&recording, &args).await;
+    assert_eq!(recorded.code, Some(0), "{recorded:?}");
+    assert_eq!(recorded.stdout, "Looking.\nDone.\n", "{recorded:?}");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains(rig.sandbox.home().to_str().unwrap()), "{text}");
+    assert!(text.contains("hi from {{cwd}}"), "{text}");
+
+    let replaying = stand_in(place.path(), "replaying", &format!("replay {shown}"));
+    let asked = rig.api.request_count();
+    let replayed = run(&replaying, &args).await;
+    assert_eq!(
+        (replayed.code, &replayed.stdout),
+        (Some(0), &recorded.stdout),
+        "{replayed:?}"
+    );
+    assert_eq!(rig.api.request_count(), asked, "the model was asked nothing");
+
+    let other = run(&replaying, &["--allow", "Bash(echo *)", "%say Something else."]).await;
+    assert_ne!(other.code, Some(0), "{other:?}");
+    let told = &other.stderr;
+    assert!(told.contains("the client left the recording at line"), "{told}");
+    assert!(told.contains("\"%say Something else.\" came"), "{told}");
+
+    let file = file.to_str().unwrap();
+    let (checked, code) = ran(&mut outrigger(&["cassette", "check", file]));
+    assert_eq!((code, checked.contains("clean")), (0, true), "{checked}");
+    let (listed, code) = ran(&mut outrigger(&["cassette", "show", file]));
+    assert_eq!(code, 0);
+    assert!(
+        listed.contains("CLI       2.1.") && listed.contains("< result/success"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("> control_request/initialize") && listed.contains("< (exit code 0)"),
+        "{listed}"
+    );
+
+    // What is cut and renamed plays as well.
+    let small = place.path().join("small.ndjson");
+    let small = small.to_str().unwrap();
+    let trim = [
+        "cassette",
+        "trim",
+        "--turns",
+        "1",
+        "--no-stream-events",
+        "-o",
+        small,
+        file,
+    ];
+    assert_eq!(ran(&mut outrigger(&trim)).1, 0);
+    assert_eq!(ran(&mut outrigger(&["cassette", "edit-ids", small])).1, 0);
+    let edited = fs::read_to_string(small).unwrap();
+    assert!(
+        edited.len() < text.len() && edited.contains("00000000-0000-4000-8000-000000000001"),
+        "{edited}"
+    );
+    let again = run(
+        &stand_in(place.path(), "again", &format!("replay {small}")),
+        &args,
+    )
+    .await;
+    assert_eq!(
+        (again.code, &again.stdout),
+        (Some(0), &recorded.stdout),
+        "{again:?}"
+    );
+
+    let (version, code) = ran(&mut outrigger(&["replay", file, "--version"]));
+    assert_eq!(code, 0);
+    assert!(
+        version.starts_with("2.1.") && version.ends_with(" (Claude Code)\n"),
+        "{version}"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_cassette_is_named_with_its_line() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("bad.ndjson");
+    let header = r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#;
+    let leak = r#"{"t":0.1,"dir":"out","msg":{"type":"keep_alive","key":"sk-ant-api03-0123456789"}}"#;
+    fs::write(&file, format!("{header}\n{leak}\n{{\"t\":0.2,\"dir\":")).unwrap();
+    let name = file.to_str().unwrap();
+    let (text, code) = ran(&mut outrigger(&["cassette", "check", name]));
+    assert_eq!(code, 1);
+    for wanted in [
+        ":2: not redacted: ",
+        ":2: keep_alive: field without a type: key",
+        "the recorder was killed",
+        "not clean",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    let (text, code) = ran(&mut outrigger(&["cassette", "show", name]));
+    assert_eq!(code, 0);
+    assert!(text.contains("was not written to its end"), "{text}");
+    fs::write(&file, "{}\n").unwrap();
+    assert_eq!(ran(&mut outrigger(&["cassette", "show", name])).1, 2);
+    assert_eq!(ran(&mut outrigger(&["cassette", "check", name])).1, 2);
+    let pattern = ["cassette", "check", "--redact-pattern", "(", name];
+    assert_eq!(ran(&mut outrigger(&pattern)).1, 2);
+}
+
+#[test]
+fn the_end_of_a_cli_is_the_end_of_its_recording() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("it.ndjson");
+    let name = file.to_str().unwrap();
+    let script = "echo '{\"type\":\"keep_alive\"}'; echo oops >&2; exit 7";
+    let (stdout, code) = ran(&mut outrigger(&["record", "-o", name, "--", "sh", "-c", script]));
+    assert_eq!((stdout.as_str(), code), ("{\"type\":\"keep_alive\"}\n", 7));
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("{\"raw\":\"oops\"}") && text.contains("\"exit_code\":7"),
+        "{text}"
+    );
+    let (stdout, code) = ran(&mut outrigger(&["replay", name, "--any", "--flag=x"]));
+    assert_eq!((stdout.as_str(), code), ("{\"type\":\"keep_alive\"}\n", 7));
+    let (_, code) = ran(&mut outrigger(&["record", "-o", name, "--", "/no/such/cli"]));
+    assert_eq!(code, 3);
+}
