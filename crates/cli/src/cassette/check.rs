@@ -30,10 +30,10 @@ impl Check {
         let mut out = io::stdout().lock();
         let mut status = Status::Success;
         for path in &self.files {
-            let cassette = match super::read(path) {
+            let cassette = match Cassette::read(path) {
                 Ok(cassette) => cassette,
                 Err(error) => {
-                    writeln!(out, "{}", plain(&error.to_string()))?;
+                    writeln!(out, "{}: {}", shown(path), plain(&error.to_string()))?;
                     status = Status::Usage;
                     continue;
                 }

@@ -11,5 +11,6 @@ mod cassettes;
 mod chaos;
 mod real;
 #[path = "../it/real/rig.rs"]
+#[allow(dead_code, reason = "it is made for many tests")]
 mod rig;
 mod simulated;

@@ -22,7 +22,7 @@ async fn run(options: Options) -> (Vec<(Vec<String>, String, f64)>, Vec<String>)
     let session: Session = options.start().await.unwrap();
     let frames = session.frames();
     let frames = tokio::spawn(frames.map(|frame| frame.unwrap()).collect::<Vec<_>>());
-    session.set_model("sonnet").await.unwrap();
+    session.set_model(Some("sonnet")).await.unwrap();
     let mut all = Vec::new();
     for prompt in PROMPTS {
         let (seen, outcome) = turn(&session, prompt).await;
