@@ -58,6 +58,7 @@ impl Show {
             What::Out(line, _) => said("<", line),
             What::Err(text) => format!("! {}", self.cut(text)),
             What::StdinClosed => "> (the end of the input)".to_owned(),
+            What::StdoutClosed => "< (the end of the output)".to_owned(),
             What::Signal(name) => format!("> ({name})"),
             What::Exit { code: Some(code), .. } => format!("< (exit code {code})"),
             What::Exit {

@@ -157,3 +157,43 @@ fn the_end_of_a_cli_is_the_end_of_its_recording() {
     let (_, code) = ran(&mut outrigger(&["record", "-o", name, "--", "/no/such/cli"]));
     assert_eq!(code, 3);
 }
+
+#[test]
+fn a_recorder_that_is_killed_leaves_what_was_said() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::Stdio;
+
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("it.ndjson");
+    // It ends when nobody writes to it any more.
+    let script = "echo '{\"type\":\"keep_alive\"}'; exec cat";
+    let mut command = outrigger(&["record", "-o", file.to_str().unwrap(), "--", "sh", "-c", script]);
+    let mut recorder = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(recorder.stdout.take().unwrap()).lines();
+    assert_eq!(stdout.next().unwrap().unwrap(), "{\"type\":\"keep_alive\"}");
+    let mut stdin = recorder.stdin.take().unwrap();
+    stdin.write_all(b"{\"said\":1}\n").unwrap();
+    assert_eq!(stdout.next().unwrap().unwrap(), "{\"said\":1}");
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    for (line, (direction, said)) in
+        lines[1..]
+            .iter()
+            .zip([("out", "keep_alive"), ("in", "said"), ("out", "said")])
+    {
+        assert!(
+            line.contains(&format!("\"dir\":\"{direction}\"")) && line.contains(said),
+            "{line}"
+        );
+    }
+    let (checked, code) = ran(&mut outrigger(&["cassette", "check", file.to_str().unwrap()]));
+    assert_eq!(code, 1);
+    assert!(checked.contains("the end of the CLI is missing"), "{checked}");
+}

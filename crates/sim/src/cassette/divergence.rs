@@ -89,6 +89,7 @@ fn shown(at: usize, event: &Event) -> String {
         What::Out(said, _) => format!("< {}  {}", said.kind(), short(said.text())),
         What::Err(text) => format!("! {}", short(text)),
         What::StdinClosed => "> (the end of the input)".to_owned(),
+        What::StdoutClosed => "< (the end of the output)".to_owned(),
         What::Signal(name) => format!("> ({name})"),
         What::Exit { code, signal } => match (code, signal) {
             (Some(code), _) => format!("< (exit code {code})"),

@@ -119,6 +119,8 @@ pub enum What {
     Err(String),
     /// The client closed the CLI's input.
     StdinClosed,
+    /// The CLI closed its output, or was gone.
+    StdoutClosed,
     /// The client sent a signal, of this name.
     Signal(String),
     /// The CLI ended: with an exit code, or by a signal of this number.
@@ -359,6 +361,7 @@ impl Event {
             What::Out(line, end) => ("out", said(line), *end),
             What::Err(text) => ("err", raw(text), LineEnd::There),
             What::StdinClosed => meta(json!({"stdin": "closed"})),
+            What::StdoutClosed => meta(json!({"stdout": "closed"})),
             What::Signal(name) => meta(json!({ "signal": name })),
             What::Exit { code, signal } => meta(json!({"exit_code": code, "exit_signal": signal})),
             What::Note(note) => ("meta", note.get().to_owned(), LineEnd::There),
@@ -397,6 +400,8 @@ fn meta(msg: &RawJson) -> What {
     let number = |key: &str| value[key].as_i64().and_then(|number| i32::try_from(number).ok());
     if value["stdin"] == "closed" {
         What::StdinClosed
+    } else if value["stdout"] == "closed" {
+        What::StdoutClosed
     } else if let Some(name) = value["signal"].as_str() {
         What::Signal(name.to_owned())
     } else if value.get("exit_code").is_some() || value.get("exit_signal").is_some() {

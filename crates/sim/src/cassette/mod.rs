@@ -8,6 +8,7 @@
 //! {"t":0.4070,"dir":"out","msg":{"type":"control_response",…}}
 //! {"t":0.5021,"dir":"err","msg":{"raw":"a line on stderr"}}
 //! {"t":0.9000,"dir":"meta","msg":{"stdin":"closed"}}
+//! {"t":0.9101,"dir":"meta","msg":{"stdout":"closed"}}
 //! {"t":0.9104,"dir":"meta","msg":{"exit_code":0,"exit_signal":null}}
 //! ```
 //!
@@ -43,5 +44,7 @@ pub use record::{About, RecordedReader, RecordedWriter, Recorder};
 pub use redact::{Redactor, RuleError, Rules};
 pub use replay::{Pace, Playing, Replay};
 
+#[cfg(test)]
+mod recordings_tests;
 #[cfg(test)]
 mod tests;

@@ -322,13 +322,16 @@ impl Tap {
         framer.feed(bytes, |framed| inner.write(said(way, framed, LineEnd::There)));
     }
 
-    /// The stream has ended.
-    fn end(mut self) {
+    /// The stream has ended, or nobody reads it any more.
+    fn end(mut self, over: bool) {
         let mut inner = self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
         self.framer
             .finish(|framed| inner.write(said(self.way, framed, LineEnd::Missing)));
         if self.way == Way::In && !std::mem::replace(&mut inner.stdin_closed, true) {
             inner.write(What::StdinClosed);
+        }
+        if self.way == Way::Out && over {
+            inner.write(What::StdoutClosed);
         }
     }
 }
@@ -375,7 +378,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for RecordedWriter<W> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(tap) = self.tap.take() {
-            tap.end();
+            tap.end(true);
         }
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
@@ -384,7 +387,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for RecordedWriter<W> {
 impl<W> Drop for RecordedWriter<W> {
     fn drop(&mut self) {
         if let Some(tap) = self.tap.take() {
-            tap.end();
+            tap.end(true);
         }
     }
 }
@@ -415,7 +418,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for RecordedReader<R> {
         if (read.is_err() || passed.is_empty() && room > 0)
             && let Some(tap) = this.tap.take()
         {
-            tap.end();
+            tap.end(true);
         }
         Poll::Ready(read)
     }
@@ -424,7 +427,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for RecordedReader<R> {
 impl<R> Drop for RecordedReader<R> {
     fn drop(&mut self) {
         if let Some(tap) = self.tap.take() {
-            tap.end();
+            tap.end(false);
         }
     }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::divergence::{Divergence, Received};
-use super::file::{Cassette, LineEnd, Said, What};
+use super::file::{Cassette, Event, LineEnd, Said, What};
 use super::matching::{Comparison, Ids};
 use super::places::Places;
 use super::redact::{Redactor, Rules};
@@ -176,6 +177,7 @@ impl Replay {
             early: VecDeque::new(),
             aside: Vec::new(),
             deferred: Vec::new(),
+            told: Arc::default(),
             anchor: (Instant::now(), Duration::ZERO),
             diverged,
         };
@@ -227,6 +229,8 @@ struct Player<I, O, E> {
     aside: Vec<(usize, Said)>,
     /// Requests of the client that were made then and were not yet made now.
     deferred: Vec<usize>,
+    /// Told when the client sends a signal that was recorded.
+    told: Arc<Notify>,
     /// A time of now, and the same of then.
     anchor: (Instant, Duration),
     diverged: Arc<Mutex<Option<Divergence>>>,
@@ -264,22 +268,30 @@ where
 {
     async fn run(mut self, mut reins: Reins) {
         let log = Arc::clone(&reins.log);
-        let signalled = self
-            .replay
-            .cassette
-            .events
-            .iter()
-            .any(|event| matches!(event.what, What::Signal(_)));
-        let recorded = self.replay.cassette.exit();
-        let exit = tokio::select! {
-            exit = self.play(&log) => exit,
-            Some(signal) = reins.signals.recv() => match (signal, recorded) {
-                (Signal::Kill, _) => Exit::Signal(9),
-                (_, Some((code, signal))) if signalled => exit_of(code, signal),
-                (Signal::Term, _) => Exit::Code(143),
-                (Signal::Hup, _) => Exit::Code(129),
-                (Signal::Int, _) => Exit::Code(0),
-            },
+        let told = Arc::clone(&self.told);
+        let events = &self.replay.cassette.events;
+        let is_signal = |event: &&Event| matches!(event.what, What::Signal(_));
+        let mut recorded = events.iter().filter(is_signal).count();
+        let exit = {
+            let mut playing = std::pin::pin!(self.play(&log));
+            loop {
+                let signal = tokio::select! {
+                    exit = &mut playing => break exit,
+                    Some(signal) = reins.signals.recv() => signal,
+                };
+                break match signal {
+                    Signal::Kill => Exit::Signal(9),
+                    // What follows was recorded.
+                    _ if recorded > 0 => {
+                        recorded -= 1;
+                        told.notify_one();
+                        continue;
+                    }
+                    Signal::Term => Exit::Code(143),
+                    Signal::Hup => Exit::Code(129),
+                    Signal::Int => Exit::Code(0),
+                };
+            }
         };
         drop(self);
         let _ = reins.exit.send(Some(exit));
@@ -325,8 +337,22 @@ where
                     self.expect_end(log, at).await?;
                     self.anchor = (Instant::now(), event.at);
                 }
-                // Signals are told to the task, which ends it all.
-                What::Signal(_) => self.until_end(log).await,
+                What::StdoutClosed => {
+                    self.wait(event.at).await;
+                    if let Some(exit) = self.death(at) {
+                        for rest in at + 1..self.done.len() {
+                            if matches!(self.replay.cassette.events[rest].what, What::Err(_)) {
+                                self.say(log, rest).await;
+                            }
+                        }
+                        return Ok(exit);
+                    }
+                    self.stdout = None;
+                }
+                What::Signal(_) => {
+                    self.expect_signal(at).await?;
+                    self.anchor = (Instant::now(), event.at);
+                }
                 What::Exit { .. } | What::Note(_) => {}
             }
         }
@@ -342,6 +368,21 @@ where
             Some(missing) if self.ended => Err(self.diverge(*missing, Received::End)),
             _ => Ok(exit_of(code, signal)),
         }
+    }
+
+    /// How the CLI ended, if it did so when it closed its output at `at`: by itself, with its input still open. The client noticed, and
+    /// what it did then was recorded behind it.
+    fn death(&self, at: usize) -> Option<Exit> {
+        let rest = &self.replay.cassette.events[at + 1..];
+        let is_end = |event: &Event| {
+            matches!(
+                event.what,
+                What::StdinClosed | What::Err(_) | What::Exit { .. } | What::Note(_)
+            )
+        };
+        let is_open = rest.iter().any(|event| event.what == What::StdinClosed);
+        let (code, signal) = self.replay.cassette.exit()?;
+        (is_open && rest.iter().all(is_end)).then(|| exit_of(code, signal))
     }
 
     /// Takes the client's next line, which must be the one of this event.
@@ -492,8 +533,14 @@ where
         }
     }
 
-    async fn until_end(&mut self, log: &Log) {
-        while self.take(log).await.is_ok() {}
+    async fn expect_signal(&mut self, at: usize) -> Result<(), Box<Divergence>> {
+        let told = Arc::clone(&self.told);
+        let patience = self.replay.patience;
+        let signalled = tokio::time::timeout(patience, told.notified());
+        match self.meanwhile(signalled).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.diverge(at, Received::Nothing(patience))),
+        }
     }
 
     /// The client's next line, or why there is none.

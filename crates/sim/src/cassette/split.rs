@@ -66,7 +66,7 @@ impl Held {
             },
             // The whole message, or the end of everything.
             What::Out(said, _) if !said.text().contains("\"system\"") => ready = self.let_go(redactor),
-            What::StdinClosed | What::Exit { .. } => ready = self.let_go(redactor),
+            What::StdinClosed | What::StdoutClosed | What::Exit { .. } => ready = self.let_go(redactor),
             _ => {}
         }
         self.bytes += match &event.what {

@@ -706,3 +706,31 @@ async fn write_version() {
     std::fs::create_dir_all(path).unwrap();
     cassette.write(format!("{path}/v{VERSION}.ndjson")).unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_a_signal_is_played_when_it_is_sent() {
+    let text = [
+        r#"{"t":0,"dir":"meta","msg":{"cassette":1}}"#,
+        r#"{"t":0,"dir":"out","msg":{"type":"system"}}"#,
+        r#"{"t":1,"dir":"meta","msg":{"signal":"SIGINT"}}"#,
+        r#"{"t":1,"dir":"out","msg":{"type":"result"}}"#,
+        r#"{"t":1,"dir":"meta","msg":{"exit_code":1,"exit_signal":null}}"#,
+    ];
+    let cassette = Cassette::parse(&text.join("\n")).unwrap();
+    let (mut io, playing) = Replay::new(cassette.clone()).spawn_in_memory();
+    playing.running().signal(crate::peer::Signal::Int);
+    let mut said = String::new();
+    io.stdout.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said, "{\"type\":\"system\"}\n{\"type\":\"result\"}\n");
+    assert_eq!(playing.exit().await, Exit::Code(1));
+
+    let (_io, playing) = Replay::new(cassette.clone()).spawn_in_memory();
+    assert_eq!(
+        playing.exit().await,
+        Exit::Code(Replay::DIVERGED),
+        "nobody signals"
+    );
+    let (_io, playing) = Replay::new(cassette).spawn_in_memory();
+    playing.running().signal(crate::peer::Signal::Kill);
+    assert_eq!(playing.exit().await, Exit::Signal(9));
+}
