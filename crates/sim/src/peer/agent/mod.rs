@@ -4,10 +4,15 @@
 //! say comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
 //!
 //! Simulated are turns, streaming, permissions, queueing, background commands, subagents, structured output, budgets,
-//! sessions on disk, slash commands, compaction by hand, the hooks that these come past, MCP servers inside the host, API
-//! errors, and control requests about these.
+//! sessions on disk, slash commands, compaction by hand, MCP servers inside the host and as processes, API errors, and
+//! control requests about these.
 //!
-//! Not simulated: MCP servers elsewhere, which are known and cannot be reached, and compaction that nobody asked for.
+//! Hooks are called for UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, PostToolBatch,
+//! Stop, StopFailure, SubagentStart, SubagentStop, PreCompact and PostCompact, and for the SessionEnd and SessionStart of
+//! `/clear`; those for other events are taken and never called.
+//!
+//! Not simulated: MCP servers over the network, which count as failed, compaction that nobody asked for, plugins, skills,
+//! settings files, and what the CLI writes into a session's file for itself alone.
 
 mod act;
 mod background;
