@@ -262,6 +262,7 @@ impl Turns {
                 // The answer to `initialize` does not have it, and this may be the first turn, and nobody's.
                 self.has_lifecycle =
                     self.has_lifecycle || !self.lacks_lifecycle && announces_lifecycle(frame);
+                self.named(frame, false);
                 // Another turn, and still not a word about the prompt.
                 self.confirm(None);
                 self.begin();

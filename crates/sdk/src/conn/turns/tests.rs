@@ -371,20 +371,17 @@ fn a_turn_of_nobodys_gives_a_prompt_back_that_it_was_taken_for() {
 /// A turn that names another prompt than the one that it was taken for is that one's.
 #[test]
 fn a_turn_is_told_to_the_prompt_that_it_names_and_not_to_the_one_it_was_taken_for() {
-    for named_by_result in [true, false] {
+    let naming = r#","user_message_uuids":["b"]"#;
+    for (said, named) in [(ASSISTANT, ""), (ASSISTANT, naming), (INIT, naming)] {
         let mut turns = Turns::new(Span::none());
         let mut first = prompt(&mut turns, "a", Dispatch::AtOnce);
         let mut second = prompt(&mut turns, "b", Dispatch::AtOnce);
         feed(&mut turns, ANNOUNCING);
-        if named_by_result {
-            feed(&mut turns, ASSISTANT);
-        } else {
-            feed(&mut turns, &format!(r#"{ASSISTANT},"user_message_uuids":["b"]"#));
-        }
+        feed(&mut turns, &format!("{said}{named}"));
         feed(&mut turns, &result(r#""b""#));
-        assert_eq!((first.verdict(), first.kinds()), (None, vec![]));
-        assert_eq!(second.verdict(), Some(Verdict::Completed));
-        assert_eq!(second.kinds(), ["system", "assistant", "result"]);
+        assert_eq!((first.verdict(), first.kinds()), (None, vec![]), "{said}{named}");
+        assert_eq!(second.verdict(), Some(Verdict::Completed), "{said}{named}");
+        assert_eq!(second.kinds().len(), 3, "{said}{named}");
         feed(&mut turns, ANNOUNCING);
         feed(&mut turns, &result(r#""a""#));
         assert_eq!(first.verdict(), Some(Verdict::Completed));
