@@ -142,7 +142,7 @@ pub use usage::{SessionUsage, Tokens, TurnUsage};
 pub use version::{CliAge, CliVersion};
 
 /// The README's examples, compiled.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
