@@ -85,7 +85,8 @@ async fn the_real_cli_plays_a_script_and_is_judged() {
     assert_eq!(code, 1);
     assert!(told.contains("the API was not asked as expected"), "{told}");
     assert!(
-        told.contains("s.yaml: expect.no_unmatched: request 1: nothing is for this request"),
+        told.contains("s.yaml: expect.no_unmatched: request 1, asked ")
+            && told.contains(" times: nothing is for this request"),
         "{told}"
     );
     assert!(

@@ -651,3 +651,33 @@ async fn bodies_can_lie_about_themselves() {
         "{html}"
     );
 }
+
+#[tokio::test]
+async fn the_working_directory_is_the_one_told_last() {
+    let api = MessagesApi::builder().start().await.unwrap();
+    let told =
+        |place: &str| format!("# Environment\n - Primary working directory: {place}\n - Platform: linux");
+    let mut body = prompt(
+        true,
+        json!([
+            {"role": "user", "content": "Primary working directory: /of/the/user"},
+            {"role": "system", "content": [{"type": "text", "text": told("/first")}]},
+            {"role": "assistant", "content": "x"},
+            {"role": "system", "content": told("/second (was /first)")},
+        ]),
+    );
+    ask(api.address(), &body).await;
+    body["messages"] = user("%say in {{cwd}}");
+    ask(api.address(), &body).await;
+    body["system"] = json!([{"type": "text", "text": told("/system")}]);
+    assert_eq!(content(&ask(api.address(), &body).await)[0]["text"], "in /system");
+    let places: Vec<_> = api
+        .requests()
+        .iter()
+        .map(|request| request.working_directory())
+        .collect();
+    assert_eq!(
+        places,
+        [Some("/second".to_owned()), None, Some("/system".to_owned())]
+    );
+}

@@ -93,11 +93,21 @@ pub(in crate::api) struct Tally {
     pub(in crate::api) messages: u64,
     /// Requests for messages that nothing was for: how many, and why the first ones.
     pub(in crate::api) unmatched: u64,
-    pub(in crate::api) reasons: Vec<(u64, String)>,
+    reasons: Vec<Reason>,
     pub(in crate::api) sessions: BTreeSet<String>,
     pub(in crate::api) agents: BTreeSet<String>,
     /// How many requests are no longer kept.
     pub(in crate::api) forgotten: u64,
+}
+
+/// Why nothing was for a request.
+#[derive(Debug, Clone)]
+struct Reason {
+    /// The first request.
+    number: u64,
+    /// How many there were.
+    times: u64,
+    why: String,
 }
 
 /// How many are told one by one.
@@ -115,8 +125,15 @@ impl Tally {
 
     pub(in crate::api) fn unmatched(&mut self, number: u64, why: &str) {
         self.unmatched += 1;
-        if self.reasons.len() < TOLD {
-            self.reasons.push((number, why.to_owned()));
+        // The CLI asks again when it is refused.
+        if let Some(known) = self.reasons.iter_mut().find(|known| known.why == why) {
+            known.times += 1;
+        } else if self.reasons.len() < TOLD {
+            self.reasons.push(Reason {
+                number,
+                times: 1,
+                why: why.to_owned(),
+            });
         }
     }
 }
@@ -136,13 +153,18 @@ pub(in crate::api) fn judge(
     };
     let mut flaws = Vec::new();
     if expect.no_unmatched && tally.unmatched > 0 {
-        for (number, why) in &tally.reasons {
+        for Reason { number, times, why } in &tally.reasons {
+            let again = match times {
+                1 => String::new(),
+                times => format!(", asked {times} times"),
+            };
             flaws.push(Flaw::new(
                 place("no_unmatched"),
-                format!("request {number}: {why}"),
+                format!("request {number}{again}: {why}"),
             ));
         }
-        let more = tally.unmatched - tally.reasons.len() as u64;
+        let told: u64 = tally.reasons.iter().map(|reason| reason.times).sum();
+        let more = tally.unmatched - told;
         if more > 0 {
             flaws.push(Flaw::new(
                 place("no_unmatched"),

@@ -66,13 +66,14 @@ expect:
     let name: std::sync::Arc<str> = "list".into();
     assert_eq!(api.requests()[1].answered_by, AnsweredBy::Script(name));
 
-    // Once more, and nothing is for it.
+    // Twice more, and nothing is for it.
+    ask(api.address(), &prompt(true, messages.clone())).await;
     let refused = ask(api.address(), &prompt(true, messages)).await;
     assert!(refused.starts_with("HTTP/1.1 400"), "{refused}");
     let told = api.verdict().unwrap_err().to_string();
     assert!(
-        told.contains("expect.no_unmatched: request 3: ")
-            && told.contains("3 requests for a message came instead of 2"),
+        told.contains("expect.no_unmatched: request 3, asked 2 times: ")
+            && told.contains("4 requests for a message came instead of 2"),
         "{told}"
     );
 }
