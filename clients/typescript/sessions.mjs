@@ -55,5 +55,8 @@ export async function sessionId(rig) {
 /** A session that is not there is an error. */
 export async function resumeUnknown(rig) {
   const missing = "00000000-0000-4000-8000-000000000000";
-  await assert.rejects(rig.ask("%say one", { resume: missing }), (error) => error.message.includes(missing));
+  await assert.rejects(rig.ask("%say one", { resume: missing }));
+  const process = await rig.process();
+  assert.equal(process.exit.exit_code, 1);
+  assert(JSON.stringify([process.said, process.frames]).includes(missing), "it names the session");
 }
