@@ -9,6 +9,7 @@
 
 #[cfg(feature = "api")]
 pub mod api;
+pub mod assert;
 pub mod cassette;
 #[cfg(feature = "claude")]
 pub mod claude;

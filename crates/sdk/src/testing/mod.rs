@@ -15,6 +15,8 @@
 //! * [`Faulty`] is a transport around another on which things go wrong, as a schedule of faults says;
 //!   [`chaos`](sim::fault::chaos) tries many schedules, and finds the shortest that breaks a test.
 //!
+//! * [`assert`] asks of what went through, wherever it was recorded: which tools ran, what was asked and answered, what it cost.
+//!
 //! What plays the CLI is the crate `outrigger-sim`, which knows nothing of this one; it is here as [`sim`].
 
 mod faulty;
@@ -29,6 +31,7 @@ use std::path::{Path, PathBuf};
 pub use faulty::Faulty;
 pub use once::{OnceError, RECORD, cassette};
 pub use outrigger_sim as sim;
+pub use outrigger_sim::assert;
 pub use recording::Recording;
 pub use replay::Replay;
 pub use simulated::Simulated;

@@ -88,10 +88,12 @@ impl Armed {
                 if !here {
                     return None;
                 }
-                // A line in the middle of another would spoil that: it comes behind it.
+                // A line in the middle of another would spoil that: it comes behind it, however long it becomes.
                 let whole = matches!(self.fault.effect, Effect::Insert { .. } | Effect::Noise { .. });
-                let at = if whole { frame.end } else { bytes };
-                inside = Some(usize::try_from(at - frame.start).unwrap_or(usize::MAX));
+                inside = Some(match whole {
+                    true => usize::MAX,
+                    false => usize::try_from(bytes - frame.start).unwrap_or(usize::MAX),
+                });
             } else if frame.start < bytes {
                 return None;
             }
@@ -244,7 +246,7 @@ impl Engine {
                     direction: self.direction,
                     frame: self.frames,
                     kind: kind.clone(),
-                    byte: start + inside.unwrap_or(0) as u64,
+                    byte: start.saturating_add(inside.unwrap_or(0) as u64).min(self.start),
                 });
             }
         }

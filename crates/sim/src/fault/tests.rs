@@ -196,6 +196,28 @@ async fn things_come_in_between() {
     assert_eq!(inserted[3], "{\"type\":\"late\"}\n");
 }
 
+/// A line that strikes at a byte comes behind the frame that has it, also where another fault makes that longer.
+#[tokio::test(start_paused = true)]
+async fn a_line_never_comes_inside_of_another() {
+    let schedule = Schedule::new(1)
+        .with(Effect::Insert { frame: None }, At::anywhere().after_bytes(3))
+        .with(
+            Effect::AddFields {
+                fields: serde_json::Map::new(),
+            },
+            At::anywhere().nth(1),
+        );
+    let wire = Wire::new(&schedule, Stage::Streams).unwrap();
+    let text = read_to_end(wire.reader(Direction::Output, LINES.as_bytes()))
+        .await
+        .concat();
+    let kinds: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone())
+        .collect();
+    assert_eq!(kinds, ["a", "unheard_of", "b", "a"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_stream_ends_at_a_byte() {
     for cut in [0, 1, 19, 20, LINES.len() as u64] {

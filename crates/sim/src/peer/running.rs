@@ -86,6 +86,15 @@ pub struct Line {
 }
 
 impl Line {
+    /// A line that came at the very beginning.
+    pub fn new(from_client: bool, json: Value) -> Self {
+        Self {
+            at: std::time::Duration::ZERO,
+            from_client,
+            json,
+        }
+    }
+
     /// `type`, or `type/subtype`, where the subtype of a control request or response is that of its payload and that of
     /// a `command_lifecycle` its state and that of a `stream_event` the event's type.
     pub fn kind(&self) -> String {
@@ -332,7 +341,7 @@ impl Log {
 }
 
 /// A line as JSON; text that is none as a JSON string.
-pub(super) fn read_json(line: &str) -> Value {
+pub(crate) fn read_json(line: &str) -> Value {
     parse(line).unwrap_or_else(|_| Value::String(line.to_owned()))
 }
 

@@ -1,0 +1,48 @@
+//! What a conversation must have been, said about what went through.
+//!
+//! A [`Trace`] is a conversation, wherever it comes from: a simulator's [`Report`], a cassette, the frames of a real run.
+//! Its questions have answers that read well in the output of `unwrap`: what was wrong, and the neighbourhood in which it was.
+//!
+//! ```
+//! use outrigger_sim::assert::{Trace, question, tool};
+//! use outrigger_sim::peer::Agent;
+//! use serde_json::json;
+//! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let (mut client, agent) = Agent::builder().directives().spawn_in_memory();
+//! client.stdin.write_all(b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"%tool Read {\\\"file_path\\\": \\\"/a\\\"}\\n%say done\"}}\n").await?;
+//! drop(client.stdin);
+//! client.stdout.read_to_end(&mut Vec::new()).await?;
+//! let trace = Trace::from(&agent.join().await);
+//!
+//! trace.called([tool("Read").input(json!({"file_path": "/a"}))]).unwrap();
+//! trace.asked::<[outrigger_sim::assert::Question; 0]>([]).unwrap();
+//! trace.cost_below(0.01).unwrap();
+//! trace.turns_below(3).unwrap();
+//! trace.all_answered().unwrap();
+//! trace.nothing_unknown().unwrap();
+//!
+//! let wrong = trace.called([tool("Bash")]).unwrap_err();
+//! assert!(wrong.to_string().contains("tool call 1: expected Bash"), "{wrong}");
+//! # let _ = question("Bash").denied();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Report`]: crate::peer::Report
+
+mod asked;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod trace;
+
+pub use asked::{Answer, Ask, Question, question};
+#[cfg(target_os = "linux")]
+pub use process::{living_of, no_process_left};
+pub use tools::{Tool, ToolCall, tool};
+pub use trace::{Trace, Violation};
