@@ -9,6 +9,7 @@
 mod clients;
 mod fetch;
 mod fuzz;
+mod guards;
 mod inventory;
 mod isolation;
 mod soak;
@@ -28,6 +29,7 @@ usage: cargo xtask COMMAND
   fuzz [TARGET…] [--seconds N] [--minimize]
                        searches for inputs that break a law of the codec or of a session, 60 s each; or makes the committed
                        corpus of what was found, as small as it can be
+  guards [TRAP…]       takes guards out of a copy of the SDK, one at a time, and sees the test of their trap fail
   inventory [--version V] [--output FILE] [--no-cli]
                        writes down what the published TypeScript SDK (the newest, or V) and its Claude Code have: kinds, fields,
                        sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         }),
         Some("clients") => clients::run(arguments.collect()),
         Some("fuzz") => fuzz::run(arguments.collect()),
+        Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
         Some("soak") => soak::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),

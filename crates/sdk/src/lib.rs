@@ -165,3 +165,8 @@ struct TestingPage;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/cassettes.md")]
 struct CassettesPage;
+
+/// The examples of the page on faults, compiled.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/faults.md")]
+struct FaultsPage;

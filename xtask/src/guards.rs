@@ -1,0 +1,258 @@
+//! Takes guards out of the SDK, one at a time, and sees the test of their trap fail.
+//!
+//! Works on a copy of the tree below the target directory; nothing of the tree itself is changed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// How long a test may take before it counts as hanging, which is a way to fail.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A guard, and what is there instead once it is taken out.
+struct Guard {
+    /// The test of the trap, in `crates/sdk/tests/traps`.
+    trap: &'static str,
+    file: &'static str,
+    /// Stands there exactly once.
+    line: &'static str,
+    instead: &'static str,
+}
+
+const GUARDS: &[Guard] = &[
+    Guard {
+        trap: "turns::foreign_origin_result",
+        file: "crates/sdk/src/conn/turns.rs",
+        line: "let foreign = frame.origin_kind().is_some_and(|kind| kind != \"human\");",
+        instead: "let foreign = false;",
+    },
+    Guard {
+        trap: "turns::folded_steer",
+        file: "crates/sdk/src/conn/turns.rs",
+        line: ".filter(|id| is_ours(id))\n            .map(str::to_owned)",
+        instead: ".filter(|id| is_ours(id))\n            .take(1)\n            .map(str::to_owned)",
+    },
+    Guard {
+        trap: "turns::stalled_stream_per_phase",
+        file: "crates/sdk/src/conn/watchdog.rs",
+        line: "Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),",
+        instead: "Step::Piece => return None,",
+    },
+    Guard {
+        trap: "turns::id_change_on_clear",
+        file: "crates/sdk/src/conn/router.rs",
+        line: "self.session_ids.push_back(id.to_owned());",
+        instead: "if self.session_ids.is_empty() { self.session_ids.push_back(id.to_owned()); }",
+    },
+    Guard {
+        trap: "turns::cumulative_cost_deltas",
+        file: "crates/sdk/src/usage.rs",
+        line: "(Some(total), _) => total - self.last_cost,",
+        instead: "(Some(total), _) => total,",
+    },
+    Guard {
+        trap: "turns::partial_and_final_dedupe",
+        file: "crates/sdk/src/event.rs",
+        line: "text.drain(..said.len());",
+        instead: "text.drain(..0);",
+    },
+    Guard {
+        trap: "turns::subagent_attribution",
+        file: "crates/sdk/src/event.rs",
+        line: "Message::Assistant(_) | Message::User(_) | Message::StreamEvent(_) => frame.parent_tool_use_id(),",
+        instead: "Message::User(_) | Message::StreamEvent(_) => frame.parent_tool_use_id(),",
+    },
+    Guard {
+        trap: "requests::hook_timeout_or_panic_is_deny",
+        file: "crates/sdk/src/hooks/table.rs",
+        line: "Ok(Err(stopped)) => Err(stop(&stopped).to_owned()),",
+        instead: "Ok(Err(_)) => std::future::pending().await,",
+    },
+    Guard {
+        trap: "requests::cancel_pending_permission",
+        file: "crates/sdk/src/conn/router.rs",
+        line: "self.asked.withdraw(id);",
+        instead: "let _ = id;",
+    },
+    Guard {
+        trap: "requests::question_without_handler",
+        file: "crates/sdk/src/permissions/mod.rs",
+        line: "(self.is_question && !has_answers(allow))",
+        instead: "(false && self.is_question && !has_answers(allow))",
+    },
+    Guard {
+        trap: "requests::every_inbound_id_answered_once",
+        file: "crates/sdk/src/conn/asked.rs",
+        line: "if self.open.contains_key(id) {\n            return Arrival::Duplicate;",
+        instead: "if false {\n            return Arrival::Duplicate;",
+    },
+    Guard {
+        trap: "input::env_allow_list",
+        file: "crates/sdk/src/env.rs",
+        line: "if is_listed(PASSED, name) {",
+        instead: "if is_listed(PASSED, name) || true {",
+    },
+    Guard {
+        trap: "input::lone_surrogate",
+        file: "crates/protocol/src/repair.rs",
+        line: "Some(0xD800..=0xDFFF) => {",
+        instead: "Some(0xD800..=0xDFFF) if bytes.is_empty() => {",
+    },
+    Guard {
+        trap: "processes::sigterm_ignoring_child_and_grandchild",
+        file: "crates/sdk/src/child/unix.rs",
+        line: "Signal::Kill => family::kill(self.leader),",
+        instead: "Signal::Kill => kill_process_group(self.leader, Unix::KILL),",
+    },
+    Guard {
+        trap: "processes::drop_without_runtime",
+        file: "crates/sdk/src/child/unix.rs",
+        line: "let _ = self.life.signal(Signal::Kill);",
+        instead: "let _ = &self.life;",
+    },
+];
+
+pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
+    let wanted: Vec<String> = arguments
+        .iter()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let guards: Vec<&Guard> = GUARDS
+        .iter()
+        .filter(|guard| wanted.is_empty() || wanted.iter().any(|word| guard.trap.contains(word.as_str())))
+        .collect();
+    ensure!(!guards.is_empty(), "no trap has {wanted:?} in its name");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let scratch = Scratch {
+        tree: target.join("guards/tree"),
+        target: target.join("guards/build"),
+    };
+    scratch.copy(&root)?;
+    println!("with all guards in place:");
+    for guard in &guards {
+        let (passed, said) = scratch.test(guard.trap)?;
+        ensure!(passed, "{} fails as it is:\n{said}", guard.trap);
+    }
+    println!("  {} tests pass", guards.len());
+    let mut useless = 0;
+    for guard in &guards {
+        let path = scratch.tree.join(guard.file);
+        let source = std::fs::read_to_string(&path).with_context(|| guard.file)?;
+        let found = source.matches(guard.line).count();
+        ensure!(
+            found == 1,
+            "{}: the guard of {} is there {found} times, not once",
+            guard.file,
+            guard.trap
+        );
+        std::fs::write(&path, source.replace(guard.line, guard.instead))?;
+        let tested = scratch.test(guard.trap);
+        std::fs::write(&path, source)?;
+        match tested?.0 {
+            true => {
+                println!("NOT NOTICED  {}: `{}`", guard.trap, guard.line);
+                useless += 1;
+            }
+            false => println!("noticed      {}", guard.trap),
+        }
+    }
+    println!("{} of {} were noticed", guards.len() - useless, guards.len());
+    Ok(if useless == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+struct Scratch {
+    tree: PathBuf,
+    target: PathBuf,
+}
+
+impl Scratch {
+    /// Copies what git knows of, as it is now. Files that are the same already are left alone, so that cargo builds little.
+    fn copy(&self, root: &Path) -> Result<()> {
+        let listed = Command::new("git")
+            .current_dir(root)
+            .args(["ls-files", "-z", "-c", "-o", "--exclude-standard"])
+            .output()?;
+        ensure!(listed.status.success(), "git cannot list the files");
+        for name in listed
+            .stdout
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+        {
+            let name = String::from_utf8_lossy(name).into_owned();
+            // One that was deleted is still listed.
+            let Ok(content) = std::fs::read(root.join(&name)) else {
+                continue;
+            };
+            let copy = self.tree.join(&name);
+            if std::fs::read(&copy).is_ok_and(|there| there == content) {
+                continue;
+            }
+            if let Some(directory) = copy.parent() {
+                std::fs::create_dir_all(directory)?;
+            }
+            std::fs::write(copy, content)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one test of a trap: whether it passed, and what it said. What does not build is an error.
+    fn test(&self, trap: &str) -> Result<(bool, String)> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let command = |arguments: &[&str]| {
+            let mut command = Command::new(&cargo);
+            command
+                .current_dir(&self.tree)
+                .env("CARGO_TARGET_DIR", &self.target)
+                // A line that is taken out leaves others unused.
+                .env("RUSTFLAGS", "--cap-lints=warn")
+                .args(arguments);
+            command
+        };
+        let test = [
+            "test",
+            "--offline",
+            "--package",
+            "outrigger",
+            "--features",
+            "testing",
+            "--test",
+            "traps",
+        ];
+        let built = command(&test)
+            .arg("--no-run")
+            .output()
+            .context("cannot run cargo")?;
+        if !built.status.success() {
+            bail!(
+                "without its guard, {trap} does not build:\n{}",
+                String::from_utf8_lossy(&built.stderr)
+            );
+        }
+        let mut child = command(&test)
+            .args(["--", "--exact", trap])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()?;
+        let deadline = Instant::now() + PATIENCE;
+        while child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                child.kill()?;
+                child.wait()?;
+                return Ok((false, "it hangs".to_owned()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let Output { status, stdout, .. } = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&stdout).into_owned();
+        ensure!(said.contains("running 1 test"), "there is no test {trap}");
+        Ok((status.success(), said))
+    }
+}
