@@ -321,7 +321,8 @@ impl LaneOut {
         if self.taken.is_empty() {
             let mut state = lock(&self.state);
             state.take(&mut self.taken, &self.budget);
-            if self.taken.is_empty() && !state.closed {
+            // Nothing comes to one that was given up, not even its end.
+            if self.taken.is_empty() && !state.closed && !state.abandoned {
                 state.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }

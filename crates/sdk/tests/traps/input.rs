@@ -36,10 +36,21 @@ async fn slow_reader_10k_frames() {
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
     // Nobody reads, and it comes to its end.
-    assert_eq!(turn.outcome().await.unwrap().text(), "done");
+    assert_eq!(turn.watch().outcome().await.unwrap().text(), "done");
     let (texts, _) = read(&mut turn).await;
     assert_eq!(texts.len(), FRAMES);
     assert!(texts.iter().enumerate().all(|(n, text)| *text == n.to_string()));
+}
+
+/// Guard: `conn/lane.rs`, whoever gave the events up by asking for the outcome does not wait for more.
+#[tokio::test(start_paused = true)]
+async fn events_behind_the_outcome() {
+    let cli = cli(|script| script.turn("done"));
+    let session = cli.options().start().await.unwrap();
+    let mut turn = session.prompt("go").await.unwrap();
+    assert_eq!(turn.outcome().await.unwrap().text(), "done");
+    let more = tokio::time::timeout(crate::kit::AGES, turn.next()).await;
+    assert!(more.expect("it does not hang").is_none());
 }
 
 /// Guard: `protocol/wire_enum.rs`, what is unknown is a value; `event.rs`, what does not fit is an event.
@@ -81,10 +92,8 @@ async fn unknown_type_subtype_block_enum_field_type() {
 #[tokio::test(start_paused = true)]
 async fn lone_surrogate() {
     let cli = cli(|script| {
-        script
-            .begins()
-            .send_raw("{\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"half \\ud83d\"}]},\"parent_tool_use_id\":null}\n")
-            .ends("done")
+        let half = frames::text("half HALF").to_string().replace("HALF", "\\ud83d");
+        script.begins().send_raw(half + "\n").ends("done")
     });
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
@@ -100,17 +109,18 @@ async fn lone_surrogate() {
 async fn depth_5000() {
     let cli = cli(|script| {
         let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
-        let line = format!(
-            "{{\"type\":\"assistant\",\"message\":{{\"id\":\"m\",\"role\":\"assistant\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"X\",\"input\":{{\"a\":{deep}}}}}]}},\"parent_tool_use_id\":null}}\n"
-        );
-        script.begins().send_raw(line).ends("done")
+        let call = frames::tool_use("t", "X", json!({"a": "DEEP"})).to_string();
+        script
+            .begins()
+            .send_raw(call.replace("\"DEEP\"", &deep) + "\n")
+            .ends("done")
     });
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
     let mut depth = 0;
     while let Some(event) = turn.next().await {
         if let outrigger::Event::ToolUse(tool) = event.unwrap() {
-            depth = tool.input.as_str().matches('[').count();
+            depth = tool.input.get().matches('[').count();
         }
     }
     assert_eq!((depth, turn.outcome().await.unwrap().text()), (5000, "done"));

@@ -96,7 +96,8 @@ async fn cancel_pending_permission() {
     );
 }
 
-/// Guard: `permissions/`, an allowance has the input in it.
+/// Guard: the types of `permissions/`: an allowance has the input in it or leaves it as it is, which the CLI
+/// takes for the same; `null`, which it does not take, cannot be said.
 #[tokio::test(start_paused = true)]
 async fn allow_without_input_impossible() {
     let cli = cli(|script| {
@@ -118,7 +119,11 @@ async fn allow_without_input_impossible() {
         panic!("{asks:?}");
     };
     assert_eq!(answer["behavior"], "allow");
-    assert_eq!(answer["updatedInput"], asks[0].request["input"]);
+    let input = answer.as_object().unwrap().get("updatedInput");
+    assert!(
+        input.is_none_or(|input| *input == asks[0].request["input"]),
+        "{answer}"
+    );
 }
 
 /// Guard: `permissions/`, what the model asks a person is not answered by a policy for tools.

@@ -67,7 +67,7 @@ async fn interim_result() {
     assert_eq!(session.tasks().running().count(), 1);
     assert!(
         session
-            .wait_run_end(Duration::from_secs(60))
+            .wait_run_end(Duration::from_millis(50))
             .await
             .unwrap_err()
             .is_timeout()
@@ -166,20 +166,11 @@ async fn interrupt_mid_call() {
             .begins()
             .says(frames::tool_use("t1", "Bash", json!({"command": "sleep 100"})))
             .takes("interrupt")
-            .takes_prompt()
-            .says(frames::lifecycle_of("$prompt.1", "queued"))
-            .says({
-                // Of the first prompt, late.
-                let mut late = frames::aborted();
-                late["user_message_uuids"] = json!(["$prompt.0"]);
-                late["user_message_uuid"] = json!("$prompt.0");
-                late
-            })
-            .says(frames::lifecycle_of("$prompt.0", "completed"))
-            .says(frames::lifecycle_of("$prompt.1", "started"))
-            .says(frames::init())
-            .says(frames::text("next"))
-            .ends("next")
+            // Long after the receipt.
+            .sleep(Duration::from_secs(5))
+            .says(frames::aborted())
+            .says(frames::lifecycle("completed"))
+            .turn("next")
     });
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
