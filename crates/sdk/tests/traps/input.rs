@@ -175,10 +175,7 @@ async fn env_allow_list() {
     let (sender, launched) = std::sync::mpsc::channel();
     let inner = std::sync::Mutex::new(sender);
     let cli = Simulated::start(move |launch, _| {
-        let names = launch
-            .env
-            .iter()
-            .map(|(name, _)| name.to_string_lossy().into_owned());
+        let names = launch.env.keys().map(|name| name.to_string_lossy().into_owned());
         inner
             .lock()
             .unwrap()
