@@ -112,18 +112,20 @@ impl fmt::Display for Divergence {
         for line in &self.around.0 {
             writeln!(f, "    {line}")?;
         }
-        writeln!(f, "  EXPECTED {}", self.expected)?;
-        writeln!(f, "  RECEIVED {}", self.received)?;
-        for difference in &self.differences {
-            writeln!(f, "  BUT      {difference}")?;
-        }
+        writeln!(
+            f,
+            "    ----- here (> the client, < the CLI; if the client is right, record again)"
+        )?;
         for line in &self.around.1 {
             writeln!(f, "    {line}")?;
         }
-        write!(
-            f,
-            "  (> the client, < the CLI; if the client is right, record again)"
-        )
+        // Last, since of a long stderr the end is what is shown.
+        writeln!(f, "  EXPECTED {}", self.expected)?;
+        write!(f, "  RECEIVED {}", self.received)?;
+        for difference in &self.differences {
+            write!(f, "\n  BUT      {difference}")?;
+        }
+        Ok(())
     }
 }
 

