@@ -75,8 +75,12 @@ fn found(cassette: &Cassette, redactor: &Redactor) -> Vec<String> {
             _ => Vec::new(),
         };
         for verdict in verdicts.iter().filter(|verdict| verdict.is_failure()) {
+            let kind = match &verdict.subtype {
+                Some(subtype) => format!("{}/{subtype}", verdict.kind),
+                None => verdict.kind.clone(),
+            };
             let findings = verdict.findings.iter();
-            found.extend(findings.map(|finding| format!("{line}: {}: {finding}", verdict.kind)));
+            found.extend(findings.map(|finding| format!("{line}: {kind}: {finding}")));
         }
         if matches!(event.what, What::Out(_, LineEnd::Missing)) {
             found.push(format!("{line}: the CLI's last line has no end"));

@@ -16,6 +16,8 @@ use crate::exit::{CommandResult, Status};
 /// client says is compared by meaning: ids, times, the order of keys and directories may differ. If it says something else, what was
 /// expected and what came is written to stderr, and the exit status is 97. Else it ends as the CLI ended then.
 #[derive(Debug, clap::Args)]
+// `--version` is asked of the CLI that is played.
+#[command(disable_version_flag = true)]
 pub(crate) struct Args {
     /// How fast: none (as fast as it goes), original, or a factor such as 0.5 (twice as fast).
     #[arg(long, default_value = "none", value_parser = pace)]

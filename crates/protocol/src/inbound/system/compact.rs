@@ -22,6 +22,8 @@ pub struct Status {
     pub compact_output_chars: Option<u64>,
     /// True if going on waits for a plan.
     pub resume_held_for_plan: Option<bool>,
+    /// The prompts of the turn, while the model is asked.
+    pub user_message_uuids: Option<Vec<String>>,
     /// This line's id.
     pub uuid: String,
     /// The session it belongs to.
