@@ -21,7 +21,7 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 /// use outrigger::testing::Recording;
 /// use outrigger::{Agent, Local};
 ///
-/// # async fn example() -> outrigger::Result<()> {
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let recording = Recording::new(Local::new(), "tests/cassettes/hello.ndjson");
 /// let session = Agent::builder().transport(recording.clone()).start().await?;
 /// session.prompt("Say hello.").await?.outcome().await?;
