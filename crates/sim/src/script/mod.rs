@@ -1,7 +1,7 @@
 //! Scripts for the simulated agent: which prompts are answered how, and what must have happened.
 //!
 //! A script is a readable file, or is built in Rust; both say the same things. It plays the model for an
-//! [`Agent`](crate::peer::Agent), and judges its client: prompts that no rule expects, answers that are not what an
+//! [`Agent`], and judges its client: prompts that no rule expects, answers that are not what an
 //! `assert` demands, and what is missing in the end are [flaws](Flaw) of the [`Report`](crate::peer::Report).
 //!
 //! ```

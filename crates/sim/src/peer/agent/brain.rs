@@ -122,7 +122,7 @@ pub struct Reply {
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum CallPlan {
-    /// The tool is run, as [`real_tools`](super::agent::Builder::real_tools) says.
+    /// The tool is run, as [`real_tools`](super::Builder::real_tools) says.
     #[default]
     Run,
     /// The tool is run for real.
