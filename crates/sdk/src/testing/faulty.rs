@@ -41,7 +41,7 @@ pub struct Faulty<T> {
 }
 
 impl<T> Faulty<T> {
-    /// Has these faults strike what goes over `inner`. For a test under [`chaos`](outrigger_sim::fault::chaos), hand it the case.
+    /// Has these faults strike what goes over `inner`. For a test under [`chaos`](fn@outrigger_sim::fault::chaos), hand it the case.
     ///
     /// # Errors
     /// When a fault takes more than a transport.

@@ -13,9 +13,9 @@
 //!   [`Recording`], a transport around another one, and [`Replay`], one that plays what that wrote.
 //! * [`snapshot`] makes values of frames that are the same in each run.
 //! * [`Faulty`] is a transport around another on which things go wrong, as a schedule of faults says;
-//!   [`chaos`](sim::fault::chaos) tries many schedules, and finds the shortest that breaks a test.
+//!   [`chaos`](mod@sim::fault::chaos) tries many schedules, and finds the shortest that breaks a test.
 //!
-//! * [`assert`] asks of what went through, wherever it was recorded: which tools ran, what was asked and answered, what it cost.
+//! * [`assert`](mod@assert) asks of what went through, wherever it was recorded: which tools ran, what was asked and answered, what it cost.
 //!
 //! What plays the CLI is the crate `outrigger-sim`, which knows nothing of this one; it is here as [`sim`].
 
