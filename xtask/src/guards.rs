@@ -30,12 +30,6 @@ const GUARDS: &[Guard] = &[
         instead: "let foreign = false;",
     },
     Guard {
-        trap: "turns::folded_steer",
-        file: "crates/sdk/src/conn/turns.rs",
-        line: ".filter(|id| is_ours(id))\n            .map(str::to_owned)",
-        instead: ".filter(|id| is_ours(id))\n            .take(1)\n            .map(str::to_owned)",
-    },
-    Guard {
         trap: "turns::stalled_stream_per_phase",
         file: "crates/sdk/src/conn/watchdog.rs",
         line: "Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),",
@@ -85,9 +79,9 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "requests::every_inbound_id_answered_once",
-        file: "crates/sdk/src/conn/asked.rs",
-        line: "if self.open.contains_key(id) {\n            return Arrival::Duplicate;",
-        instead: "if false {\n            return Arrival::Duplicate;",
+        file: "crates/sdk/src/conn/ask.rs",
+        line: "_ => Answer::Unsupported,",
+        instead: "_ => Answer::NotOurs,",
     },
     Guard {
         trap: "input::env_allow_list",
