@@ -294,18 +294,18 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_and_those_that_were_there_come_back() {
-        let places = Places::of("/work/it", [("HOME", "/home/me"), ("USER", "me")]);
+        let places = Places::of("/place/it", [("HOME", "/home/me"), ("USER", "me")]);
         for (text, filled) in [
             (
                 "at {{cwd}}/a and {{cwd_slug}}",
-                Some("at /work/it/a and -work-it"),
+                Some("at /place/it/a and -place-it"),
             ),
             ("{{home}}, {{tmp}}", Some("/home/me, /tmp")),
             (
                 "{{as-is:cwd}} and {{as-is:as-is:cwd}}",
                 Some("{{cwd}} and {{as-is:cwd}}"),
             ),
-            ("{{{cwd}}}", Some("{/work/it}")),
+            ("{{{cwd}}}", Some("{/place/it}")),
             ("{{secret}} {{ cwd }} {{other}} {{", None),
         ] {
             assert_eq!(places.fill(text).as_deref(), filled, "{text}");

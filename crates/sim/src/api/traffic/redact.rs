@@ -328,10 +328,10 @@ mod tests {
     fn secrets_go_wherever_they_are_cut() {
         let redaction = bare()
             .secret("hunter2hunter2")
-            .working_directory("/work/it")
-            .home("/work");
-        let text = "key sk-ant-api03-abcdefghijkl in /work/it/a, /work/b and /workshop; hunter2hunter2!";
-        let clean = "key <redacted> in {{cwd}}/a, {{home}}/b and /workshop; <redacted>!";
+            .working_directory("/place/it")
+            .home("/place");
+        let text = "key sk-ant-api03-abcdefghijkl in /place/it/a, /place/b and /placemat; hunter2hunter2!";
+        let clean = "key <redacted> in {{cwd}}/a, {{home}}/b and /placemat; <redacted>!";
         assert_eq!(redaction.text(text), clean);
         for size in 1..text.len() {
             let bytes: Vec<&str> = text

@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_and_hashed() {
-        assert_eq!(project_name("/work/my project_1.x"), "-work-my-project-1-x");
+        assert_eq!(project_name("/place/my project_1.x"), "-place-my-project-1-x");
         let long = format!("/{}", "a".repeat(250));
         let name = project_name(&long);
         assert_eq!(&name[..200], format!("-{}", "a".repeat(199)));
