@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use outrigger::options::{Auth, Secret};
-use outrigger::{Cause, Error, Options, Session};
+use outrigger::{Cause, Error, Event, Options, Session};
 use outrigger_sim::api::ApiRequest;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
@@ -160,7 +160,14 @@ async fn signals_from_outside() {
     ] {
         let session = rig.session().await;
         let mut running = session.prompt("%hang").await.unwrap();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let begun = async {
+            while let Some(event) = running.next().await {
+                if matches!(event.unwrap(), Event::Message(_, frame) if frame.kind() == "system") {
+                    break;
+                }
+            }
+        };
+        timeout(PATIENCE, begun).await.unwrap();
         let pid = i32::try_from(session.pid().unwrap()).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
         let error = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap_err();
