@@ -41,8 +41,9 @@ fn metadata() -> Value {
     .unwrap()
 }
 
-/// The crates of the workspace and which of each other they use; `kinds`: `null` is a normal dependency.
-fn arrows(metadata: &Value, kinds: &[Value]) -> BTreeMap<String, BTreeSet<String>> {
+/// The crates of the workspace and which of each other they use, always or (`optional`) with a feature; `kinds`: `null` is a normal
+/// dependency.
+fn arrows(metadata: &Value, kinds: &[Value], optional: bool) -> BTreeMap<String, BTreeSet<String>> {
     let members: BTreeSet<&str> = metadata["workspace_members"]
         .as_array()
         .unwrap()
@@ -61,7 +62,8 @@ fn arrows(metadata: &Value, kinds: &[Value]) -> BTreeMap<String, BTreeSet<String
         .collect();
     let used = |package: &Value| {
         let dependencies = package["dependencies"].as_array().unwrap().iter();
-        let ours = dependencies.filter(|dependency| kinds.contains(&dependency["kind"]));
+        let ours = dependencies
+            .filter(|dependency| kinds.contains(&dependency["kind"]) && dependency["optional"] == optional);
         ours.filter_map(|dependency| dependency["name"].as_str())
             .filter(|name| names.contains(name))
             .map(str::to_owned)
@@ -80,7 +82,8 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 #[test]
 fn the_crates_depend_on_each_other_as_the_map_says() {
     let metadata = metadata();
-    let normal = arrows(&metadata, &[Value::Null, "build".into()]);
+    let kinds = [Value::Null, "build".into()];
+    let normal = arrows(&metadata, &kinds, false);
     let expected = BTreeMap::from([
         ("outrigger-protocol".to_owned(), set(&[])),
         ("outrigger".to_owned(), set(&["outrigger-protocol"])),
@@ -96,7 +99,14 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("xtask".to_owned(), set(&["outrigger-sim"])),
     ]);
     assert_eq!(normal, expected, "an arrow that ARCHITECTURE.md does not have");
-    let tests = arrows(&metadata, &["dev".into()]);
+    let mut optional = arrows(&metadata, &kinds, true);
+    optional.retain(|_, used| !used.is_empty());
+    assert_eq!(
+        optional,
+        BTreeMap::from([("outrigger".to_owned(), set(&["outrigger-sim"]))]),
+        "only the feature `testing` brings the simulation"
+    );
+    let tests = arrows(&metadata, &["dev".into()], false);
     assert!(
         !tests["outrigger-sim"].contains("outrigger"),
         "the simulation is the SDK's witness, so it must not use it"
