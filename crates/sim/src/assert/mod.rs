@@ -11,7 +11,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> std::io::Result<()> {
-//! let (mut client, agent) = Agent::builder().directives().spawn_in_memory();
+//! let (mut client, agent) = Agent::builder().directives().allowed_tools(["Read"]).spawn_in_memory();
 //! client.stdin.write_all(b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"%tool Read {\\\"file_path\\\": \\\"/a\\\"}\\n%say done\"}}\n").await?;
 //! drop(client.stdin);
 //! client.stdout.read_to_end(&mut Vec::new()).await?;
