@@ -1,7 +1,6 @@
 //! Causes, told from what the real CLI says and does.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
 
 use outrigger::options::{Auth, Secret};
 use outrigger::{Cause, Error, Event, Options, Session};
