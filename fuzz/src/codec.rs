@@ -142,7 +142,8 @@ fn decode(frame: &Frame) {
     assert!(frame.flaw().is_none(), "a flawed frame was decoded");
     let body = message.to_body().expect("a decoded message can be written");
     let text = frame.text();
-    let kept = serde_json::from_str::<Typed>(body.get()).is_ok_and(|typed| typed.is_typed);
+    // Not `from_str`: a key may be half of a surrogate pair, and what is kept whole keeps that.
+    let kept = body.decode::<Typed>().is_ok_and(|typed| typed.is_typed);
     if kept {
         // What has no type, or did not fit, is kept whole. Only what no JSON reader takes was mended before.
         let mended =

@@ -26,6 +26,8 @@ const MAX_LENGTH: usize = 2048;
 struct Plan {
     targets: Vec<&'static str>,
     seconds: u64,
+    /// What the search draws its mutations from; another each time when it is not given.
+    seed: Option<u32>,
     /// Instead of searching: makes the committed corpus of what was found, as small as it can be with the same coverage.
     minimize: bool,
 }
@@ -35,25 +37,38 @@ impl Plan {
         let mut plan = Self {
             targets: Vec::new(),
             seconds: 60,
+            seed: None,
             minimize: false,
         };
         let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy());
         while let Some(argument) = arguments.next() {
-            let seconds = match argument.split_once('=') {
-                Some(("--seconds", value)) => Some(value.to_owned()),
-                _ if argument == "--seconds" => Some(arguments.next().unwrap_or_default().into_owned()),
-                _ => None,
+            let (name, value) = match argument.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (argument.into_owned(), None),
             };
-            if let Some(seconds) = seconds {
-                plan.seconds = seconds
-                    .parse()
-                    .with_context(|| format!("--seconds {seconds:?}"))?;
-            } else if argument == "--minimize" {
-                plan.minimize = true;
-            } else {
-                let known = TARGETS.iter().find(|target| **target == argument);
-                plan.targets
-                    .push(known.with_context(|| format!("{argument:?} is none of {TARGETS:?}"))?);
+            let mut number = || {
+                value
+                    .clone()
+                    .or_else(|| Some(arguments.next()?.into_owned()))
+                    .unwrap_or_default()
+            };
+            match name.as_str() {
+                "--seconds" => {
+                    let seconds = number();
+                    plan.seconds = seconds
+                        .parse()
+                        .with_context(|| format!("--seconds {seconds:?}"))?;
+                }
+                "--seed" => {
+                    let seed = number();
+                    plan.seed = Some(seed.parse().with_context(|| format!("--seed {seed:?}"))?);
+                }
+                "--minimize" => plan.minimize = true,
+                _ => {
+                    let known = TARGETS.iter().find(|target| **target == name);
+                    plan.targets
+                        .push(known.with_context(|| format!("{name:?} is none of {TARGETS:?}"))?);
+                }
             }
         }
         if plan.targets.is_empty() {
@@ -99,6 +114,9 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             std::fs::remove_dir_all(&committed)?;
             std::fs::rename(&smaller, &committed)?;
         } else {
+            if let Some(seed) = plan.seed {
+                command.arg(format!("-seed={seed}"));
+            }
             command
                 .arg(format!("-max_total_time={}", plan.seconds))
                 .args([&found, &committed]);
