@@ -86,7 +86,11 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
     let normal = arrows(&metadata, &kinds, false);
     let expected = BTreeMap::from([
         ("outrigger-protocol".to_owned(), set(&[])),
-        ("outrigger".to_owned(), set(&["outrigger-protocol"])),
+        ("outrigger-sessions".to_owned(), set(&["outrigger-protocol"])),
+        (
+            "outrigger".to_owned(),
+            set(&["outrigger-protocol", "outrigger-sessions"]),
+        ),
         ("outrigger-sim".to_owned(), set(&["outrigger-protocol"])),
         (
             "outrigger-cli".to_owned(),

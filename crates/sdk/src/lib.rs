@@ -67,7 +67,7 @@
 //!
 //! # What it does not do yet
 //!
-//! Session files on disk and session stores. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
+//! Session stores. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
 
 pub mod discover;
 pub mod env;
@@ -125,6 +125,7 @@ pub use ledger::{Task, TaskState, TaskUsage, Tasks};
 pub use options::Options;
 pub use outcome::{Outcome, Verdict};
 pub use outrigger_protocol as protocol;
+pub use outrigger_sessions as sessions;
 pub use pending::Pending;
 pub use permissions::Policy;
 pub use pool::{Origin, Pool, PoolKey, PoolLimits, PoolStats, Pooled};

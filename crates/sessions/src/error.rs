@@ -1,0 +1,93 @@
+//! What can go wrong.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::id::{InvalidId, SessionId};
+
+/// The result of everything here that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something could not be done with sessions.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is neither `CLAUDE_CONFIG_DIR` nor a home directory.
+    #[error("the config directory is unknown: set CLAUDE_CONFIG_DIR, or HOME, or name it with Sessions::at")]
+    NoConfigDir,
+    /// `CLAUDE_CODE_PROJECT_DIR_NAME`, or the name that was given in its place, is none that the CLI accepts.
+    #[error("{0:?} is no name for the directory of a project: 1 to 64 of A-Z, a-z, 0-9, `_` and `-` are")]
+    ProjectDirName(String),
+    /// A text is no id.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+    /// There is no such session where it was looked for.
+    #[error("{0}")]
+    NotFound(Box<NotFound>),
+    /// A file or directory could not be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, such as `read`.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Makes the function that names the file in an error of the system, for `map_err`.
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+/// Where a session was looked for in vain, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotFound {
+    /// The session that was asked for.
+    pub id: SessionId,
+    /// The directories in which there is no file of it, or an empty one.
+    pub searched: Vec<PathBuf>,
+    /// Files of this session in other projects: what `dir` kept out of the search.
+    pub elsewhere: Vec<PathBuf>,
+}
+
+impl From<NotFound> for Error {
+    fn from(not_found: NotFound) -> Self {
+        Self::NotFound(Box::new(not_found))
+    }
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST_NAMED: usize = 5;
+        let list = |f: &mut fmt::Formatter<'_>, paths: &[PathBuf]| {
+            for (nth, path) in paths.iter().take(MOST_NAMED).enumerate() {
+                write!(f, "{}{}", if nth == 0 { "" } else { ", " }, path.display())?;
+            }
+            match paths.len().saturating_sub(MOST_NAMED) {
+                0 => Ok(()),
+                more => write!(f, " and {more} more"),
+            }
+        };
+        write!(f, "no session {}", self.id)?;
+        if !self.searched.is_empty() {
+            f.write_str(" in ")?;
+            list(f, &self.searched)?;
+        }
+        if self.elsewhere.is_empty() {
+            f.write_str(", nor in any other project")
+        } else {
+            f.write_str("; it is in ")?;
+            list(f, &self.elsewhere)?;
+            f.write_str(" (ask with that project's directory, or with none)")
+        }
+    }
+}
+
+impl std::error::Error for NotFound {}

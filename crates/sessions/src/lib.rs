@@ -1,0 +1,38 @@
+//! Claude Code's sessions at rest: the transcripts that the CLI keeps below its config directory, found, listed and read without
+//! starting a process.
+//!
+//! ```no_run
+//! use outrigger_sessions::Sessions;
+//!
+//! # fn main() -> outrigger_sessions::Result<()> {
+//! let sessions = Sessions::from_env()?;
+//! let id = "550e8400-e29b-41d4-a716-446655440000".parse()?;
+//! let file = sessions.find(&id)?;
+//! for item in file.records()? {
+//!     match item?.record() {
+//!         Ok(record) => println!("{}", record.kind()),
+//!         Err(damage) => eprintln!("{damage}"),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything here is plain synchronous file work without a runtime: whoever is asynchronous calls it where blocking is allowed
+//! (`tokio::task::spawn_blocking`).
+//!
+//! What to rely on:
+//! * **Nothing is lost.** A [`Record`](record::Record) keeps the bytes of its line, whatever its type; a line that is none is a
+//!   [`Damage`](record::Damage) with its position, and reading goes on behind it.
+//! * **Nothing is held that is not asked for.** Lines are read one at a time and are bounded; a transcript may be larger than the
+//!   memory.
+//! * **An id is an id.** [`SessionId`] is the CLI's own, checked when it is made, so that no other text gets into a path.
+
+mod error;
+mod id;
+pub mod place;
+pub mod record;
+
+pub use error::{Error, Result};
+pub use id::{AgentId, InvalidId, SessionId};
+pub use place::{SessionFile, Sessions};

@@ -1,0 +1,79 @@
+//! Lines that cannot be read.
+
+use std::fmt;
+
+use super::Position;
+
+/// How much of a damaged line is shown, in bytes.
+const SHOWN: usize = 160;
+
+/// A line that is no record. Reading goes on behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damage {
+    /// Where the line is.
+    pub position: Position,
+    /// How long it is, in bytes, without its `\n`.
+    pub length: u64,
+    /// What is wrong with it.
+    pub reason: DamageReason,
+    /// How it begins, with U+FFFD for what is no text.
+    pub excerpt: String,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DamageReason {
+    /// It is not JSON; what the reader of JSON said.
+    NotJson(String),
+    /// It is JSON, but no object.
+    NotAnObject,
+    /// It has NUL bytes, as a file has where a machine stopped before its data was on the disk.
+    Nuls,
+    /// It is the last one, ends without a `\n`, and is the beginning of something: whoever wrote it did not finish, or is about to.
+    Torn,
+    /// It is longer than the reader takes, which is this many bytes.
+    Oversized(usize),
+}
+
+impl Damage {
+    pub(crate) fn of(position: Position, bytes: &[u8], length: u64, reason: DamageReason) -> Self {
+        let reason = match reason {
+            DamageReason::NotJson(_) if memchr::memchr(0, bytes).is_some() => DamageReason::Nuls,
+            reason => reason,
+        };
+        let shown = &bytes[..bytes.len().min(SHOWN)];
+        Self {
+            position,
+            length,
+            reason,
+            excerpt: String::from_utf8_lossy(shown).into_owned(),
+        }
+    }
+}
+
+impl fmt::Display for DamageReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson(why) => write!(f, "not JSON: {why}"),
+            Self::NotAnObject => f.write_str("JSON, but no object"),
+            Self::Nuls => f.write_str("NUL bytes, as after a crash of the machine"),
+            Self::Torn => f.write_str("an unfinished last line"),
+            Self::Oversized(cap) => write!(f, "longer than the {cap} bytes that are read of a line"),
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Position { offset, line } = self.position;
+        let (length, reason, excerpt) = (self.length, &self.reason, &self.excerpt);
+        write!(
+            f,
+            "line {line} (byte {offset}, {length} bytes): {reason}: {excerpt:?}"
+        )
+    }
+}
+
+impl std::error::Error for Damage {}
