@@ -32,6 +32,7 @@ mod error;
 mod id;
 pub mod place;
 pub mod record;
+pub mod store;
 
 pub use error::{Error, Result};
 pub use id::{AgentId, InvalidId, SessionId};

@@ -1,0 +1,241 @@
+//! What leases promise.
+
+use std::time::Duration;
+
+use super::{Contract, Needs, Probe, Seen, ensure, key, same, with_uuid};
+use crate::store::{LeaseStore, Result, SessionKey, StoreErrorKind};
+
+pub(super) const CONTRACTS: &[Contract] = &[
+    Contract {
+        name: "a leased session is not leased to another owner",
+        needs: Needs::Leases,
+        check: |probe| Box::pin(async move { held_is_held(&probe).await }),
+    },
+    Contract {
+        name: "a lease that ran out, or was given back, can be taken",
+        needs: Needs::Leases,
+        check: |probe| Box::pin(async move { over_can_be_taken(&probe).await }),
+    },
+    Contract {
+        name: "fencing numbers grow and are never used twice",
+        needs: Needs::Leases,
+        check: |probe| Box::pin(async move { fences_grow(&probe).await }),
+    },
+    Contract {
+        name: "who was overtaken writes nothing any more",
+        needs: Needs::Leases,
+        check: |probe| Box::pin(async move { overtaken_is_refused(&probe).await }),
+    },
+    Contract {
+        name: "a lease that nobody has taken can be renewed and written under, even if it ran out",
+        needs: Needs::Leases,
+        check: |probe| Box::pin(async move { late_is_not_overtaken(&probe).await }),
+    },
+    Contract {
+        name: "a lease covers its session with all parts, and no other",
+        needs: Needs::Leases,
+        check: |probe| Box::pin(async move { a_lease_covers_its_session(&probe).await }),
+    },
+];
+
+const LONG: Duration = Duration::from_secs(3600);
+const OVER: Duration = Duration::ZERO;
+
+fn leases(probe: &Probe) -> Result<&dyn LeaseStore, String> {
+    probe
+        .store
+        .leases()
+        .ok_or_else(|| "the store has leases no more".to_owned())
+}
+
+fn refused<T: std::fmt::Debug>(what: &str, got: Result<T>, is: fn(&StoreErrorKind) -> bool) -> Seen {
+    match got {
+        Err(error) if is(error.kind()) => Ok(()),
+        other => Err(format!("{what} gave {other:?}")),
+    }
+}
+
+fn fenced(kind: &StoreErrorKind) -> bool {
+    *kind == StoreErrorKind::Fenced
+}
+
+fn held(kind: &StoreErrorKind) -> bool {
+    matches!(kind, StoreErrorKind::Held { .. })
+}
+
+async fn held_is_held(probe: &Probe) -> Seen {
+    let leases = leases(probe)?;
+    let lease = leases
+        .acquire(&key(), "one", LONG)
+        .await
+        .map_err(super::failed("acquire"))?;
+    same("owner", &lease.owner.as_str(), &"one")?;
+    let second = leases.acquire(&key(), "two", LONG).await;
+    match &second {
+        Err(error) => match error.kind() {
+            StoreErrorKind::Held { owner, .. } => same("owner that is named", &owner.as_str(), &"one")?,
+            other => return Err(format!("a second owner got {other:?}")),
+        },
+        Ok(_) => return Err("a second owner got the lease".to_owned()),
+    }
+    let part = leases
+        .acquire(&key().with_subpath("subagents/agent-1"), "two", LONG)
+        .await;
+    refused("a second owner's acquire of a part", part, held)?;
+    let other = SessionKey::new("proj", "other");
+    leases
+        .acquire(&other, "two", LONG)
+        .await
+        .map_err(super::failed("acquire of another session"))?;
+    Ok(())
+}
+
+async fn over_can_be_taken(probe: &Probe) -> Seen {
+    let leases = leases(probe)?;
+    leases
+        .acquire(&key(), "one", OVER)
+        .await
+        .map_err(super::failed("acquire"))?;
+    let second = leases.acquire(&key(), "two", LONG).await;
+    let second = second.map_err(super::failed("acquire of a lease that ran out"))?;
+    leases.release(&second).await.map_err(super::failed("release"))?;
+    leases
+        .release(&second)
+        .await
+        .map_err(super::failed("release of what was given back"))?;
+    let third = leases.acquire(&key(), "three", LONG).await;
+    let third = third.map_err(super::failed("acquire of a lease that was given back"))?;
+    // Somebody who comes late with his own must not give back that of another.
+    leases
+        .release(&second)
+        .await
+        .map_err(super::failed("release of what was given back"))?;
+    refused(
+        "acquire after a stale release",
+        leases.acquire(&key(), "four", LONG).await,
+        held,
+    )?;
+    leases.renew(&third, LONG).await.map_err(super::failed("renew"))?;
+    Ok(())
+}
+
+async fn fences_grow(probe: &Probe) -> Seen {
+    let leases = leases(probe)?;
+    let mut before = 0;
+    for (round, owner) in ["one", "one", "two", "one"].into_iter().enumerate() {
+        let lease = leases
+            .acquire(&key(), owner, if round == 0 { LONG } else { OVER })
+            .await;
+        let lease = lease.map_err(super::failed("acquire"))?;
+        ensure(lease.fence > before, || {
+            format!("the number went from {before} to {}", lease.fence)
+        })?;
+        before = lease.fence;
+        if round == 2 {
+            leases.release(&lease).await.map_err(super::failed("release"))?;
+            if probe.has.delete {
+                probe.delete(&key()).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn overtaken_is_refused(probe: &Probe) -> Seen {
+    let leases = leases(probe)?;
+    let old = leases
+        .acquire(&key(), "one", OVER)
+        .await
+        .map_err(super::failed("acquire"))?;
+    let written = [with_uuid("a", 1)];
+    leases
+        .append_fenced(&old, &key(), &written)
+        .await
+        .map_err(super::failed("append_fenced"))?;
+    let new = leases
+        .acquire(&key(), "two", OVER)
+        .await
+        .map_err(super::failed("acquire"))?;
+    let late = [with_uuid("late", 2)];
+    refused(
+        "a write of who was overtaken",
+        leases.append_fenced(&old, &key(), &late).await,
+        fenced,
+    )?;
+    refused(
+        "a renewal of who was overtaken",
+        leases.renew(&old, LONG).await,
+        fenced,
+    )?;
+    let more = [with_uuid("b", 3)];
+    leases
+        .append_fenced(&new, &key(), &more)
+        .await
+        .map_err(super::failed("append_fenced"))?;
+    // The same owner's new lease overtakes his old one, too.
+    let newer = leases
+        .acquire(&key(), "two", LONG)
+        .await
+        .map_err(super::failed("acquire"))?;
+    refused(
+        "a write under an owner's older lease",
+        leases.append_fenced(&new, &key(), &late).await,
+        fenced,
+    )?;
+    leases.release(&newer).await.map_err(super::failed("release"))?;
+    refused(
+        "a write under a lease that was given back",
+        leases.append_fenced(&newer, &key(), &late).await,
+        fenced,
+    )?;
+    probe.has_exactly(&key(), &[written, more].concat()).await
+}
+
+async fn late_is_not_overtaken(probe: &Probe) -> Seen {
+    let leases = leases(probe)?;
+    let lease = leases
+        .acquire(&key(), "one", OVER)
+        .await
+        .map_err(super::failed("acquire"))?;
+    let entries = [with_uuid("a", 1)];
+    leases
+        .append_fenced(&lease, &key(), &entries)
+        .await
+        .map_err(super::failed("append_fenced"))?;
+    let renewed = leases.renew(&lease, LONG).await.map_err(super::failed("renew"))?;
+    same("number of a renewed lease", &renewed.fence, &lease.fence)?;
+    ensure(renewed.expires_at > lease.expires_at, || {
+        "renewing did not make it longer".to_owned()
+    })?;
+    refused(
+        "acquire of a renewed lease",
+        leases.acquire(&key(), "two", LONG).await,
+        held,
+    )?;
+    // Entries that came twice are stored once here, too.
+    leases
+        .append_fenced(&renewed, &key(), &entries)
+        .await
+        .map_err(super::failed("append_fenced"))?;
+    probe.has_exactly(&key(), &entries).await
+}
+
+async fn a_lease_covers_its_session(probe: &Probe) -> Seen {
+    let leases = leases(probe)?;
+    let lease = leases
+        .acquire(&key(), "one", LONG)
+        .await
+        .map_err(super::failed("acquire"))?;
+    let part = key().with_subpath("subagents/agent-1");
+    leases
+        .append_fenced(&lease, &part, &[with_uuid("a", 1)])
+        .await
+        .map_err(super::failed("append_fenced"))?;
+    probe.has_exactly(&part, &[with_uuid("a", 1)]).await?;
+    let other = SessionKey::new("proj", "other");
+    let wrong = leases.append_fenced(&lease, &other, &[with_uuid("a", 1)]).await;
+    refused("a write to another session", wrong, |kind| {
+        *kind == StoreErrorKind::Invalid
+    })?;
+    probe.lacks(&other).await
+}

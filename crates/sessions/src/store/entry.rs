@@ -1,0 +1,114 @@
+//! Looks into an entry as far as a store needs to.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use outrigger_protocol::{RawJson, walk};
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The `uuid` of an entry: two entries of one transcript with the same one are the same entry, told twice. Empty ones, and
+/// what is no text, identify nothing.
+pub fn uuid(entry: &RawJson) -> Option<String> {
+    Fields::of(entry.get())
+        .text("uuid")
+        .filter(|uuid| !uuid.is_empty())
+}
+
+/// The fields of an object, as they are written. Of a key that stands twice the last one counts, as for the CLI.
+pub(crate) struct Fields<'t>(Vec<(Cow<'t, str>, &'t str)>);
+
+impl<'t> Fields<'t> {
+    /// None at all if it is no object.
+    pub(crate) fn of(text: &'t str) -> Self {
+        let mut fields = Vec::new();
+        if walk::fields(text, |key, value| fields.push((Cow::Borrowed(key), value))).is_some() {
+            return Self(fields);
+        }
+        // It has an escape in a key or is nested deeply, or it is no object.
+        let mut reader = serde_json::Deserializer::from_str(text);
+        Self(reader.deserialize_map(All).unwrap_or_default())
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'t str> {
+        let mut fields = self.0.iter().rev();
+        fields.find(|(name, _)| name == key).map(|(_, value)| *value)
+    }
+
+    /// The text under a key; none if it is something else.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        self.get(key).and_then(text)
+    }
+
+    pub(crate) fn is_true(&self, key: &str) -> bool {
+        self.get(key) == Some("true")
+    }
+
+    pub(crate) fn into_pairs(self) -> impl Iterator<Item = (Cow<'t, str>, &'t str)> {
+        self.0.into_iter()
+    }
+}
+
+/// What a JSON text says if it is a string; lone surrogates become replacement characters.
+pub(crate) fn text(json: &str) -> Option<String> {
+    if !json.starts_with('"') {
+        return None;
+    }
+    if let Some(plain) = walk::plain_string(json) {
+        return Some(plain.to_owned());
+    }
+    RawJson::from_text(json).ok()?.decode().ok()
+}
+
+struct All;
+
+impl<'de> Visitor<'de> for All {
+    type Value = Vec<(Cow<'de, str>, &'de str)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some((key, value)) = map.next_entry::<String, &'de RawValue>()? {
+            fields.push((Cow::Owned(key), value.get()));
+        }
+        Ok(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> RawJson {
+        RawJson::from_text(text).unwrap()
+    }
+
+    #[test]
+    fn the_uuid_is_found_whatever_else_an_entry_has() {
+        let deep = format!(r#"{{"x":{}{},"uuid":"u"}}"#, "[".repeat(5000), "]".repeat(5000));
+        for text in [
+            r#"{"uuid":"u"}"#,
+            r#"{ "type" : "x", "uuid" : "u" }"#,
+            r#"{"t":"\ud800 \u0000","uuid":"\u0075"}"#,
+            r#"{"\u0061":1,"uuid":"u"}"#,
+            r#"{"uuid":"first","uuid":"u"}"#,
+            r#"{"n":1e999,"uuid":"u"}"#,
+            &deep,
+        ] {
+            assert_eq!(uuid(&raw(text)).as_deref(), Some("u"), "{text:.60}");
+        }
+        for text in [
+            r#"{"uuid":""}"#,
+            r#"{"uuid":1}"#,
+            r#"{"a":{"uuid":"u"}}"#,
+            "[]",
+            "null",
+            r#"{"uuid":null}"#,
+        ] {
+            assert_eq!(uuid(&raw(text)), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What can go wrong with a store.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// A store did not do what it was asked to.
+///
+/// `Display` says what failed and why, without the cause that [`source`](Error::source) has.
+#[derive(Debug, Clone)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    what: String,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// What kind of failure it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// The store does not have this at all; see [`Capabilities`](super::Capabilities).
+    Unsupported,
+    /// Somebody else holds the lease.
+    Held {
+        /// Who.
+        owner: String,
+        /// Until when, in milliseconds since 1970 by the store's clock, unless it is renewed.
+        until: u64,
+    },
+    /// The lease is over: it ran out, was released, or somebody has taken the session over. Nothing was written.
+    Fenced,
+    /// What is stored can't be read.
+    Damaged,
+    /// The session isn't in the store.
+    NotFound,
+    /// What was asked for makes no sense; nothing was done.
+    Invalid,
+    /// The database or the disk failed; trying again may help.
+    Failed,
+}
+
+/// What a store gives back.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+impl StoreError {
+    /// A failure of the given kind; `what` says in a few words what was done and what is wrong.
+    pub fn new(kind: StoreErrorKind, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+            source: None,
+        }
+    }
+
+    /// A failure of what the store is built on.
+    pub fn failed(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            source: Some(Arc::from(source.into())),
+            ..Self::new(StoreErrorKind::Failed, what)
+        }
+    }
+
+    /// The store has no such function.
+    pub fn unsupported(function: &str) -> Self {
+        Self::new(
+            StoreErrorKind::Unsupported,
+            format!("this session store has no {function}"),
+        )
+    }
+
+    /// The lease is over.
+    pub fn fenced(what: impl Into<String>) -> Self {
+        Self::new(StoreErrorKind::Fenced, what)
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> &StoreErrorKind {
+        &self.kind
+    }
+
+    /// Whether the lease is over, so that this process may not write any more.
+    pub fn is_fenced(&self) -> bool {
+        self.kind == StoreErrorKind::Fenced
+    }
+
+    /// Whether somebody else holds the lease.
+    pub fn is_held(&self) -> bool {
+        matches!(self.kind, StoreErrorKind::Held { .. })
+    }
+
+    /// Whether trying the same again may help.
+    pub fn may_pass(&self) -> bool {
+        self.kind == StoreErrorKind::Failed
+    }
+
+    /// This error and its causes in one line, for a log or a `mirror_error`.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        match &self.kind {
+            StoreErrorKind::Held { owner, until } => write!(f, " ({owner} has it until {until})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

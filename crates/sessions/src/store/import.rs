@@ -1,0 +1,465 @@
+//! From the CLI's files into a store.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::RawJson;
+
+use super::entry::Fields;
+use super::{Result, SessionKey, SessionStore, StoreError, StoreErrorKind};
+
+/// The type of the entry that stands for a subagent's `.meta.json`.
+const METADATA: &str = "agent_metadata";
+
+/// What to bring, and in what portions.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ImportOptions {
+    /// Also the transcripts of subagents, with their `.meta.json`. True unless set.
+    pub include_subagents: bool,
+    /// The most entries of one append; 500 unless set, at least 1.
+    pub batch_entries: usize,
+    /// How many bytes of entries fill an append; 1 MiB unless set. An entry that is larger goes alone.
+    pub batch_bytes: usize,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self {
+            include_subagents: true,
+            batch_entries: 500,
+            batch_bytes: 1 << 20,
+        }
+    }
+}
+
+impl ImportOptions {
+    /// Sets [`include_subagents`](Self#structfield.include_subagents).
+    #[must_use]
+    pub fn include_subagents(mut self, include: bool) -> Self {
+        self.include_subagents = include;
+        self
+    }
+
+    /// Sets [`batch_entries`](Self#structfield.batch_entries).
+    #[must_use]
+    pub fn batch_entries(mut self, entries: usize) -> Self {
+        self.batch_entries = entries;
+        self
+    }
+
+    /// Sets [`batch_bytes`](Self#structfield.batch_bytes).
+    #[must_use]
+    pub fn batch_bytes(mut self, bytes: usize) -> Self {
+        self.batch_bytes = bytes;
+        self
+    }
+}
+
+/// What was brought.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Imported {
+    /// Entries that were handed to the store, those that it had already among them.
+    pub entries: u64,
+    /// Appends that it took.
+    pub batches: u64,
+    /// The subagents' transcripts among them.
+    pub subpaths: Vec<String>,
+    /// Lines and sidecars that are no JSON objects and were left out: the file, and the line counted from 1.
+    pub damaged: Vec<(PathBuf, u64)>,
+}
+
+/// Brings a session's transcript into a store, with its subagents'. `file` is the transcript,
+/// `<config dir>/projects/<project>/<session>.jsonl`; the key is made of its names, so that the session can be resumed from
+/// the store as if it had been mirrored as it ran.
+///
+/// Done again, it adds what is missing: entries with a `uuid` are stored once. Lines that are no JSON objects, such as one that
+/// a crash cut short, are left out and told.
+///
+/// Reads the files on the calling task, up to a batch at a time; [`Batches`] is for those who want to read elsewhere.
+///
+/// # Cancel safety
+/// Dropping the future leaves in the store what was appended so far. Do it again.
+///
+/// # Errors
+/// When the transcript isn't there, a file can't be read, or the store fails; what was appended before stays.
+pub async fn import_to_store(
+    file: &Path,
+    store: &dyn SessionStore,
+    options: ImportOptions,
+) -> Result<Imported> {
+    let mut batches = Batches::of(file, options)?;
+    for batch in batches.by_ref() {
+        let (key, entries) = batch?;
+        store.append(&key, &entries).await?;
+    }
+    Ok(batches.imported)
+}
+
+/// The files of a session, cut into portions for a store. Each is read when it is asked for.
+#[derive(Debug)]
+pub struct Batches {
+    options: ImportOptions,
+    key: SessionKey,
+    /// Where subpaths begin: the directory beside the transcript.
+    beside: PathBuf,
+    /// What is still to be read, the next one last.
+    waiting: Vec<PathBuf>,
+    open: Option<Open>,
+    metadata: Option<(SessionKey, RawJson)>,
+    imported: Imported,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: PathBuf,
+    reader: BufReader<File>,
+    key: SessionKey,
+    line: u64,
+}
+
+impl Batches {
+    /// Of the transcript `file` and what belongs to it.
+    ///
+    /// # Errors
+    /// When `file` is no transcript by its name or can't be opened, or its directory can't be read.
+    pub fn of(file: &Path, options: ImportOptions) -> Result<Self> {
+        let names = || {
+            let project = file.parent()?.file_name()?.to_str()?;
+            let session = file.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+            Some(SessionKey::new(project, session))
+        };
+        let key = names().ok_or_else(|| {
+            let what = format!(
+                "{} is not named like a transcript: projects/<project>/<session>.jsonl",
+                file.display()
+            );
+            StoreError::new(StoreErrorKind::Invalid, what)
+        })?;
+        let beside = file.with_extension("");
+        let mut waiting = Vec::new();
+        if options.include_subagents {
+            let below = beside.join("subagents");
+            transcripts(&below, &mut waiting).map_err(|error| unreadable(&below, error))?;
+            waiting.reverse();
+        }
+        let open = Open::of(file, key.clone())?;
+        Ok(Self {
+            options,
+            key,
+            beside,
+            waiting,
+            open: Some(open),
+            metadata: None,
+            imported: Imported::default(),
+        })
+    }
+
+    /// What was given out so far.
+    pub fn imported(&self) -> &Imported {
+        &self.imported
+    }
+
+    fn read(&mut self) -> Result<Option<(SessionKey, Vec<RawJson>)>> {
+        loop {
+            if let Some((key, metadata)) = self.metadata.take() {
+                return Ok(Some((key, vec![metadata])));
+            }
+            let Some(open) = &mut self.open else {
+                let Some(file) = self.waiting.pop() else {
+                    return Ok(None);
+                };
+                self.open = Some(self.open_part(&file)?);
+                continue;
+            };
+            let batch = open.batch(&self.options, &mut self.imported.damaged)?;
+            let key = open.key.clone();
+            if batch.is_empty() {
+                let done = self.open.take();
+                self.metadata = done.and_then(|open| self.metadata_of(&open));
+                continue;
+            }
+            return Ok(Some((key, batch)));
+        }
+    }
+
+    fn open_part(&mut self, file: &Path) -> Result<Open> {
+        let inside = file.strip_prefix(&self.beside).unwrap_or(file).with_extension("");
+        let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
+        let subpath = parts.join("/");
+        self.imported.subpaths.push(subpath.clone());
+        Open::of(file, self.key.with_subpath(subpath))
+    }
+
+    /// The sidecar of a part as an entry, if there is one.
+    fn metadata_of(&mut self, open: &Open) -> Option<(SessionKey, RawJson)> {
+        if open.key.is_main() {
+            return None;
+        }
+        let file = open.file.with_extension("meta.json");
+        let text = std::fs::read_to_string(&file).ok()?;
+        let entry = as_entry(&text);
+        if entry.is_none() {
+            self.imported.damaged.push((file, 1));
+        }
+        Some((open.key.clone(), entry?))
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<(SessionKey, Vec<RawJson>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.read().transpose()?;
+        match &batch {
+            Ok((_, entries)) => {
+                self.imported.batches += 1;
+                self.imported.entries += entries.len() as u64;
+            }
+            Err(_) => {
+                // Nothing after a gap.
+                self.open = None;
+                self.waiting.clear();
+            }
+        }
+        Some(batch)
+    }
+}
+
+impl Open {
+    fn of(file: &Path, key: SessionKey) -> Result<Self> {
+        let opened = File::open(file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::new(
+                StoreErrorKind::NotFound,
+                format!("there is no transcript {}", file.display()),
+            ),
+            _ => unreadable(file, error),
+        })?;
+        Ok(Self {
+            file: file.to_owned(),
+            reader: BufReader::with_capacity(128 * 1024, opened),
+            key,
+            line: 0,
+        })
+    }
+
+    fn batch(&mut self, options: &ImportOptions, damaged: &mut Vec<(PathBuf, u64)>) -> Result<Vec<RawJson>> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        let mut line = Vec::new();
+        while batch.len() < options.batch_entries.max(1) && bytes < options.batch_bytes.max(1) {
+            line.clear();
+            let read = self.reader.read_until(b'\n', &mut line);
+            if read.map_err(|error| unreadable(&self.file, error))? == 0 {
+                break;
+            }
+            self.line += 1;
+            let text = line.trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            match entry_of(text) {
+                Some(entry) => {
+                    bytes += text.len();
+                    batch.push(entry);
+                }
+                None => damaged.push((self.file.clone(), self.line)),
+            }
+        }
+        Ok(batch)
+    }
+}
+
+fn entry_of(line: &[u8]) -> Option<RawJson> {
+    let text = std::str::from_utf8(line).ok()?;
+    let entry = RawJson::from_text(text).ok()?;
+    text.starts_with('{').then_some(entry)
+}
+
+/// A `.meta.json` as the entry that stands for it: the same fields, and a type.
+fn as_entry(text: &str) -> Option<RawJson> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if !text.starts_with('{') || RawJson::from_text(text).is_err() {
+        return None;
+    }
+    let mut entry = format!(r#"{{"type":"{METADATA}""#);
+    for (key, value) in Fields::of(text).into_pairs().filter(|(key, _)| key != "type") {
+        entry.push(',');
+        entry.push_str(&serde_json::Value::from(key.as_ref()).to_string());
+        entry.push(':');
+        entry.push_str(value);
+    }
+    entry.push('}');
+    RawJson::from_text(entry).ok()
+}
+
+/// Takes the entries that stand for a `.meta.json` out of a part's, and gives the text of that file: of the last of them, as
+/// the CLI would have overwritten it.
+pub fn split_metadata(entries: Vec<RawJson>) -> (Vec<RawJson>, Option<String>) {
+    let mut metadata = None;
+    let mut rest = entries;
+    rest.retain(|entry| {
+        let fields = Fields::of(entry.get());
+        if fields.text("type").as_deref() != Some(METADATA) {
+            return true;
+        }
+        let pairs = fields.into_pairs().filter(|(key, _)| key != "type");
+        let pairs: Vec<_> = pairs
+            .map(|(key, value)| format!("{}:{value}", serde_json::Value::from(key.as_ref())))
+            .collect();
+        metadata = Some(format!("{{{}}}", pairs.join(",")));
+        false
+    });
+    (rest, metadata)
+}
+
+/// All transcripts below a directory, in the order of their names. One that isn't there has none.
+fn transcripts(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    let listed = match std::fs::read_dir(directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut places = Vec::new();
+    for place in listed {
+        let place = place?;
+        places.push((place.path(), place.file_type()?));
+    }
+    places.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (path, kind) in places {
+        if kind.is_dir() {
+            transcripts(&path, found)?;
+        } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "jsonl") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, error: io::Error) -> StoreError {
+    StoreError::failed(format!("{} can't be read", path.display()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::conformance::tests::block_on;
+    use super::super::{BoxFuture, MemoryStore};
+    use super::*;
+
+    const ID: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
+
+    /// A transcript of `lines` with a subagent below it.
+    fn session(lines: &str) -> (tempfile::TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let project = root.path().join("projects/-p");
+        let agents = project.join(ID).join("subagents/workflows/run");
+        std::fs::create_dir_all(&agents).unwrap();
+        let file = project.join(format!("{ID}.jsonl"));
+        std::fs::write(&file, lines).unwrap();
+        std::fs::write(agents.join("agent-1.jsonl"), "{\"uuid\":\"s\"}\n").unwrap();
+        let meta = r#"{ "agentType": "x\ud800", "type": "theirs" }"#;
+        std::fs::write(agents.join("agent-1.meta.json"), meta).unwrap();
+        (root, file)
+    }
+
+    fn raw(text: &str) -> RawJson {
+        RawJson::from_text(text).unwrap()
+    }
+
+    #[test]
+    fn a_session_comes_with_its_parts_and_without_what_is_damaged() {
+        let lines = "{\"uuid\":\"a\",\"t\":\"\\ud800\"}\r\n\n[1]\n{\"type\":\"x\"}\n\u{0}{}\n{\"cut\":";
+        let (_root, file) = session(lines);
+        let store = MemoryStore::new();
+        let imported = block_on(import_to_store(&file, &store, ImportOptions::default())).unwrap();
+        let key = SessionKey::new("-p", ID);
+        let sub = key.with_subpath("subagents/workflows/run/agent-1");
+        assert_eq!(
+            store.entries(&key),
+            [raw(r#"{"uuid":"a","t":"\ud800"}"#), raw(r#"{"type":"x"}"#)]
+        );
+        let metadata = raw(r#"{"type":"agent_metadata","agentType":"x\ud800"}"#);
+        assert_eq!(store.entries(&sub), [raw(r#"{"uuid":"s"}"#), metadata]);
+        assert_eq!(
+            imported.damaged.iter().map(|(_, line)| *line).collect::<Vec<_>>(),
+            [3, 5, 6]
+        );
+        assert_eq!((imported.entries, imported.batches), (4, 3));
+        assert_eq!(imported.subpaths, ["subagents/workflows/run/agent-1"]);
+
+        let (rest, metadata) = split_metadata(store.entries(&sub));
+        assert_eq!(rest, [raw(r#"{"uuid":"s"}"#)]);
+        assert_eq!(metadata.as_deref(), Some(r#"{"agentType":"x\ud800"}"#));
+
+        // Once more, only what has no uuid is there twice.
+        block_on(import_to_store(
+            &file,
+            &store,
+            ImportOptions::default().include_subagents(false),
+        ))
+        .unwrap();
+        assert_eq!(store.entries(&key).len(), 3);
+        assert_eq!(store.entries(&sub).len(), 2);
+    }
+
+    /// Remembers how many entries and bytes each append had.
+    struct Sizes(Mutex<Vec<(usize, usize)>>);
+
+    impl SessionStore for Sizes {
+        fn append<'a>(&'a self, _: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
+            let bytes = entries.iter().map(|entry| entry.get().len()).sum();
+            self.0.lock().unwrap().push((entries.len(), bytes));
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn load<'a>(&'a self, _: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+    }
+
+    #[test]
+    fn appends_are_bounded_by_entries_and_by_bytes() {
+        let sizes = |lines: String, options: ImportOptions| {
+            let (_root, file) = session(&lines);
+            let store = Sizes(Mutex::default());
+            block_on(import_to_store(&file, &store, options.include_subagents(false))).unwrap();
+            store.0.into_inner().unwrap()
+        };
+        let counts: Vec<_> = sizes("{\"n\":1}\n".repeat(1201), ImportOptions::default())
+            .iter()
+            .map(|(count, _)| *count)
+            .collect();
+        assert_eq!(counts, [500, 500, 201]);
+        let large = format!("{{\"t\":\"{}\"}}\n", "x".repeat(600 << 10));
+        let counts: Vec<_> = sizes(large.repeat(5), ImportOptions::default())
+            .iter()
+            .map(|(count, _)| *count)
+            .collect();
+        assert_eq!(counts, [2, 2, 1]);
+        assert_eq!(
+            sizes("{}\n{}\n".to_owned(), ImportOptions::default().batch_entries(0)),
+            [(1, 2), (1, 2)]
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_or_no_transcript_is_an_error() {
+        let (root, _file) = session("");
+        for (file, kind) in [
+            (
+                root.path().join("projects/-p/none.jsonl"),
+                StoreErrorKind::NotFound,
+            ),
+            (root.path().join("projects/-p/none.txt"), StoreErrorKind::Invalid),
+        ] {
+            assert_eq!(
+                *Batches::of(&file, ImportOptions::default()).unwrap_err().kind(),
+                kind
+            );
+        }
+    }
+}

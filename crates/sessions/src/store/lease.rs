@@ -1,0 +1,91 @@
+//! Who may write to a session.
+
+use std::time::Duration;
+
+use outrigger_protocol::RawJson;
+use serde::{Deserialize, Serialize};
+
+use super::{BoxFuture, Result, SessionKey};
+
+/// The right to drive a session for a while. Worth nothing once it ran out or somebody took the session over, which the store
+/// judges by `fence`, not by this copy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Lease {
+    /// The session's project.
+    pub project_key: String,
+    /// The session.
+    pub session_id: String,
+    /// Who has it: a text that tells a person where to look, such as host and process.
+    pub owner: String,
+    /// Grows with every acquisition of this session, and is never used twice.
+    pub fence: u64,
+    /// When it runs out, in milliseconds since 1970 by the store's clock.
+    pub expires_at: u64,
+}
+
+impl Lease {
+    /// The lease of the session that `key` is, or is a part of. For stores.
+    pub fn new(key: &SessionKey, owner: impl Into<String>, fence: u64, expires_at: u64) -> Self {
+        Self {
+            project_key: key.project_key.clone(),
+            session_id: key.session_id.clone(),
+            owner: owner.into(),
+            fence,
+            expires_at,
+        }
+    }
+
+    /// Whether it is about the session that `key` is, or is a part of.
+    pub fn covers(&self, key: &SessionKey) -> bool {
+        self.project_key == key.project_key && self.session_id == key.session_id
+    }
+}
+
+/// Leases with fencing numbers, kept where the sessions are: any machine can take a session over, and whoever had it before
+/// can't write any more, even if it only slept.
+///
+/// A lease runs out by the store's clock alone. A lease that ran out and that nobody has taken meanwhile can still be renewed,
+/// and written under: nobody was there to be disturbed.
+pub trait LeaseStore: Send + Sync {
+    /// Takes a session, whether it exists yet or not, for `ttl`. Taken again by the same `owner` it is a new lease, and the old
+    /// one is worth nothing.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may have been taken; it runs out by itself.
+    ///
+    /// # Errors
+    /// [`Held`](super::StoreErrorKind::Held) while another owner's lease runs.
+    fn acquire<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<Lease>>;
+
+    /// Makes it last for `ttl` from now on.
+    ///
+    /// # Errors
+    /// [`Fenced`](super::StoreErrorKind::Fenced) when somebody else has taken the session, or it was released.
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>>;
+
+    /// Gives it back, so that others need not wait. One that is over already is no error.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>>;
+
+    /// Appends as [`SessionStore::append`](super::SessionStore::append) does, if the lease is the session's newest: compared and
+    /// written in one step, so that nothing comes between.
+    ///
+    /// # Errors
+    /// [`Fenced`](super::StoreErrorKind::Fenced) with nothing written if it is not; [`Invalid`](super::StoreErrorKind::Invalid)
+    /// for a key of another session; else as `append`.
+    fn append_fenced<'a>(
+        &'a self,
+        lease: &'a Lease,
+        key: &'a SessionKey,
+        entries: &'a [RawJson],
+    ) -> BoxFuture<'a, Result<()>>;
+}

@@ -1,0 +1,169 @@
+//! Session stores: transcripts kept elsewhere, so that any machine can go on with them.
+//!
+//! A [`SessionStore`] takes what the CLI writes to a transcript and gives it back. The SDK feeds it while a session runs
+//! (`Options::session_store`) and resumes from it; [`import_to_store`] brings what is on disk. [`MemoryStore`] is the one for
+//! tests, the crate `outrigger-stores` has those that last, and [`conformance`] tells whether one of your own does as it must.
+//!
+//! The contract is the official SDKs', with two more promises. Entries come back as the same text, byte for byte: an entry is
+//! JSON that nobody here understands completely, and what a database would not take as its own JSON (NUL, lone surrogates,
+//! great depth) is not to be lost. And an entry with a `uuid` that the transcript has already is not stored again, so that
+//! whoever is in doubt sends it once more.
+
+pub mod conformance;
+mod entry;
+mod error;
+mod import;
+mod key;
+mod lease;
+mod memory;
+mod summary;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use outrigger_protocol::RawJson;
+use serde::{Deserialize, Serialize};
+
+pub use self::entry::uuid;
+pub use self::error::{Result, StoreError, StoreErrorKind};
+pub use self::import::{Batches, ImportOptions, Imported, import_to_store, split_metadata};
+pub use self::key::SessionKey;
+pub use self::lease::{Lease, LeaseStore};
+pub use self::memory::MemoryStore;
+pub use self::summary::{SummaryEntry, fold_summary};
+
+/// A boxed future, as object-safe traits return it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Which of the functions that a store need not have it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// [`SessionStore::list_sessions`].
+    pub list_sessions: bool,
+    /// [`SessionStore::list_session_summaries`].
+    pub list_session_summaries: bool,
+    /// [`SessionStore::delete`].
+    pub delete: bool,
+    /// [`SessionStore::list_subkeys`].
+    pub list_subkeys: bool,
+}
+
+impl Capabilities {
+    /// Append and load alone.
+    pub const NONE: Self = Self {
+        list_sessions: false,
+        list_session_summaries: false,
+        delete: false,
+        list_subkeys: false,
+    };
+
+    /// Everything.
+    pub const ALL: Self = Self {
+        list_sessions: true,
+        list_session_summaries: true,
+        delete: true,
+        list_subkeys: true,
+    };
+}
+
+/// A session that a store has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StoredSession {
+    /// Its id.
+    pub session_id: String,
+    /// When its main transcript was last appended to, in milliseconds since 1970 by the store's clock.
+    pub mtime: u64,
+}
+
+impl StoredSession {
+    /// One that was last appended to at `mtime`.
+    pub fn new(session_id: impl Into<String>, mtime: u64) -> Self {
+        Self {
+            session_id: session_id.into(),
+            mtime,
+        }
+    }
+}
+
+/// Keeps transcripts. Meant to be used as `Arc<dyn SessionStore>` by many tasks at once.
+///
+/// What implements it says by [`capabilities`](Self::capabilities) which of the optional functions it has; the others answer
+/// [`Unsupported`](StoreErrorKind::Unsupported).
+///
+/// # Cancel safety
+/// The futures may be dropped. A write that was begun may then have happened or not, as after a lost connection: send it
+/// again, which is harmless for entries with a `uuid`. None may be half done: an append is stored whole or not at all.
+pub trait SessionStore: Send + Sync + 'static {
+    /// Adds entries at the end of a transcript, in their order, and returns when they are as safe as the store makes them. An
+    /// entry whose `uuid` the transcript has already is left out; one without is always added. Nothing to add is no reason to
+    /// make a transcript.
+    ///
+    /// Appends to one transcript are in the order in which they were called, if each is awaited before the next; others in the
+    /// order in which the store took them.
+    ///
+    /// # Errors
+    /// When it is not known that all were stored. The SDK tries twice more.
+    fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>>;
+
+    /// All entries of a transcript in their order, each as it was appended; `None` if there is no such transcript.
+    ///
+    /// # Errors
+    /// When it can't be read; never for one that isn't there.
+    fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>>;
+
+    /// Which of the functions below it has.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::NONE
+    }
+
+    /// The sessions of a project, without their parts, in any order.
+    ///
+    /// # Errors
+    /// [`Unsupported`](StoreErrorKind::Unsupported) unless the store has it, or when it fails.
+    fn list_sessions<'a>(&'a self, project_key: &'a str) -> BoxFuture<'a, Result<Vec<StoredSession>>> {
+        let _ = project_key;
+        Box::pin(std::future::ready(Err(StoreError::unsupported("list_sessions"))))
+    }
+
+    /// What [`fold_summary`] made of each session of a project, kept up to date by [`append`](Self::append) so that a list
+    /// costs no reading of transcripts. `mtime` is by the same clock as that of [`list_sessions`](Self::list_sessions).
+    ///
+    /// # Errors
+    /// [`Unsupported`](StoreErrorKind::Unsupported) unless the store has it, or when it fails.
+    fn list_session_summaries<'a>(
+        &'a self,
+        project_key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
+        let _ = project_key;
+        Box::pin(std::future::ready(Err(StoreError::unsupported(
+            "list_session_summaries",
+        ))))
+    }
+
+    /// Removes a transcript: with a `subpath` that part alone, else the session with all its parts and its summary. What isn't
+    /// there is no error.
+    ///
+    /// # Errors
+    /// [`Unsupported`](StoreErrorKind::Unsupported) unless the store has it, or when it fails.
+    fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
+        let _ = key;
+        Box::pin(std::future::ready(Err(StoreError::unsupported("delete"))))
+    }
+
+    /// The subpaths that a session has, in any order; the `subpath` of `key` does not matter.
+    ///
+    /// # Errors
+    /// [`Unsupported`](StoreErrorKind::Unsupported) unless the store has it, or when it fails.
+    fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {
+        let _ = key;
+        Box::pin(std::future::ready(Err(StoreError::unsupported("list_subkeys"))))
+    }
+
+    /// Its leases, if it has some.
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
+}

@@ -1,0 +1,310 @@
+//! What a list of sessions shows of one, kept up to date as entries come, so that nobody has to read the transcript.
+
+use std::borrow::Cow;
+
+use outrigger_protocol::{RawJson, walk};
+use serde::{Deserialize, Serialize};
+
+use super::SessionKey;
+use super::entry::{self, Fields};
+
+/// How many characters of a first prompt are kept.
+const PROMPT_CHARS: usize = 200;
+
+/// The fields of entries of which the last one counts, and what they are called in a summary.
+const LAST_WINS: [(&str, &str); 5] = [
+    ("customTitle", "customTitle"),
+    ("aiTitle", "aiTitle"),
+    ("lastPrompt", "lastPrompt"),
+    ("summary", "summaryHint"),
+    ("gitBranch", "gitBranch"),
+];
+
+/// The summary of a session as a store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SummaryEntry {
+    /// The session.
+    pub session_id: String,
+    /// When the store wrote it, by the same clock as [`StoredSession::mtime`](super::StoredSession::mtime). A summary that is
+    /// older than its session is not trusted.
+    pub mtime: u64,
+    /// A JSON object that stores keep as it is and do not look into. Its keys are those of the official TypeScript SDK, so
+    /// that both can work on the same store.
+    pub data: RawJson,
+}
+
+impl SummaryEntry {
+    /// One that a store has kept.
+    pub fn new(session_id: impl Into<String>, mtime: u64, data: RawJson) -> Self {
+        Self {
+            session_id: session_id.into(),
+            mtime,
+            data,
+        }
+    }
+}
+
+/// The summary after `entries` were appended to the session `key`; `before` is what it was. Stores call it in their `append`, for
+/// the session itself and never for its parts, with the entries that were really added.
+///
+/// It looks at nothing else: the same entries in pieces or at once give the same `data`. Things of the beginning (creation,
+/// directory, first prompt, whether it is a side chain) stay as they were first seen; titles, tags, branch and last prompt are the
+/// last ones. `mtime` stays: the store sets it, by its own clock, as it writes.
+pub fn fold_summary(before: Option<&SummaryEntry>, key: &SessionKey, entries: &[RawJson]) -> SummaryEntry {
+    let mut data = match before {
+        Some(before) => Data::of(before.data.get()),
+        None => Data(Vec::new()),
+    };
+    for entry in entries {
+        data.add(&Fields::of(entry.get()));
+    }
+    SummaryEntry {
+        session_id: before
+            .map_or(&key.session_id, |before| &before.session_id)
+            .clone(),
+        mtime: before.map_or(0, |before| before.mtime),
+        data: data.encode(),
+    }
+}
+
+/// The object, in order, with what is in it that isn't ours.
+struct Data(Vec<(String, String)>);
+
+impl Data {
+    fn of(text: &str) -> Self {
+        let pairs = Fields::of(text).into_pairs();
+        let mut data = Self(Vec::new());
+        for (key, value) in pairs {
+            data.set_raw(&key, value.to_owned());
+        }
+        data
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    fn set_raw(&mut self, key: &str, value: String) {
+        match self.0.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) {
+        self.set_raw(key, quoted(value));
+    }
+
+    fn add(&mut self, entry: &Fields<'_>) {
+        if self.get("isSidechain").is_none() {
+            self.set_raw("isSidechain", entry.is_true("isSidechain").to_string());
+        }
+        if self.get("createdAt").is_none()
+            && let Some(at) = entry.text("timestamp").and_then(|at| epoch_ms(&at))
+        {
+            self.set_raw("createdAt", at.to_string());
+        }
+        if self.get("cwd").is_none()
+            && let Some(cwd) = entry.text("cwd").filter(|cwd| !cwd.is_empty())
+        {
+            self.set("cwd", &cwd);
+        }
+        self.add_prompt(entry);
+        for (field, name) in LAST_WINS {
+            // As it is written, whatever is in it.
+            if let Some(value) = entry.get(field).filter(|value| value.starts_with('"')) {
+                self.set_raw(name, value.to_owned());
+            }
+        }
+        match entry.text("type").as_deref() {
+            Some("tag") => match entry.text("tag").filter(|tag| !tag.is_empty()) {
+                Some(tag) => self.set("tag", &tag),
+                None => self.0.retain(|(name, _)| name != "tag"),
+            },
+            Some("relocated") => {
+                if let Some(cwd) = entry.text("relocatedCwd").filter(|cwd| !cwd.is_empty()) {
+                    self.set("cwd", &cwd);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_prompt(&mut self, entry: &Fields<'_>) {
+        if self.get("firstPromptLocked") == Some("true") {
+            return;
+        }
+        let (prompt, command) = first_prompt(entry);
+        if let Some(command) = command
+            && self.get("commandFallback").is_none()
+        {
+            self.set("commandFallback", &command);
+        }
+        if let Some(prompt) = prompt {
+            self.set("firstPrompt", &prompt);
+            self.set_raw("firstPromptLocked", "true".to_owned());
+        }
+    }
+
+    fn encode(&self) -> RawJson {
+        let mut text = String::from("{");
+        for (key, value) in &self.0 {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&quoted(key));
+            text.push(':');
+            text.push_str(value);
+        }
+        text.push('}');
+        // Each part is JSON that was read as such, or written here.
+        RawJson::from_text(text).unwrap_or_default()
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What an entry has of a first prompt: the prompt, and the command to show if no entry has one.
+fn first_prompt(entry: &Fields<'_>) -> (Option<String>, Option<String>) {
+    let mut command = None;
+    let is_prompt = entry.text("type").as_deref() == Some("user")
+        && !entry.is_true("isMeta")
+        && !entry.is_true("isCompactSummary");
+    let message = is_prompt.then(|| entry.get("message")).flatten();
+    let Some(texts) = message.and_then(texts) else {
+        return (None, None);
+    };
+    for text in texts {
+        let text = text.replace('\n', " ");
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        if let Some(name) = between(text, "<command-name>", "</command-name>") {
+            command.get_or_insert_with(|| name.to_owned());
+            continue;
+        }
+        if let Some(input) = between(text, "<bash-input>", "</bash-input>") {
+            return (Some(format!("! {}", input.trim())), command);
+        }
+        if !is_made(text) {
+            return (Some(shortened(text)), command);
+        }
+    }
+    (None, command)
+}
+
+/// The texts of a message; none if it carries the result of a tool.
+fn texts(message: &str) -> Option<Vec<String>> {
+    let fields = Fields::of(message);
+    let content = fields.get("content")?;
+    if let Some(text) = entry::text(content) {
+        return Some(vec![text]);
+    }
+    let blocks: Vec<Cow<'_, str>> = {
+        let mut blocks = Vec::new();
+        match walk::elements(content, |block| blocks.push(Cow::Borrowed(block))) {
+            Some(()) => blocks,
+            None => {
+                let raw: Vec<RawJson> = serde_json::from_str(content).ok()?;
+                raw.iter()
+                    .map(|block| Cow::Owned(block.get().to_owned()))
+                    .collect()
+            }
+        }
+    };
+    let mut texts = Vec::new();
+    for block in &blocks {
+        let block = Fields::of(block);
+        match block.text("type").as_deref() {
+            Some("tool_result") => return None,
+            Some("text") => texts.extend(block.text("text")),
+            _ => {}
+        }
+    }
+    Some(texts)
+}
+
+fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
+    let inner = &text[text.find(open)? + open.len()..];
+    Some(&inner[..inner.find(close)?])
+}
+
+/// Whether a program wrote it: it begins with a tag, or tells of an interruption.
+fn is_made(text: &str) -> bool {
+    if let Some(rest) = text.strip_prefix("[Request interrupted by user") {
+        return rest.contains(']');
+    }
+    let Some(tag) = text.strip_prefix('<') else {
+        return false;
+    };
+    let name = tag.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
+    let is_name = tag.starts_with(|c: char| c.is_ascii_lowercase());
+    is_name && name.is_some_and(|end| tag[end..].starts_with(|c: char| c == '>' || c.is_whitespace()))
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(PROMPT_CHARS) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+/// Milliseconds since 1970 of a timestamp as transcripts have them: `2026-01-02T03:04:05.678Z`, or with an offset.
+fn epoch_ms(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(['T', ' '])?;
+    let mut date = date.split('-');
+    let mut next = |digits: usize| {
+        let part = date
+            .next()
+            .filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()))?;
+        part.parse::<i64>().ok()
+    };
+    let (year, month, day) = (next(4)?, next(2)?, next(2)?);
+    let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
+    let (time, zone) = time.split_at(zone_at);
+    let mut time = time.split(':');
+    let mut next = || time.next()?.parse::<f64>().ok().filter(|part| *part >= 0.0);
+    let (hour, minute) = (next()?, next()?);
+    let second = next().unwrap_or(0.0);
+    if !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || hour > 24.0
+        || minute >= 60.0
+        || second >= 61.0
+    {
+        return None;
+    }
+    let offset = match zone {
+        "" | "Z" | "z" => 0.0,
+        _ => {
+            let sign = if zone.starts_with('-') { -1.0 } else { 1.0 };
+            let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
+            let hours: f64 = digits.get(..2)?.parse().ok()?;
+            let minutes: f64 = digits.get(2..4).unwrap_or("0").parse().ok()?;
+            sign * (hours * 60.0 + minutes)
+        }
+    };
+    let seconds = hour * 3600.0 + (minute - offset) * 60.0 + second;
+    Some(days_since_1970(year, month, day) * 86_400_000 + (seconds * 1000.0).round() as i64)
+}
+
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    // Years begin in March, so that the day that is not always there is the last one.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;
