@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::id::{InvalidId, SessionId};
+use crate::lease::Busy;
 
 /// The result of everything here that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -25,6 +26,20 @@ pub enum Error {
     /// There is no such session where it was looked for.
     #[error("{0}")]
     NotFound(Box<NotFound>),
+    /// What was given cannot be used.
+    #[error("{what} cannot be used: {why}")]
+    Invalid {
+        /// What was given.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is something already where something new was to be, and it was left as it is.
+    #[error("{} exists already; it was left as it is", .0.display())]
+    Exists(PathBuf),
+    /// Somebody else has the session.
+    #[error("{0}")]
+    Busy(Box<Busy>),
     /// A file or directory could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
@@ -38,6 +53,11 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn invalid(what: &'static str, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self::Invalid { what, why }
+    }
+
     /// Makes the function that names the file in an error of the system, for `map_err`.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();

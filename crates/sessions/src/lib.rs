@@ -28,11 +28,14 @@
 //!   memory.
 //! * **An id is an id.** [`SessionId`] is the CLI's own, checked when it is made, so that no other text gets into a path.
 
+mod clock;
 mod error;
 mod id;
+pub mod lease;
 pub mod place;
 pub mod record;
 pub mod store;
+pub mod write;
 
 pub use error::{Error, Result};
 pub use id::{AgentId, InvalidId, SessionId};

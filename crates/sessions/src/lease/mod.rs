@@ -1,0 +1,93 @@
+//! Who may drive a session: one process at a time.
+//!
+//! The CLI lets two processes write one transcript, and then each of them overwrites what the other believes. A lease is what
+//! programs agree on instead: whoever drives a session claims it first.
+//!
+//! Each claim has a [`Fence`], a number that only grows. Whoever holds a greater one has taken the session over, and what comes from
+//! holders of lesser ones is to be refused.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::SessionId;
+
+/// The number of a claim on a session. Of two claims on one session the later one has the greater number, whoever made them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fence(pub u64);
+
+impl Fence {
+    /// That of the claim after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// What is to be done where somebody else has the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OnBusy {
+    /// Nothing: the claim fails with [`Error::Busy`](crate::Error::Busy), which says who has it.
+    #[default]
+    Fail,
+    /// The session is forked, and the fork is claimed in its place.
+    Fork,
+    /// The session is taken: its holder is asked to let it go, and fenced off if it does not.
+    TakeOver,
+}
+
+/// Who has a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Owner {
+    /// What it calls itself.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its machine.
+    pub host: String,
+    /// Since when, as ISO 8601.
+    pub since: String,
+}
+
+/// Somebody else has the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Busy {
+    /// The session.
+    pub id: SessionId,
+    /// Who has it.
+    pub owner: Owner,
+    /// The number of its claim; `None` where it made none, as the CLI itself.
+    pub fence: Option<Fence>,
+}
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Owner {
+            name,
+            pid,
+            host,
+            since,
+        } = &self.owner;
+        write!(
+            f,
+            "session {} is driven by {name} (process {pid} on {host}, since {since})",
+            self.id
+        )?;
+        match self.fence {
+            Some(fence) => write!(f, ", with fence {fence}"),
+            None => f.write_str(", without a lease"),
+        }
+    }
+}
+
+impl std::error::Error for Busy {}

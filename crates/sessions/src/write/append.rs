@@ -1,0 +1,110 @@
+//! Adding a record to the end of a transcript that somebody else may be writing to.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Appends a record as a line of its own, in one write.
+///
+/// The file has to be there and to have something in it; `false` says that it is not, and nothing was created. Where the last line
+/// has no end, because its writer died or is in the middle of it, the record begins with a line break: it must not become part of
+/// a torn line. That is what the CLI does too. A writer that is found in the middle of a long line finishes it all the same, and
+/// what is left is a blank line, which no reader minds.
+///
+/// Nothing is forced to the disk, as the CLI does not either.
+pub(crate) fn append(path: &Path, record: &str) -> Result<bool> {
+    debug_assert!(!record.contains('\n'), "a record is one line");
+    // Opened for appending, every write goes to the end of the file as it then is, whoever else writes.
+    let mut file = match OpenOptions::new().read(true).append(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(Error::io("open", path)(error)),
+    };
+    append_to(&mut file, record).map_err(Error::io("write to", path))
+}
+
+fn append_to(file: &mut File, record: &str) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut line = String::with_capacity(record.len() + 2);
+    if last_byte(file)? != b'\n' {
+        line.push('\n');
+    }
+    line.push_str(record);
+    line.push('\n');
+    write_whole(file, line.as_bytes())?;
+    Ok(true)
+}
+
+fn last_byte(file: &mut File) -> io::Result<u8> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last[0])
+}
+
+/// Writes in one call, which does not mix with what others append. A part that is written, as on a full disk, is an error: going
+/// on behind it could mix, and whoever appends next begins a new line.
+fn write_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    loop {
+        return match file.write(bytes) {
+            Ok(length) if length == bytes.len() => Ok(()),
+            Ok(_) => Err(ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_record_is_a_line_of_its_own_and_nothing_is_created() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x.jsonl");
+        assert!(!append(&path, "{}").unwrap());
+        assert!(!path.exists());
+        fs::write(&path, "").unwrap();
+        assert!(!append(&path, "{}").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        fs::write(&path, "{\"torn").unwrap();
+        assert!(append(&path, "{}").unwrap());
+        assert!(append(&path, "{\"a\":1}").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"torn\n{}\n{\"a\":1}\n");
+    }
+
+    #[test]
+    fn threads_that_append_lose_and_mix_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x.jsonl");
+        fs::write(&path, "{}\n").unwrap();
+        let (writers, each) = (4, 200);
+        std::thread::scope(|scope| {
+            for writer in 0..writers {
+                let path = &path;
+                scope.spawn(move || {
+                    for nth in 0..each {
+                        // Long and short ones, so that a write in two parts would show.
+                        let filler = "x".repeat((nth * 97) % 20_000);
+                        append(path, &format!(r#"{{"w":{writer},"n":{nth},"f":"{filler}"}}"#)).unwrap();
+                    }
+                });
+            }
+        });
+        let text = fs::read_to_string(&path).unwrap();
+        let mut next = vec![0; writers];
+        for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            let writer = usize::try_from(value["w"].as_u64().unwrap()).unwrap();
+            assert_eq!(value["n"], next[writer]);
+            next[writer] += 1;
+        }
+        assert_eq!(next, vec![each; writers]);
+    }
+}

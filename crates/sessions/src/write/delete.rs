@@ -1,0 +1,62 @@
+//! Removing sessions.
+
+use std::fs;
+
+use super::draft::remove;
+use crate::error::{Error, NotFound, Result};
+use crate::id::SessionId;
+use crate::place::{SessionFile, Sessions};
+
+impl SessionFile {
+    /// Removes the transcript and all that lies in the directory beside it: subagents, results of tools, notes. Backups that a
+    /// repair left stay. A CLI that drives the session meanwhile creates the transcript anew with its next record.
+    ///
+    /// # Errors
+    /// When the transcript is gone already ([`Error::NotFound`]), or something cannot be removed.
+    pub fn delete(self) -> Result<()> {
+        match fs::remove_file(&self.path) {
+            Ok(()) => remove(&self.beside()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(NotFound {
+                id: self.id,
+                searched: vec![self.path],
+                elsewhere: Vec::new(),
+            }
+            .into()),
+            Err(error) => Err(Error::io("remove", &self.path)(error)),
+        }
+    }
+}
+
+impl Sessions {
+    /// Removes a session: [`SessionFile::delete`] for every copy of it in any project, so that it is gone.
+    ///
+    /// # Errors
+    /// When it is nowhere, or something cannot be removed.
+    pub fn delete(&self, id: &SessionId) -> Result<()> {
+        self.find(id)?;
+        self.find_all(id).into_iter().try_for_each(SessionFile::delete)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::testing::Place;
+
+    #[test]
+    fn a_session_goes_with_what_lies_beside_it() {
+        let place = Place::new();
+        let file = place.session(&["{}"]);
+        let copy = place.copy(&file, "/other");
+        let other = place.session(&["{}"]);
+        fs::create_dir_all(file.subagents_dir()).unwrap();
+        fs::write(file.subagents_dir().join("agent-1.jsonl"), "{}").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(other.project_dir(), file.beside().join("link")).unwrap();
+        place.sessions.delete(&file.id).unwrap();
+        assert!(!file.path.exists() && !file.beside().exists() && !copy.path.exists());
+        assert!(other.path.exists(), "links are not followed");
+        assert!(file.delete().unwrap_err().is_not_found());
+        assert!(place.sessions.delete(&copy.id).unwrap_err().is_not_found());
+    }
+}

@@ -1,0 +1,186 @@
+//! Writing a file that is either there as a whole or not at all.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+
+/// A file in the making: it has another name in the same directory until it is finished, and is removed when it is dropped before.
+///
+/// It can be read by its owner only, as the CLI's own files.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    file: BufWriter<File>,
+    path: PathBuf,
+    target: PathBuf,
+    is_finished: bool,
+}
+
+impl Draft {
+    /// Begins a file that is to become `target`. The directory has to be there.
+    pub(crate) fn of(target: &Path) -> Result<Self> {
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        // No name that anybody takes for a transcript's, and none that somebody else has chosen.
+        let short: String = name.chars().take(60).collect();
+        let path = target.with_file_name(format!(".{short}.{}.tmp", Uuid::new_v4()));
+        let file = private(OpenOptions::new().write(true).create_new(true))
+            .open(&path)
+            .map_err(Error::io("create", &path))?;
+        Ok(Self {
+            file: BufWriter::with_capacity(256 * 1024, file),
+            path,
+            target: target.to_owned(),
+            is_finished: false,
+        })
+    }
+
+    /// Adds to it.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file
+            .write_all(bytes)
+            .map_err(Error::io("write to", &self.path))
+    }
+
+    /// Adds a line.
+    pub(crate) fn line(&mut self, text: &str) -> Result<()> {
+        self.write(text.as_bytes())?;
+        self.write(b"\n")
+    }
+
+    /// Puts it in the place of what is there, or where nothing is. Before and after, readers find a whole file.
+    pub(crate) fn replace(mut self) -> Result<()> {
+        self.sync()?;
+        fs::rename(&self.path, &self.target).map_err(Error::io("replace", &self.target))?;
+        self.is_finished = true;
+        sync_dir_of(&self.target)
+    }
+
+    /// Gives it its name if nothing has that yet; an [`Error::Exists`] if something does.
+    pub(crate) fn create(mut self) -> Result<()> {
+        self.sync()?;
+        let target = self.target.clone();
+        match fs::hard_link(&self.path, &target) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(Error::Exists(target)),
+            // A file system without links: the name is taken by an empty file first, which no reader takes for a session.
+            Err(_) => match private(OpenOptions::new().write(true).create_new(true)).open(&target) {
+                Ok(_) => {
+                    fs::rename(&self.path, &target).map_err(Error::io("create", &target))?;
+                    self.is_finished = true;
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(Error::Exists(target)),
+                Err(error) => return Err(Error::io("create", &target)(error)),
+            },
+        }
+        sync_dir_of(&target)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        synced.map_err(Error::io("write to", &self.path))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // Nothing else has this name, and nobody can be told.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Writes a small file as a whole.
+pub(crate) fn replace(target: &Path, content: &[u8]) -> Result<()> {
+    let mut draft = Draft::of(target)?;
+    draft.write(content)?;
+    draft.replace()
+}
+
+/// Creates a directory, and those above it, for its owner only. What is there stays as it is.
+pub(crate) fn create_dir(path: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(Error::io("create", path))
+}
+
+/// Removes a file or a directory with all that is in it; it need not be there. Links are removed, not followed.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Lets nobody but the owner read a file that is created.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Makes a change of names last. Where directories cannot be opened there is nothing to do.
+fn sync_dir_of(path: &Path) -> Result<()> {
+    let dir = path.parent().unwrap_or(path);
+    let synced: io::Result<()> = if cfg!(unix) {
+        File::open(dir).and_then(|dir| dir.sync_all())
+    } else {
+        Ok(())
+    };
+    match synced {
+        // Some file systems cannot do that with directories.
+        Err(error) if error.kind() != ErrorKind::InvalidInput && error.kind() != ErrorKind::Unsupported => {
+            Err(Error::io("sync", dir)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_draft_is_there_when_it_is_finished_and_leaves_nothing_when_not() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("x.jsonl");
+        let mut draft = Draft::of(&target).unwrap();
+        draft.line("half").unwrap();
+        assert!(!target.exists() && names(place.path()).len() == 1);
+        drop(draft);
+        assert!(names(place.path()).is_empty());
+
+        replace(&target, b"one").unwrap();
+        let mut draft = Draft::of(&target).unwrap();
+        draft.write(b"two").unwrap();
+        assert!(matches!(draft.create(), Err(Error::Exists(path)) if path == target));
+        assert_eq!(fs::read(&target).unwrap(), b"one");
+        replace(&target, b"two").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"two");
+        let other = place.path().join("y");
+        Draft::of(&other).unwrap().create().unwrap();
+        assert_eq!(names(place.path()).len(), 2);
+        #[cfg(unix)]
+        for path in [&target, &other] {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+}

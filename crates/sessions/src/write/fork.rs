@@ -1,0 +1,154 @@
+//! A session that begins as another one stood.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+
+use super::draft::Draft;
+use super::object::Object;
+use super::plan::Plan;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::place::{SessionFile, Sessions};
+use crate::record::{Item, Record, Records};
+
+/// How a session is to be forked. By default with all of its messages, under its own title with ` (fork)` behind it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ForkOptions {
+    /// The `uuid` of the message that is to be the last one.
+    ///
+    /// With the summary of a compaction, the messages that the compaction kept behind it are left out. With the boundary of one, or
+    /// with what the CLI notes between the boundary and the summary, the fork ends before the boundary. A boundary without a summary,
+    /// as rewinding behind a compaction writes, is kept like any other message.
+    pub up_to_message_id: Option<String>,
+    /// The title; space around it is taken off, and an empty one is none.
+    pub title: Option<String>,
+}
+
+impl ForkOptions {
+    /// All messages, and a title made of the session's own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`up_to_message_id`](Self::up_to_message_id).
+    pub fn up_to_message_id(mut self, uuid: impl Into<String>) -> Self {
+        self.up_to_message_id = Some(uuid.into());
+        self
+    }
+
+    /// Sets [`title`](Self::title).
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+}
+
+impl SessionFile {
+    /// Copies the conversation into a new session of the same project, which goes its own way from there. This one is not touched.
+    ///
+    /// All messages get new ids, linked as the old ones are, and say in `forkedFrom` where they come from. What belongs to a team or
+    /// to a running process is left out, as are subagents' transcripts, the undo history of files, and lines that cannot be read
+    ///. The last message gets the time of now.
+    ///
+    /// Unlike the official SDKs, which make a first message of one whose parent is missing, this leaves such a parent as it is: the
+    /// CLI takes the message before it in the file for it, and so keeps the history.
+    ///
+    /// The transcript is read twice, one record in memory at a time, and as far as it went at the beginning.
+    ///
+    /// # Errors
+    /// When the session has no messages, or not the one to end with; when a file cannot be read or written. Nothing is left behind
+    /// then.
+    pub fn fork(&self, options: &ForkOptions) -> Result<SessionFile> {
+        let id = SessionId::random();
+        let mut source = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let length = source.metadata().map_err(Error::io("read", &self.path))?.len();
+        let mut plan = Plan::new(self.id.clone(), id.clone());
+        for record in readable(Records::new((&source).take(length))) {
+            plan.survey(&record?);
+        }
+        plan.decide(options)?;
+        source.rewind().map_err(Error::io("read", &self.path))?;
+
+        let path = self.path.with_file_name(id.file_name());
+        let mut draft = Draft::of(&path)?;
+        if let Some(first) = plan.first_line() {
+            draft.line(&first)?;
+        }
+        for record in readable(Records::new((&source).take(length))) {
+            if let Some(line) = plan.rewrite(&record?) {
+                draft.line(&line)?;
+            }
+        }
+        for line in plan.last_lines() {
+            draft.line(&line)?;
+        }
+        draft.create()?;
+        let project = self.project.as_deref();
+        SessionFile::at(&id, path.clone(), project).ok_or_else(|| gone(&path))
+    }
+}
+
+impl Sessions {
+    /// Forks a session: [`SessionFile::fork`] where [`find`](Self::find) finds it. Returns the new session's id.
+    ///
+    /// # Errors
+    /// As these two.
+    pub fn fork(&self, id: &SessionId, options: &ForkOptions) -> Result<SessionId> {
+        Ok(self.find(id)?.fork(options)?.id)
+    }
+}
+
+/// What of a transcript can be read.
+fn readable<R: std::io::Read>(records: Records<R>) -> impl Iterator<Item = Result<Record>> {
+    records.filter_map(|item| match item {
+        Ok(Item::Record(record)) => Some(Ok(record)),
+        Ok(Item::Damaged(_)) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// What was just written is not there any more.
+pub(crate) fn gone(path: &std::path::Path) -> Error {
+    Error::io("find", path)(std::io::ErrorKind::NotFound.into())
+}
+
+/// The title that a forked session gets when none is given.
+pub(super) fn title_of_fork(title: Option<&str>) -> String {
+    match title {
+        Some(title) => format!("{title} (fork)"),
+        None => "Forked session".to_owned(),
+    }
+}
+
+/// A user's first words in a conversation, on one line, as long as a title may be.
+pub(super) fn first_words(record: &Object<'_>) -> Option<String> {
+    const LONGEST: usize = 200;
+    if record.is_true("isMeta") || record.is_true("isCompactSummary") {
+        return None;
+    }
+    let message = Object::parse(record.get("message")?)?;
+    let content = message.get("content")?;
+    let texts = match super::object::string(content) {
+        Some(text) => vec![text],
+        None => super::object::elements(content)
+            .into_iter()
+            .filter_map(Object::parse)
+            .filter(|block| block.string("type").as_deref() == Some("text"))
+            .filter_map(|block| block.string("text"))
+            .collect(),
+    };
+    let said = |text: &String| {
+        !text.is_empty() && !text.starts_with('<') && !text.starts_with("[Request interrupted")
+    };
+    let text = texts
+        .into_iter()
+        .map(|text| text.replace('\n', " ").trim().to_owned())
+        .find(said)?;
+    let mut short: String = text.chars().take(LONGEST).collect();
+    if short.len() < text.len() {
+        short.truncate(short.trim_end().len());
+        short.push('…');
+    }
+    Some(short)
+}

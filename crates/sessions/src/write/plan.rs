@@ -1,0 +1,373 @@
+//! What becomes of each record of a session in its fork.
+
+use std::collections::HashMap;
+
+use outrigger_protocol::RawJson;
+use uuid::Uuid;
+
+use super::fork::{ForkOptions, first_words, title_of_fork};
+use super::object::{Object, elements, quoted};
+use crate::clock::now;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::record::{Record, RecordKind};
+
+/// What belongs to the process or team that the session was in, and to nobody in the fork.
+const CLEARED: [&str; 5] = [
+    "teamName",
+    "agentName",
+    "sessionKind",
+    "slug",
+    "sourceToolAssistantUUID",
+];
+
+/// The two passes over a transcript: all records are [surveyed](Self::survey), it is [decided](Self::decide), and then they are
+/// [rewritten](Self::rewrite) in the same order.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    source: SessionId,
+    target: SessionId,
+    now: String,
+    /// The records that are linked into the main conversation, in their order.
+    linked: Vec<Linked>,
+    /// Where in `linked` a uuid is, the last one if there are several.
+    places: HashMap<Box<str>, usize>,
+    title: Title,
+    last_words: Carried,
+    /// How many of the linked records are kept.
+    kept: usize,
+    /// The boundary whose kept messages are left out.
+    bare_boundary: Option<usize>,
+    /// How many linked records were rewritten.
+    at: usize,
+}
+
+/// A record of the main conversation.
+#[derive(Debug)]
+struct Linked {
+    uuid: Box<str>,
+    parent: Option<Box<str>>,
+    new_uuid: Box<str>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// Of which only the link is followed.
+    Progress,
+    Boundary,
+    Summary,
+}
+
+#[derive(Debug, Default)]
+struct Title {
+    given: Option<String>,
+    custom: Option<String>,
+    made: Option<String>,
+    words: Option<String>,
+}
+
+/// What else goes along.
+#[derive(Debug, Default)]
+struct Carried {
+    suppression: bool,
+    replacements: Vec<String>,
+    latch: Option<String>,
+    tools: Option<String>,
+    data_flow: Vec<String>,
+    relocated: Option<String>,
+}
+
+impl Plan {
+    pub(crate) fn new(source: SessionId, target: SessionId) -> Self {
+        Self {
+            source,
+            target,
+            now: now(),
+            linked: Vec::new(),
+            places: HashMap::new(),
+            title: Title::default(),
+            last_words: Carried::default(),
+            kept: 0,
+            bare_boundary: None,
+            at: 0,
+        }
+    }
+
+    /// Takes note of a record.
+    pub(crate) fn survey(&mut self, record: &Record) {
+        if let Some(uuid) = linked_uuid(record) {
+            let envelope = record.envelope();
+            let kind = match (record.kind(), envelope.subtype.as_deref()) {
+                (RecordKind::Progress, _) => Kind::Progress,
+                (RecordKind::System, Some("compact_boundary")) => Kind::Boundary,
+                _ if envelope.is_compact_summary => Kind::Summary,
+                _ => Kind::Plain,
+            };
+            self.places.insert(uuid.into(), self.linked.len());
+            self.linked.push(Linked {
+                uuid: uuid.into(),
+                parent: envelope.parent_uuid.as_deref().map(Into::into),
+                new_uuid: Uuid::new_v4().to_string().into(),
+                kind,
+            });
+            if *record.kind() == RecordKind::User && self.title.words.is_none() {
+                self.title.words = Object::parse(&record.text()).and_then(|object| first_words(&object));
+            }
+            return;
+        }
+        if record.kind().is_linked() {
+            return;
+        }
+        let text = record.text();
+        let Some(object) = Object::parse(&text) else {
+            return;
+        };
+        let said = |key| object.string(key).filter(|title| !title.is_empty());
+        match record.kind().as_str() {
+            "custom-title" => self.title.custom = said("customTitle"),
+            "ai-title" => self.title.made = said("aiTitle"),
+            "history-suppression" => self.last_words.suppression = true,
+            "content-replacement" => {
+                let replacements = object.get("replacements").map(elements).unwrap_or_default();
+                let carried = &mut self.last_words.replacements;
+                carried.extend(replacements.into_iter().map(str::to_owned));
+            }
+            "atis-latch" => self.last_words.latch = Some(text.into_owned()),
+            "tools-used" => self.last_words.tools = Some(text.into_owned()),
+            "relocated" => self.last_words.relocated = Some(text.into_owned()),
+            kind if kind.starts_with("data-flow-") => self.last_words.data_flow.push(text.into_owned()),
+            _ => {}
+        }
+    }
+
+    /// Decides where the fork ends. New ids of what is kept are known from here on.
+    pub(crate) fn decide(&mut self, options: &ForkOptions) -> Result<()> {
+        self.title.given = options.title.as_deref().map(str::trim).map(str::to_owned);
+        self.kept = self.linked.len();
+        if let Some(last) = &options.up_to_message_id {
+            let Some(&last) = self.places.get(&**last) else {
+                let why = format!("session {} has no message {last}", self.source);
+                return Err(Error::invalid("the message to fork at", why));
+            };
+            self.kept = last + 1;
+            self.cut_at_boundary();
+        }
+        if self.linked[..self.kept]
+            .iter()
+            .any(|linked| linked.kind != Kind::Progress)
+        {
+            return Ok(());
+        }
+        let why = if self.linked.is_empty() {
+            "it has no messages"
+        } else {
+            "no message is before where it is to end"
+        };
+        Err(Error::invalid("the session", format!("{}: {why}", self.source)))
+    }
+
+    /// A boundary is nothing without the summary that follows it: a fork that ends between them ends before both. One that ends with
+    /// the summary has nothing behind it to keep.
+    fn cut_at_boundary(&mut self) {
+        while let Some(boundary) = self.linked[..self.kept]
+            .iter()
+            .rposition(|it| it.kind == Kind::Boundary)
+        {
+            let behind = &self.linked[boundary + 1..];
+            let next = behind
+                .iter()
+                .position(|it| it.kind == Kind::Boundary)
+                .unwrap_or(behind.len());
+            let Some(summary) = behind[..next].iter().position(|it| it.kind == Kind::Summary) else {
+                return;
+            };
+            let summary = boundary + 1 + summary;
+            if summary + 1 == self.kept {
+                self.bare_boundary = Some(boundary);
+            }
+            if summary < self.kept {
+                return;
+            }
+            self.kept = boundary;
+        }
+    }
+
+    /// What the fork begins with, before its messages.
+    pub(crate) fn first_line(&self) -> Option<String> {
+        self.last_words.suppression.then(|| {
+            let mut line = self.line("history-suppression");
+            line.set_string("cause", "fork_inherit");
+            line.set_string("ts", &self.now);
+            line.to_text()
+        })
+    }
+
+    /// What a record is in the fork; `None` if it is not in it.
+    pub(crate) fn rewrite(&mut self, record: &Record) -> Option<String> {
+        linked_uuid(record)?;
+        let at = self.at;
+        self.at += 1;
+        let linked = self
+            .linked
+            .get(at)
+            .filter(|it| at < self.kept && it.kind != Kind::Progress)?;
+        let text = record.text();
+        let mut object = Object::parse(&text)?;
+        object.set("parentUuid", self.new_parent(at));
+        object.set_string("uuid", &linked.new_uuid);
+        object.set_string("sessionId", self.target.as_str());
+        object.set("isSidechain", "false");
+        if let Some(logical) = record.envelope().logical_parent_uuid.as_deref() {
+            object.set(
+                "logicalParentUuid",
+                self.new_id(logical).map_or("null".to_owned(), quoted),
+            );
+        }
+        if let Some(metadata) = object.get("compactMetadata").map(str::to_owned) {
+            object.set(
+                "compactMetadata",
+                self.metadata(&metadata, self.bare_boundary == Some(at)),
+            );
+        }
+        for key in CLEARED {
+            object.remove(key);
+        }
+        if *record.kind() == RecordKind::Assistant && object.get("requestSessionId").is_none() {
+            object.set_string("requestSessionId", self.source.as_str());
+        }
+        let is_last = self.linked[at + 1..self.kept]
+            .iter()
+            .all(|it| it.kind == Kind::Progress);
+        if is_last {
+            object.set_string("timestamp", &self.now);
+        }
+        let mut from = Object::new();
+        from.set_string("sessionId", self.source.as_str());
+        from.set_string("messageUuid", &linked.uuid);
+        object.set("forkedFrom", from.to_text());
+        Some(object.to_text())
+    }
+
+    /// What the fork ends with, behind its messages.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        let carried = &self.last_words;
+        let mut lines = Vec::new();
+        if !carried.replacements.is_empty() {
+            let mut line = self.line("content-replacement");
+            line.set("replacements", format!("[{}]", carried.replacements.join(",")));
+            line.set_string("uuid", &Uuid::new_v4().to_string());
+            line.set_string("timestamp", &self.now);
+            lines.push(line.to_text());
+        }
+        let flow = carried.data_flow.iter();
+        for text in carried
+            .latch
+            .iter()
+            .chain(&carried.tools)
+            .chain(flow)
+            .chain(&carried.relocated)
+        {
+            if let Some(mut line) = Object::parse(text) {
+                line.set_string("sessionId", self.target.as_str());
+                lines.push(line.to_text());
+            }
+        }
+        let mut line = self.line("derived-from");
+        line.set("v", "1");
+        let source = quoted(self.source.as_str());
+        line.set(
+            "sessions",
+            format!(r#"[{{"type":"claude_code_session","id":{source},"via":"fork"}}]"#),
+        );
+        lines.push(line.to_text());
+
+        let mut line = self.line("custom-title");
+        line.set_string("customTitle", &self.title());
+        line.set_string("uuid", &Uuid::new_v4().to_string());
+        line.set_string("timestamp", &self.now);
+        lines.push(line.to_text());
+        lines
+    }
+
+    fn line(&self, kind: &str) -> Object<'static> {
+        let mut line = Object::new();
+        line.set_string("type", kind);
+        line.set_string("sessionId", self.target.as_str());
+        line
+    }
+
+    fn title(&self) -> String {
+        let Title {
+            given,
+            custom,
+            made,
+            words,
+        } = &self.title;
+        let own = custom.as_deref().or(made.as_deref()).or(words.as_deref());
+        let given = given.as_deref().filter(|given| !given.is_empty());
+        given.map_or_else(|| title_of_fork(own), str::to_owned)
+    }
+
+    /// The new id of a message that is kept.
+    fn new_id(&self, uuid: &str) -> Option<&str> {
+        let at = *self.places.get(uuid)?;
+        let linked = self
+            .linked
+            .get(at)
+            .filter(|it| at < self.kept && it.kind != Kind::Progress)?;
+        Some(&linked.new_uuid)
+    }
+
+    /// The parent of a message in the fork: that of the progress that it follows, if it follows any.
+    fn new_parent(&self, at: usize) -> String {
+        let mut parent = self.linked[at].parent.as_deref();
+        for _ in 0..=self.linked.len() {
+            let Some(uuid) = parent else { break };
+            let Some(&place) = self.places.get(uuid) else {
+                // Whoever misses it here missed it there.
+                return quoted(uuid);
+            };
+            if self.linked[place].kind != Kind::Progress {
+                return self.new_id(uuid).map_or("null".to_owned(), quoted);
+            }
+            parent = self.linked[place].parent.as_deref();
+        }
+        "null".to_owned()
+    }
+
+    /// What a boundary says of the messages that it keeps, with their new ids or without them.
+    fn metadata(&self, text: &str, is_bare: bool) -> String {
+        let mut mapped = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(quote) = rest.find('"') {
+            let (before, from) = rest.split_at(quote + 1);
+            mapped.push_str(before);
+            let known = from
+                .get(..36)
+                .filter(|_| from[36..].starts_with('"'))
+                .and_then(|uuid| self.new_id(uuid));
+            let skipped = if known.is_some() { 36 } else { 0 };
+            mapped.push_str(known.unwrap_or_default());
+            rest = &from[skipped..];
+        }
+        mapped.push_str(rest);
+        if !is_bare || RawJson::from_text(mapped.as_str()).is_err() {
+            return mapped;
+        }
+        let Some(mut object) = Object::parse(&mapped) else {
+            return mapped;
+        };
+        object.remove("preservedSegment");
+        object.remove("preservedMessages");
+        object.to_text()
+    }
+}
+
+/// The uuid of a record of the main conversation.
+fn linked_uuid(record: &Record) -> Option<&str> {
+    let envelope = record.envelope();
+    let is_linked = record.kind().is_linked() && !envelope.is_sidechain;
+    record.uuid().filter(|_| is_linked)
+}
