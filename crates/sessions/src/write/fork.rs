@@ -152,3 +152,6 @@ pub(super) fn first_words(record: &Object<'_>) -> Option<String> {
     }
     Some(short)
 }
+
+#[cfg(test)]
+mod tests;

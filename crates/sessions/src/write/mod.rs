@@ -2,7 +2,7 @@
 //!
 //! A transcript is only ever appended to, or replaced as a whole: what reads it meanwhile, the CLI included, finds whole records.
 //! The CLI opens the file anew for each record that it writes, so it may go on while something here is done to its session. Nothing
-//! here creates a session that is not there, but for [forks](SessionFile::fork) and imports, which get an id of their own.
+//! here creates a session that is not there, but for [forks](crate::SessionFile::fork) and imports, which get an id of their own.
 //! Files that are written can be read by their owner only.
 
 mod append;
