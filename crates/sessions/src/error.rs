@@ -37,6 +37,9 @@ pub enum Error {
     /// There is something already where something new was to be, and it was left as it is.
     #[error("{} exists already; it was left as it is", .0.display())]
     Exists(PathBuf),
+    /// A file is not any more what it was when it was read.
+    #[error("{} was written to meanwhile; nothing was changed", .0.display())]
+    Changed(PathBuf),
     /// Somebody else has the session.
     #[error("{0}")]
     Busy(Box<Busy>),

@@ -34,6 +34,8 @@ mod id;
 pub mod lease;
 pub mod place;
 pub mod record;
+pub mod relocate;
+pub mod repair;
 pub mod store;
 pub mod write;
 

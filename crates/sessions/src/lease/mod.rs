@@ -6,11 +6,15 @@
 //! Each claim has a [`Fence`], a number that only grows. Whoever holds a greater one has taken the session over, and what comes from
 //! holders of lesser ones is to be refused.
 
+mod cli;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
+
+pub use cli::driven_by_cli;
 
 /// The number of a claim on a session. Of two claims on one session the later one has the greater number, whoever made them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -91,3 +95,15 @@ impl fmt::Display for Busy {
 }
 
 impl std::error::Error for Busy {}
+
+/// The name of this machine, as far as it has one.
+fn host() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let name = read("/proc/sys/kernel/hostname").or_else(|| std::env::var("COMPUTERNAME").ok());
+    let name = name
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .or_else(|| read("/etc/hostname"));
+    name.map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
+}

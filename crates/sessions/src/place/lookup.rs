@@ -38,6 +38,11 @@ impl SessionFile {
         })
     }
 
+    /// The config directory that it is in.
+    pub fn config_dir(&self) -> &Path {
+        self.path.ancestors().nth(3).unwrap_or(&self.path)
+    }
+
     /// The directory of the project, in which the transcript lies.
     pub fn project_dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)

@@ -18,4 +18,5 @@ mod tag;
 pub(crate) mod testing;
 
 pub use fork::ForkOptions;
+pub(crate) use fork::gone;
 pub use tag::clean_tag;

@@ -10,8 +10,7 @@ use crate::place::{SessionFile, Sessions};
 
 /// A config directory that is removed with it.
 pub(crate) struct Place {
-    /// Removed when it is dropped.
-    _dir: TempDir,
+    dir: TempDir,
     pub(crate) sessions: Sessions,
 }
 
@@ -19,7 +18,12 @@ impl Place {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let sessions = Sessions::at(dir.path().join("config"));
-        Self { _dir: dir, sessions }
+        Self { dir, sessions }
+    }
+
+    /// What is removed when this is dropped.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// A session of these lines.

@@ -1,0 +1,148 @@
+//! The CLI's own list of its processes, in `sessions/` of the config directory.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::Deserialize;
+
+use super::{Busy, Owner, host};
+use crate::clock::iso;
+use crate::id::SessionId;
+
+/// How much of an entry is read.
+const MOST_BYTES: u64 = 64 * 1024;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    pid: u32,
+    session_id: String,
+    started_at: Option<f64>,
+    proc_start: Option<String>,
+    kind: Option<String>,
+}
+
+/// The CLI process that drives a session on this machine, if one says so and lives.
+///
+/// The CLI lists each of its processes in a file of the config directory and takes it away when it ends. One that was killed leaves
+/// the file behind: then the process is gone, or began at another time than the file says.
+pub fn driven_by_cli(config_dir: impl AsRef<Path>, id: &SessionId) -> Option<Busy> {
+    let entries = fs::read_dir(config_dir.as_ref().join("sessions")).ok()?;
+    let entry = entries
+        .filter_map(|entry| read(&entry.ok()?.path()))
+        .find(|entry| entry.session_id.eq_ignore_ascii_case(id.as_str()) && lives(entry))?;
+    let since = UNIX_EPOCH + Duration::from_millis(entry.started_at.unwrap_or_default().max(0.0) as u64);
+    Some(Busy {
+        id: id.clone(),
+        owner: Owner {
+            name: format!(
+                "the CLI ({})",
+                entry.kind.as_deref().unwrap_or("of an unknown kind")
+            ),
+            pid: entry.pid,
+            host: host(),
+            since: iso(since),
+        },
+        fence: None,
+    })
+}
+
+fn read(path: &Path) -> Option<Entry> {
+    let is_entry = path.extension().is_some_and(|extension| extension == "json");
+    if !is_entry || fs::metadata(path).ok()?.len() > MOST_BYTES {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn lives(entry: &Entry) -> bool {
+    match (started(entry.pid), &entry.proc_start) {
+        (Started::At(now), Some(then)) => now == *then,
+        (Started::Gone, _) => false,
+        (Started::At(_) | Started::Unknown, _) => true,
+    }
+}
+
+enum Started {
+    /// In the system's own count.
+    At(String),
+    Gone,
+    /// The system does not say.
+    Unknown,
+}
+
+#[cfg(target_os = "linux")]
+fn started(pid: u32) -> Started {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return Started::Gone;
+    };
+    // The second field is the name in parentheses, which may have anything in it; the 22nd is the start.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let mut fields = rest.split_whitespace();
+    match (fields.next(), fields.nth(18)) {
+        // Killed, and nobody has asked after it.
+        (Some("Z" | "X"), _) => Started::Gone,
+        (_, Some(start)) => Started::At(start.to_owned()),
+        _ => Started::Unknown,
+    }
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn started(pid: u32) -> Started {
+    use rustix::process::{Pid, test_kill_process};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    match pid.map(test_kill_process) {
+        None | Some(Err(rustix::io::Errno::SRCH)) => Started::Gone,
+        Some(_) => Started::Unknown,
+    }
+}
+
+#[cfg(not(unix))]
+fn started(_: u32) -> Started {
+    Started::Unknown
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_living_process_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let id = SessionId::random();
+        assert_eq!(driven_by_cli(place.path(), &id), None);
+        let dir = place.path().join("sessions");
+        fs::create_dir(&dir).unwrap();
+        let pid = std::process::id();
+        let Started::At(start) = started(pid) else {
+            panic!("this process lives")
+        };
+        let put = |session: &str, pid: u32, start: &str| {
+            let entry = json!({"pid": pid, "sessionId": session, "procStart": start, "startedAt": 1_795_346_562_705_u64, "kind": "interactive"});
+            fs::write(dir.join("1.json"), entry.to_string()).unwrap();
+        };
+        fs::write(dir.join("2.json"), "{").unwrap();
+        fs::write(dir.join("1.x.key"), "{}").unwrap();
+        put(id.as_str(), pid, &start);
+        let busy = driven_by_cli(place.path(), &id).unwrap();
+        assert_eq!((busy.owner.pid, busy.fence), (pid, None));
+        assert!(
+            busy.to_string().contains("the CLI") && busy.owner.since.starts_with("2026-11-22T"),
+            "{busy}"
+        );
+        put(SessionId::random().as_str(), pid, &start);
+        assert_eq!(driven_by_cli(place.path(), &id), None);
+        put(id.as_str(), pid, "1");
+        assert_eq!(
+            driven_by_cli(place.path(), &id),
+            None,
+            "another process has the number now"
+        );
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        put(id.as_str(), child.id(), &start);
+        assert_eq!(driven_by_cli(place.path(), &id), None);
+    }
+}

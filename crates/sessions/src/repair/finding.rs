@@ -1,0 +1,146 @@
+//! What is wrong in a transcript, and where.
+
+use std::fmt;
+
+use crate::record::{Damage, Position};
+
+/// Something in a transcript that is not as it should be. Displayed, it says what is done about it, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The line that it is about.
+    pub position: Position,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// There is no record of a conversation. Nothing can be done about that.
+    Empty,
+    /// The last line has no end and is no record. It is taken out.
+    Torn(Damage),
+    /// The line is no record, and there is none in it. It is taken out.
+    Damaged(Damage),
+    /// There are NUL bytes beside a record, or several. They are taken out.
+    Nuls {
+        /// How many.
+        count: usize,
+    },
+    /// Whole records stand behind each other on the line, perhaps after something that is none. Each gets a line of its own.
+    Glued {
+        /// How many records there are.
+        records: usize,
+        /// How many bytes are none, which are taken out.
+        dropped: usize,
+    },
+    /// Not all of the line is UTF-8. What is not is replaced by U+FFFD.
+    InvalidUtf8,
+    /// There are halves of surrogate pairs. They are replaced by U+FFFD.
+    LoneSurrogates,
+    /// The record has the uuid of an earlier one. It takes the place of that, as readers take the last one.
+    DuplicateUuid {
+        /// Their uuid.
+        uuid: String,
+        /// The line of the earlier one.
+        first: u64,
+        /// Whether they are the same byte for byte.
+        is_same: bool,
+    },
+    /// There is no record that the record says it follows. It is linked to the one before it in the file.
+    MissingParent {
+        /// The record.
+        uuid: String,
+        /// Which one it says it follows.
+        parent: String,
+        /// Which one it is linked to; `None` if none is before it.
+        linked_to: Option<String>,
+    },
+    /// The record follows itself, over others perhaps. It is linked to the one before it in the file.
+    Cycle {
+        /// The record.
+        uuid: String,
+        /// Which one it is linked to; `None` if that would be a circle again.
+        linked_to: Option<String>,
+    },
+    /// A tool was called and no result was recorded, which the model's API refuses. A result that says so is added.
+    MissingResult {
+        /// The call.
+        tool_use_id: String,
+        /// The tool.
+        tool: String,
+    },
+    /// The result of a call that was not recorded. It is taken out.
+    OrphanResult {
+        /// The call.
+        tool_use_id: String,
+    },
+}
+
+impl Problem {
+    /// Whether mending does something about it.
+    pub fn is_mendable(&self) -> bool {
+        !matches!(self, Self::Empty)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Position { line, offset } = self.position;
+        write!(f, "line {line} (byte {offset}): {}", self.problem)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let link = |linked_to: &Option<String>| match linked_to {
+            Some(uuid) => format!("linked to {uuid}, which is before it in the file"),
+            None => "made a first message".to_owned(),
+        };
+        match self {
+            Self::Empty => f.write_str("no conversation is recorded; there is nothing to mend"),
+            Self::Torn(damage) => write!(f, "an unfinished last line, taken out: {:?}", damage.excerpt),
+            Self::Damaged(damage) => write!(f, "{}, taken out: {:?}", damage.reason, damage.excerpt),
+            Self::Nuls { count } => write!(f, "{count} NUL bytes, taken out"),
+            Self::Glued { records, dropped } => {
+                write!(
+                    f,
+                    "{records} records behind {dropped} bytes that are none, or on one line; each gets a line"
+                )
+            }
+            Self::InvalidUtf8 => f.write_str("bytes that are no UTF-8, replaced"),
+            Self::LoneSurrogates => f.write_str("halves of surrogate pairs, replaced"),
+            Self::DuplicateUuid { uuid, first, is_same } => {
+                let same = if *is_same {
+                    "the same as"
+                } else {
+                    "takes the place of"
+                };
+                write!(f, "a second record {uuid}, {same} that of line {first}")
+            }
+            Self::MissingParent {
+                uuid,
+                parent,
+                linked_to,
+            } => {
+                write!(
+                    f,
+                    "{uuid} follows {parent}, which is missing; {}",
+                    link(linked_to)
+                )
+            }
+            Self::Cycle { uuid, linked_to } => write!(f, "{uuid} follows itself; {}", link(linked_to)),
+            Self::MissingResult { tool_use_id, tool } => {
+                write!(
+                    f,
+                    "the call {tool_use_id} of {tool} has no result; one that says so is added"
+                )
+            }
+            Self::OrphanResult { tool_use_id } => {
+                write!(f, "the result of {tool_use_id}, which nobody called, taken out")
+            }
+        }
+    }
+}
