@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::id::{InvalidId, SessionId};
+use crate::id::{AgentId, InvalidId, SessionId};
 use crate::lease::Busy;
 
 /// The result of everything here that can fail.
@@ -43,6 +43,16 @@ pub enum Error {
     /// Somebody else has the session.
     #[error("{0}")]
     Busy(Box<Busy>),
+    /// A session has no such subagent.
+    #[error("session {session} has no subagent {agent} in {}", searched.display())]
+    NoSubagent {
+        /// The session.
+        session: SessionId,
+        /// The subagent that was asked for.
+        agent: AgentId,
+        /// Where its transcript was looked for.
+        searched: PathBuf,
+    },
     /// A file or directory could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

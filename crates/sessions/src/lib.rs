@@ -2,16 +2,14 @@
 //! starting a process.
 //!
 //! ```no_run
-//! use outrigger_sessions::Sessions;
+//! use outrigger_sessions::{ListOptions, MessageOptions, Sessions};
 //!
 //! # fn main() -> outrigger_sessions::Result<()> {
 //! let sessions = Sessions::from_env()?;
-//! let id = "550e8400-e29b-41d4-a716-446655440000".parse()?;
-//! let file = sessions.find(&id)?;
-//! for item in file.records()? {
-//!     match item?.record() {
-//!         Ok(record) => println!("{}", record.kind()),
-//!         Err(damage) => eprintln!("{damage}"),
+//! for info in sessions.list(&ListOptions::new().dir(".").limit(10))? {
+//!     println!("{}  {}", info.session_id, info.summary);
+//!     for message in sessions.messages(&info.session_id, &MessageOptions::new())? {
+//!         println!("{:?}", message?.decode());
 //!     }
 //! }
 //! # Ok(())
@@ -33,6 +31,7 @@ mod error;
 mod id;
 pub mod lease;
 pub mod place;
+pub mod read;
 pub mod record;
 pub mod relocate;
 pub mod repair;
@@ -42,3 +41,6 @@ pub mod write;
 pub use error::{Error, Result};
 pub use id::{AgentId, InvalidId, SessionId};
 pub use place::{SessionFile, Sessions};
+pub use read::{
+    Cost, ListOptions, MessageKind, MessageOptions, Messages, SessionInfo, SessionMessage, Subagent,
+};

@@ -146,6 +146,14 @@ impl Sessions {
         found
     }
 
+    /// Finds a session: in `dir` if there is one, else in any project.
+    pub(crate) fn locate(&self, id: &SessionId, dir: Option<&Path>) -> Result<SessionFile> {
+        match dir {
+            Some(dir) => self.find_in(id, dir),
+            None => self.find(id),
+        }
+    }
+
     /// The directories of all projects, in the order of their names.
     pub fn project_dirs(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.projects_dir()).into_iter().flatten().flatten();

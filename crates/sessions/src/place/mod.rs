@@ -14,6 +14,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::error::{Error, Result};
 
 pub use lookup::SessionFile;
+pub(crate) use project::is_same_when_cut;
 pub use project::{project_dir_name, real_path};
 pub use worktrees::worktrees;
 
@@ -85,7 +86,7 @@ impl Sessions {
         self.project_dir_of(&real_path(dir.as_ref()))
     }
 
-    fn project_dir_of(&self, real: &str) -> PathBuf {
+    pub(crate) fn project_dir_of(&self, real: &str) -> PathBuf {
         let projects = self.projects_dir();
         match &self.project_dir_name {
             Some(name) => projects.join(&**name),

@@ -109,7 +109,7 @@ impl Sessions {
 }
 
 /// Whether a directory has a name with the same first 200 characters, and a hash.
-fn is_same_when_cut(path: &Path, name: &str) -> bool {
+pub(crate) fn is_same_when_cut(path: &Path, name: &str) -> bool {
     let theirs = path.file_name().and_then(|name| name.to_str());
     let (Some(theirs), Some(cut)) = (theirs, name.get(..LONGEST)) else {
         return false;

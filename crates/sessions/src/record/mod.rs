@@ -4,6 +4,7 @@
 
 mod damage;
 mod envelope;
+mod fields;
 mod lines;
 mod reader;
 
@@ -14,8 +15,8 @@ use outrigger_protocol::RawJson;
 use serde::de::DeserializeOwned;
 
 pub use damage::{Damage, DamageReason};
-use envelope::each_field;
 pub use envelope::{Envelope, RecordKind};
+pub(crate) use fields::{Fields, elements, fields, is_truthy, last, text_of};
 pub use lines::{Line, Lines};
 pub use reader::{Item, Records};
 
@@ -91,25 +92,21 @@ impl Record {
 
     /// The value of a field as it is written; of the last one if several have the name.
     pub fn field(&self, name: &str) -> Option<RawJson> {
-        let mut found = None;
+        let text = self.text();
         // It was read once, so it can be read again.
-        let _ = each_field(&self.text(), &mut |key, value| {
-            if key == name {
-                found = Some(value.to_owned());
-            }
-        });
-        RawJson::from_text(found?).ok()
+        let fields = fields(&text).ok()?;
+        RawJson::from_text(last(&fields, name)?).ok()
     }
 
     /// All fields in their order, each as its name and its value as it is written.
     pub fn fields(&self) -> Vec<(String, RawJson)> {
-        let mut fields = Vec::new();
-        let _ = each_field(&self.text(), &mut |key, value| {
-            if let Ok(value) = RawJson::from_text(value) {
-                fields.push((key.to_owned(), value));
-            }
-        });
-        fields
+        let text = self.text();
+        let fields = fields(&text).unwrap_or_default();
+        let own = |(key, value): (Cow<'_, str>, Cow<'_, str>)| {
+            let value = RawJson::from_text(value).ok()?;
+            Some((key.into_owned(), value))
+        };
+        fields.into_iter().filter_map(own).collect()
     }
 
     /// Decodes the whole line into `T`. A lone surrogate is read as U+FFFD.
@@ -117,7 +114,7 @@ impl Record {
     /// # Errors
     /// When it is not of `T`'s shape.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        RawJson::from_text(self.text())?.decode()
+        RawJson::from_text(self.text().trim_start_matches('\0'))?.decode()
     }
 }
 

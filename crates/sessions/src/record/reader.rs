@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn damage_is_reported_where_it_is_and_reading_goes_on() {
-        let text = b"{\"type\":\"user\",\"uuid\":\"1\"}\n\n{\"type\":\"us{\"type\":\"user\"}\n\0\0\0{\"type\":\"user\"}\n[1]\n\
+        let text = b"{\"type\":\"user\",\"uuid\":\"1\"}\n\n{\"type\":\"us{\"type\":\"user\"}\n{\"type\":\0\0\"user\"}\n[1]\n\
             {\"type\":\"new-thing\",\"x\":\"\xff\"}\r\n{\"type\":\"assist";
         let items = read(text, 1000);
         let reasons: Vec<Option<(u64, u64, &DamageReason)>> = items
@@ -148,7 +148,7 @@ mod tests {
         };
         assert_eq!(reasons[0], None);
         assert_eq!(reasons[2], Some((55, 4, &DamageReason::Nuls)));
-        assert_eq!(reasons[3], Some((74, 5, &DamageReason::NotAnObject)));
+        assert_eq!(reasons[3], Some((73, 5, &DamageReason::NotAnObject)));
         let unknown = items[4].as_ref().unwrap();
         assert_eq!(unknown.kind(), &RecordKind::from("new-thing"));
         assert_eq!(unknown.bytes(), b"{\"type\":\"new-thing\",\"x\":\"\xff\"}\r");

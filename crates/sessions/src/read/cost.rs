@@ -1,0 +1,135 @@
+//! What a session has cost, as the CLI recorded it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::lite::{Room, is_note, lines};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::place::{SessionFile, Sessions};
+use crate::record::Lines;
+
+/// What a session has cost, as the CLI noted it last (`cost-state`). Times are in milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Cost {
+    /// In US dollars, by the CLI's list of prices.
+    #[serde(rename = "totalCostUSD")]
+    pub total_cost_usd: f64,
+    /// How long the API took, retries included.
+    #[serde(rename = "totalAPIDuration")]
+    pub total_api_duration: f64,
+    /// How long the API took, without retries.
+    #[serde(rename = "totalAPIDurationWithoutRetries")]
+    pub total_api_duration_without_retries: f64,
+    /// How long tools took.
+    pub total_tool_duration: f64,
+    /// How long the session ran.
+    pub total_duration: f64,
+    /// How many lines were added to files.
+    pub total_lines_added: u64,
+    /// How many lines were removed from files.
+    pub total_lines_removed: u64,
+    /// When it began, in milliseconds since 1970.
+    pub start_time: Option<f64>,
+    /// What each model has used, by its name.
+    pub model_usage: BTreeMap<String, ModelCost>,
+    /// True if a model was used whose price the CLI does not know, so that the sum is too small.
+    pub has_unknown_model_cost: bool,
+}
+
+/// What one model has used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ModelCost {
+    /// Tokens that were sent and not cached.
+    pub input_tokens: u64,
+    /// Tokens that the model wrote.
+    pub output_tokens: u64,
+    /// Those of them that it thought with.
+    pub thinking_tokens: u64,
+    /// Tokens that were read from the cache.
+    pub cache_read_input_tokens: u64,
+    /// Tokens that were written to the cache.
+    pub cache_creation_input_tokens: u64,
+    /// Searches of the web.
+    pub web_search_requests: u64,
+    /// In US dollars.
+    #[serde(rename = "costUSD")]
+    pub cost_usd: f64,
+}
+
+impl SessionFile {
+    /// What the session has cost. `None` if the CLI did not note it: it does so when a session ends.
+    ///
+    /// # Errors
+    /// When the transcript cannot be read.
+    pub fn cost(&self) -> Result<Option<Cost>> {
+        let mut room = Room::default();
+        let Some(lite) = room.read(&self.path).map_err(Error::io("read", &self.path))? else {
+            return Ok(None);
+        };
+        let noted = lines(lite.tail).rev().find_map(noted_in);
+        if noted.is_some() || lite.is_whole() {
+            return Ok(noted);
+        }
+        // It went on for long since.
+        let file = std::fs::File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let mut lines = Lines::new(file);
+        let mut cost = None;
+        while let Some(line) = lines.next().map_err(Error::io("read", &self.path))? {
+            cost = noted_in(line.bytes).or(cost);
+        }
+        Ok(cost)
+    }
+}
+
+/// The note that a line is, if it is one.
+fn noted_in(line: &[u8]) -> Option<Cost> {
+    let line = is_note(line, "cost-state").then_some(line)?;
+    serde_json::from_slice(line).ok()
+}
+
+impl Sessions {
+    /// What a session has cost; see [`SessionFile::cost`]. It is looked for in `dir` and its worktrees if `dir` is given.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such session, or the transcript cannot be read.
+    pub fn cost(&self, id: &SessionId, dir: Option<&Path>) -> Result<Option<Cost>> {
+        self.locate(id, dir)?.cost()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_note_counts_wherever_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let sessions = Sessions::at(place.path());
+        let id = SessionId::random();
+        let dir = sessions.projects_dir().join("-x");
+        std::fs::create_dir_all(&dir).unwrap();
+        let write = |text: String| std::fs::write(dir.join(id.file_name()), text).unwrap();
+        let note = |cost: f64| {
+            format!(
+                "{{\"type\":\"cost-state\",\"totalCostUSD\":{cost},\"modelUsage\":{{\"m\":{{\"inputTokens\":3,\"costUSD\":{cost}}}}}}}\n"
+            )
+        };
+        write("{\"type\":\"user\"}\n".to_owned());
+        assert_eq!(sessions.cost(&id, None).unwrap(), None);
+        write(note(1.0) + &note(2.5));
+        let cost = sessions.cost(&id, None).unwrap().unwrap();
+        assert_eq!(
+            (cost.total_cost_usd, cost.model_usage["m"].input_tokens),
+            (2.5, 3)
+        );
+        write(note(1.0) + &note(2.5) + &"{\"type\":\"user\"}\n".repeat(10_000));
+        assert_eq!(sessions.cost(&id, None).unwrap().unwrap().total_cost_usd, 2.5);
+    }
+}

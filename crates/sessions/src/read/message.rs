@@ -1,0 +1,362 @@
+//! One message of a conversation.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use outrigger_protocol::inbound::Message;
+use outrigger_protocol::shared::Origin;
+use outrigger_protocol::{Frame, Misfit, RawJson};
+use serde::Serialize;
+
+use super::index::is_queued;
+use crate::record::{Fields, Record, RecordKind, fields, is_truthy, last, text_of};
+
+/// Who a message is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum MessageKind {
+    /// What went to the model: prompts and results of tools.
+    User,
+    /// What the model said, one block a message.
+    Assistant,
+    /// What the CLI noted, such as the boundary of a compaction.
+    System,
+}
+
+/// One message of a conversation. As JSON it has the names of the TypeScript SDK's `SessionMessage`, and those fields besides that
+/// it hands out undeclared.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct SessionMessage {
+    /// Who it is of.
+    #[serde(rename = "type")]
+    pub kind: MessageKind,
+    /// Its id: that of the record, or of the prompt that had queued up.
+    pub uuid: String,
+    /// The session that the record names; a fork's records name the fork.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The API's message, as it is written. `system` messages mostly have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<RawJson>,
+    /// The call of the tool that began this subagent; null in the main conversation.
+    pub parent_tool_use_id: Option<String>,
+    /// The subagent that began this subagent; null if that was the main conversation.
+    pub parent_agent_id: Option<String>,
+    /// True if an interrupt that was a shutdown cut it off.
+    #[serde(rename = "interruptedByShutdown", skip_serializing_if = "is_false")]
+    pub interrupted_by_shutdown: bool,
+    /// True if it is the summary that stands for what a compaction cut off.
+    #[serde(rename = "isCompactSummary", skip_serializing_if = "is_false")]
+    pub is_compact_summary: bool,
+    /// True if it is not meant to be shown as somebody's words.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_meta: bool,
+    /// True if it had queued up and was put into a turn that ran.
+    #[serde(rename = "isQueuedCommand", skip_serializing_if = "is_false")]
+    pub is_queued_command: bool,
+    /// When, as ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+    /// Where a prompt came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<RawJson>,
+    /// The record that it was read from.
+    #[serde(skip)]
+    pub record: Record,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl SessionMessage {
+    /// Takes a record that is one. `None` if it is none.
+    pub(super) fn of(record: Record) -> Option<Self> {
+        let text = record.text();
+        let all = fields(&text).ok()?;
+        let envelope = record.envelope();
+        let raw = |fields: &Fields<'_>, name| RawJson::from_text(last(fields, name)?).ok();
+        let kind = match record.kind() {
+            RecordKind::User | RecordKind::Attachment => MessageKind::User,
+            RecordKind::Assistant => MessageKind::Assistant,
+            RecordKind::System => MessageKind::System,
+            _ => return None,
+        };
+        let holds = |name| last(&all, name).is_some_and(is_truthy);
+        let hidden =
+            envelope.is_meta || envelope.is_visible_in_transcript_only || envelope.is_compact_summary;
+        let mut message = Self {
+            kind,
+            uuid: envelope.uuid.clone()?,
+            session_id: envelope.session_id.clone(),
+            message: raw(&all, "message"),
+            parent_tool_use_id: None,
+            parent_agent_id: None,
+            interrupted_by_shutdown: holds("interruptedByShutdown"),
+            is_compact_summary: envelope.is_compact_summary,
+            is_meta: hidden,
+            is_queued_command: false,
+            timestamp: envelope.timestamp.clone(),
+            origin: raw(&all, "origin"),
+            record: record.clone(),
+        };
+        if record.kind() == &RecordKind::Attachment {
+            let attachment = fields(last(&all, "attachment")?).ok()?;
+            if !is_queued(&attachment) {
+                return None;
+            }
+            let said = |name| last(&attachment, name).and_then(text_of);
+            if let Some(source) = said("source_uuid").filter(|source| !source.is_empty()) {
+                message.uuid = source;
+            }
+            let content = last(&attachment, "prompt")?;
+            message.message = RawJson::from_text(format!(r#"{{"role":"user","content":{content}}}"#)).ok();
+            message.is_queued_command = true;
+            message.is_meta = last(&attachment, "isMeta").is_some_and(is_truthy);
+            message.origin = match (raw(&attachment, "origin"), said("commandMode").as_deref()) {
+                (None, Some("task-notification")) => {
+                    RawJson::from_text(r#"{"kind":"task-notification"}"#).ok()
+                }
+                (origin, _) => origin,
+            };
+        }
+        Some(message)
+    }
+
+    /// Where the prompt came from, decoded.
+    pub fn decode_origin(&self) -> Option<Origin> {
+        self.origin.as_ref()?.decode().ok()
+    }
+
+    /// Decodes it to what a session that runs would hand out for it, so that history and what happens now can be shown by the same
+    /// code.
+    ///
+    /// The names of the record's fields are brought to those of the wire. A field that does not fit what a session that runs says
+    /// under this name is left out.
+    ///
+    /// # Errors
+    /// When the message itself does not have the shape that this build expects.
+    pub fn decode(&self) -> Result<Message, Misfit> {
+        let decode = |text: String| {
+            let frame = Frame::from_line(text).into_iter().next();
+            frame.map(|frame| frame.decode())
+        };
+        let first = decode(self.as_frame(true));
+        match first {
+            Some(Ok(message)) => Ok(message),
+            first => match (decode(self.as_frame(false)), first) {
+                (Some(Ok(message)), _) | (_, Some(Ok(message))) => Ok(message),
+                (Some(Err(misfit)), _) | (_, Some(Err(misfit))) => Err(misfit),
+                // A line is at least one frame.
+                (None, None) => Ok(Message::Unknown(RawJson::null())),
+            },
+        }
+    }
+
+    /// The line that a session that runs would write; with all fields of the record, or with those that every message has.
+    fn as_frame(&self, with_all: bool) -> String {
+        let kind = match self.kind {
+            MessageKind::User => "user",
+            MessageKind::Assistant => "assistant",
+            MessageKind::System => "system",
+        };
+        let mut line = format!(r#"{{"type":"{kind}""#);
+        let mut put = |name: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = write!(line, ",{}:{value}", quoted(name));
+        };
+        let text = self.record.text();
+        let all = fields(&text).unwrap_or_default();
+        let is_needed = |name: &str| with_all || name == "subtype" || name == "compactMetadata";
+        for (name, value) in all.iter().filter(|(name, _)| is_needed(name)) {
+            match &**name {
+                "type" | "uuid" | "sessionId" | "message" | "timestamp" | "attachment" | "origin" => {}
+                "compactMetadata" => put("compact_metadata", &in_wire_names(value)),
+                name => put(&snake(name), value),
+            }
+        }
+        put("uuid", &quoted(&self.uuid));
+        put(
+            "session_id",
+            &quoted(self.session_id.as_deref().unwrap_or_default()),
+        );
+        let or_null = |text: &Option<String>| {
+            text.as_deref()
+                .map_or(Cow::Borrowed("null"), |text| Cow::Owned(quoted(text)))
+        };
+        put("parent_tool_use_id", &or_null(&self.parent_tool_use_id));
+        put("timestamp", &or_null(&self.timestamp));
+        put("origin", self.origin.as_ref().map_or("null", RawJson::get));
+        if let Some(message) = &self.message {
+            put("message", message.get());
+        }
+        line.push('}');
+        line
+    }
+}
+
+fn quoted(text: &str) -> String {
+    // A text can always be written.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+/// `sourceToolAssistantUUID` as `source_tool_assistant_uuid`.
+fn snake(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    let mut after_upper = true;
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !after_upper {
+            snake.push('_');
+        }
+        after_upper = c.is_ascii_uppercase();
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// An object with the names of its fields, and of the objects in it, as they are on the wire.
+fn in_wire_names(value: &str) -> String {
+    fn rename(value: serde_json::Value) -> serde_json::Value {
+        match value {
+            serde_json::Value::Object(fields) => {
+                let renamed = fields
+                    .into_iter()
+                    .map(|(name, value)| (snake(&name), rename(value)));
+                serde_json::Value::Object(renamed.collect())
+            }
+            other => other,
+        }
+    }
+    match serde_json::from_str(value) {
+        Ok(value) => rename(value).to_string(),
+        Err(_) => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Lines, Position};
+    use serde_json::{Value, json};
+
+    fn position() -> Position {
+        Lines::new(&b"x"[..]).next().unwrap().unwrap().position
+    }
+
+    fn message(record: &Value) -> Option<SessionMessage> {
+        SessionMessage::of(Record::read(position(), record.to_string().into_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_message_has_the_names_of_the_typescript_sdk() {
+        let record = json!({
+            "type": "user", "uuid": "u", "sessionId": "s", "timestamp": "t", "message": {"role": "user", "content": "hi"},
+            "isCompactSummary": true, "origin": {"kind": "human"}, "cwd": "/x",
+        });
+        let message = message(&record).unwrap();
+        let expected = json!({
+            "type": "user", "uuid": "u", "session_id": "s", "message": {"role": "user", "content": "hi"},
+            "parent_tool_use_id": null, "parent_agent_id": null, "isCompactSummary": true, "is_meta": true,
+            "timestamp": "t", "origin": {"kind": "human"},
+        });
+        assert_eq!(serde_json::to_value(&message).unwrap(), expected);
+        assert!(
+            matches!(message.decode_origin(), Some(Origin::Human(_))),
+            "{:?}",
+            message.decode_origin()
+        );
+    }
+
+    #[test]
+    fn a_prompt_that_had_queued_up_is_one_of_the_user() {
+        let queued = |attachment: Value| {
+            let record = json!({"type": "attachment", "uuid": "q", "attachment": attachment});
+            message(&record)
+        };
+        let plain =
+            queued(json!({"type": "queued_command", "prompt": "hello", "commandMode": "task-notification"}));
+        let plain = serde_json::to_value(plain.unwrap()).unwrap();
+        assert_eq!(plain["message"], json!({"role": "user", "content": "hello"}));
+        assert_eq!(
+            (&plain["uuid"], &plain["isQueuedCommand"]),
+            (&json!("q"), &json!(true))
+        );
+        assert_eq!(plain["origin"], json!({"kind": "task-notification"}));
+        let copy =
+            queued(json!({"type": "queued_command", "prompt": [], "source_uuid": "src", "isMeta": true}))
+                .unwrap();
+        assert_eq!((copy.uuid.as_str(), copy.is_meta), ("src", true));
+        assert!(queued(json!({"type": "queued_command", "prompt": {"x": 1}})).is_none());
+        assert!(queued(json!({"type": "file"})).is_none());
+    }
+
+    #[test]
+    fn history_decodes_to_what_a_running_session_says() {
+        let user = json!({
+            "type": "user", "uuid": "u", "sessionId": "s", "toolUseResult": {"stdout": "x"}, "sourceToolAssistantUUID": "a",
+            "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x\u{fffd}"}]},
+        });
+        let Ok(Message::User(user)) = message(&user).unwrap().decode() else {
+            panic!("no message of the user")
+        };
+        assert_eq!(user.tool_use_result.unwrap().get(), r#"{"stdout":"x"}"#);
+        assert_eq!(user.source_tool_assistant_uuid.as_deref(), Some("a"));
+
+        let answer = |extra: Value| {
+            let mut record = json!({
+                "type": "assistant", "uuid": "u", "sessionId": "s", "requestId": "req",
+                "message": {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [{"type": "text", "text": "hi"}],
+                    "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1}},
+            });
+            record
+                .as_object_mut()
+                .unwrap()
+                .extend(extra.as_object().unwrap().clone());
+            message(&record).unwrap().decode()
+        };
+        let Ok(Message::Assistant(said)) = answer(json!({})) else {
+            panic!("no answer")
+        };
+        assert_eq!(
+            (said.uuid.as_str(), said.request_id.as_deref()),
+            ("u", Some("req"))
+        );
+        // A field that means something else at rest hides nothing.
+        let Ok(Message::Assistant(said)) = answer(json!({"supersedes": 7})) else {
+            panic!("no answer")
+        };
+        assert_eq!(said.supersedes, None);
+
+        let boundary = json!({
+            "type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s",
+            "compactMetadata": {"trigger": "manual", "preTokens": 7, "preservedSegment": {"headUuid": "h", "anchorUuid": "a", "tailUuid": "t"}},
+        });
+        let decoded = message(&boundary).unwrap().decode().unwrap();
+        let shown = format!("{decoded:?}");
+        assert!(
+            shown.contains("CompactBoundary") && shown.contains("pre_tokens: 7"),
+            "{shown}"
+        );
+        assert!(
+            message(&json!({"type": "user", "uuid": "u", "message": 7}))
+                .unwrap()
+                .decode()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn names_are_brought_to_those_of_the_wire() {
+        for (name, wire) in [
+            ("sourceToolAssistantUUID", "source_tool_assistant_uuid"),
+            ("uuid", "uuid"),
+            ("isMeta", "is_meta"),
+            ("a_b", "a_b"),
+        ] {
+            assert_eq!(snake(name), wire);
+        }
+    }
+}

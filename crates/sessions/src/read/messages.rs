@@ -1,0 +1,284 @@
+//! Conversations, message by message.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::iter::FusedIterator;
+use std::path::{Path, PathBuf};
+
+use super::chain;
+use super::index::{Index, Kind, Node};
+use super::lite::{field, read_at};
+use super::message::SessionMessage;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::place::{SessionFile, Sessions};
+use crate::record::{Damage, Position, Record};
+
+/// Which messages to read. The default is all of the user's and the model's, of the newest copy of the session in any project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageOptions {
+    /// Look for the session in the project at this directory, and in its worktrees.
+    pub dir: Option<PathBuf>,
+    /// How many at most; 0 is all.
+    pub limit: usize,
+    /// How many to leave out at the beginning.
+    pub offset: usize,
+    /// The CLI's own notes too, such as the boundaries of compactions. Not for subagents.
+    pub include_system_messages: bool,
+}
+
+impl MessageOptions {
+    /// All of the user's and the model's.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks for the session in the project at this directory, and in its worktrees.
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// Reads so many at most; 0 is all.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Leaves out so many at the beginning.
+    pub fn offset(mut self, offset: usize) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// Whether the CLI's own notes are read too.
+    pub fn include_system_messages(mut self, include: bool) -> Self {
+        self.include_system_messages = include;
+        self
+    }
+}
+
+/// The messages of a conversation, in order.
+///
+/// Which ones they are is known, and each is read when it is asked for: from either end as an iterator, or by its number. The file
+/// stays open, so what is written behind the conversation in the meantime, or in place of the file, changes nothing.
+#[derive(Debug)]
+pub struct Messages {
+    file: File,
+    path: PathBuf,
+    places: Vec<Place>,
+    /// What the iterator has not told.
+    rest: std::ops::Range<usize>,
+    parent_tool_use_id: Option<String>,
+    parent_agent_id: Option<String>,
+    damage: Vec<Damage>,
+    damaged: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    offset: u64,
+    length: u32,
+}
+
+impl From<&Node> for Place {
+    fn from(node: &Node) -> Self {
+        Self {
+            offset: node.offset,
+            length: node.length,
+        }
+    }
+}
+
+/// Which conversation of a file.
+pub(super) enum Part {
+    Main,
+    Subagent {
+        parent_tool_use_id: Option<String>,
+        parent_agent_id: Option<String>,
+    },
+}
+
+impl Messages {
+    /// Finds out of which records a conversation is made.
+    pub(super) fn open(path: &Path, part: Part, options: &MessageOptions) -> Result<Self> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let mut index = Index::read(&file, path)?;
+        let mut messages = Self {
+            path: path.to_owned(),
+            places: Vec::new(),
+            rest: 0..0,
+            parent_tool_use_id: None,
+            parent_agent_id: None,
+            damage: std::mem::take(&mut index.damage),
+            damaged: index.damaged,
+            file,
+        };
+        let chain = match part {
+            Part::Main => {
+                let mut failed = None;
+                let chain = chain::main(&mut index, &mut |node| {
+                    let line = messages.line(node.into());
+                    let line = line.map_err(|error| failed.get_or_insert(error).to_string());
+                    line.ok()
+                        .and_then(|line| field(&line, "timestamp"))
+                        .unwrap_or_default()
+                });
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                let mut copies = HashSet::new();
+                let shown = |at: &u32| is_shown(&index, *at, options.include_system_messages, &mut copies);
+                chain.into_iter().filter(shown).collect()
+            }
+            Part::Subagent {
+                parent_tool_use_id,
+                parent_agent_id,
+            } => {
+                messages.parent_tool_use_id = parent_tool_use_id;
+                messages.parent_agent_id = parent_agent_id;
+                let mut chain = chain::subagent(&index);
+                chain.retain(|at| matches!(index.node(*at).kind, Kind::User | Kind::Assistant));
+                chain
+            }
+        };
+        let limit = if options.limit == 0 {
+            usize::MAX
+        } else {
+            options.limit
+        };
+        let page = chain.into_iter().skip(options.offset).take(limit);
+        messages.places = page.map(|at| index.node(at).into()).collect();
+        messages.rest = 0..messages.places.len();
+        Ok(messages)
+    }
+
+    /// How many messages there are, told by the iterator already or not.
+    pub fn count_all(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Reads the message of this number, from 0. `None` if there are not that many.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not what it was when the conversation was looked up.
+    pub fn get(&self, number: usize) -> Result<Option<SessionMessage>> {
+        let Some(place) = self.places.get(number) else {
+            return Ok(None);
+        };
+        let changed = || {
+            let text = "it was changed in place since the conversation was looked up in it";
+            Error::io("read", &self.path)(io::Error::new(io::ErrorKind::InvalidData, text))
+        };
+        let position = Position {
+            offset: place.offset,
+            line: 0,
+        };
+        let record = Record::read(position, self.line(*place)?).map_err(|_| changed())?;
+        let mut message = SessionMessage::of(record).ok_or_else(changed)?;
+        message.parent_tool_use_id.clone_from(&self.parent_tool_use_id);
+        message.parent_agent_id.clone_from(&self.parent_agent_id);
+        Ok(Some(message))
+    }
+
+    /// Lines of the file that are no records, and therefore in no conversation; the first thousand of them.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// How many such lines there are.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    fn line(&self, place: Place) -> Result<Vec<u8>> {
+        let mut line = vec![0; place.length as usize];
+        let mut read = 0;
+        while read < line.len() {
+            match read_at(&self.file, &mut line[read..], place.offset + read as u64) {
+                Ok(0) => {
+                    let text = "it ends before a record that was in it";
+                    let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
+                    return Err(Error::io("read", &self.path)(error));
+                }
+                Ok(more) => read += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("read", &self.path)(error)),
+            }
+        }
+        Ok(line)
+    }
+}
+
+/// Whether a record of the chain is handed out.
+fn is_shown(index: &Index, at: u32, include_system: bool, copies: &mut HashSet<super::index::Id>) -> bool {
+    let node = index.node(at);
+    if node.is_sidechain || node.is_of_team || node.is_hidden {
+        return false;
+    }
+    match node.kind {
+        Kind::User | Kind::Assistant => true,
+        Kind::System => include_system,
+        // The same prompt may be there twice.
+        Kind::Queued => match index.copies.get(&at) {
+            Some(source) => index.get(*source).is_none() && copies.insert(*source),
+            None => true,
+        },
+        Kind::Attachment | Kind::Progress => false,
+    }
+}
+
+impl Iterator for Messages {
+    type Item = Result<SessionMessage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.rest.next()?;
+        self.get(number).transpose()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        let number = self.rest.nth(n)?;
+        self.get(number).transpose()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rest.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Messages {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let number = self.rest.next_back()?;
+        self.get(number).transpose()
+    }
+}
+
+impl ExactSizeIterator for Messages {}
+impl FusedIterator for Messages {}
+
+impl Sessions {
+    /// The messages of a session's main conversation, as the CLI would go on with it: what the parents lead to from where the
+    /// conversation stands, with what compactions kept, with all calls and results of tools that ran in parallel, and with the
+    /// prompts that were put into turns that ran. Left out is what subagents and teams said, and what is not meant to be shown.
+    ///
+    /// The transcript is gone over once; some 150 bytes are held for each of its records meanwhile, and 16 for each message
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such session, or the transcript cannot be read.
+    pub fn messages(&self, id: &SessionId, options: &MessageOptions) -> Result<Messages> {
+        self.locate(id, options.dir.as_deref())?.messages(options)
+    }
+}
+
+impl SessionFile {
+    /// The messages of the main conversation; see [`Sessions::messages`]. Of the options, `dir` has no meaning.
+    ///
+    /// # Errors
+    /// When the transcript cannot be read.
+    pub fn messages(&self, options: &MessageOptions) -> Result<Messages> {
+        Messages::open(&self.path, Part::Main, options)
+    }
+}

@@ -1,0 +1,22 @@
+//! Reading sessions: which there are, what is known of them, and what was said in them.
+
+mod chain;
+mod cost;
+mod index;
+mod info;
+mod list;
+mod lite;
+mod message;
+mod messages;
+mod prompt;
+mod subagents;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use cost::{Cost, ModelCost};
+pub use info::SessionInfo;
+pub use list::ListOptions;
+pub use message::{MessageKind, SessionMessage};
+pub use messages::{MessageOptions, Messages};
+pub use subagents::Subagent;
