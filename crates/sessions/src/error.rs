@@ -40,6 +40,19 @@ pub enum Error {
     /// A file is not any more what it was when it was read.
     #[error("{} was written to meanwhile; nothing was changed", .0.display())]
     Changed(PathBuf),
+    /// A session cannot be resumed where it ran.
+    #[error("session {id} ({}) {}; it can be moved to another directory", file.display(), match dir {
+        Some(dir) => format!("ran in {}, which is no directory here", dir.display()),
+        None => "does not say where it ran".to_owned(),
+    })]
+    NoDirectory {
+        /// The session.
+        id: SessionId,
+        /// Where it ran, if it says so.
+        dir: Option<PathBuf>,
+        /// Its transcript.
+        file: PathBuf,
+    },
     /// Somebody else has the session.
     #[error("{0}")]
     Busy(Box<Busy>),
@@ -53,6 +66,9 @@ pub enum Error {
         /// Where its transcript was looked for.
         searched: PathBuf,
     },
+    /// Somebody else has taken the session over.
+    #[error("{0}; whoever had it before must not go on")]
+    Fenced(Box<Busy>),
     /// A file or directory could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

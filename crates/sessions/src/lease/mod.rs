@@ -5,8 +5,34 @@
 //!
 //! Each claim has a [`Fence`], a number that only grows. Whoever holds a greater one has taken the session over, and what comes from
 //! holders of lesser ones is to be refused.
+//!
+//! ```no_run
+//! use outrigger_sessions::lease::OnBusy;
+//!
+//! # fn main() -> outrigger_sessions::Result<()> {
+//! # let sessions = outrigger_sessions::Sessions::from_env()?;
+//! # let id = "550e8400-e29b-41d4-a716-446655440000".parse()?;
+//! let lease = sessions.claim(&id).owner("worker 3").on_busy(OnBusy::TakeOver).take()?;
+//! // … start the CLI, which resumes `lease.id()` …
+//! lease.check()?; // before each prompt: is it still ours?
+//! lease.release()?; // or drop it
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it is kept
+//!
+//! In `outrigger/leases` of the config directory, for each session: `<id>.json` says who has it, with which fence; a lock of the
+//! operating system on `<id>.<fence>.held` says that the holder lives, which needs no heartbeat: it goes with the process, however
+//! that ends. Changes are made one at a time, under a lock on `<id>.lock`.
+//!
+//! It is advisory: it binds those who claim. Of CLIs that nobody claimed for, it knows those that the CLI itself lists as running
+//! ([`driven_by_cli`]). Whether machines that share a config directory over a network see each other's locks depends on the file
+//! system; where they don't, keep the sessions in a store with leases ([`store`](crate::store)).
 
+mod claim;
 mod cli;
+mod disk;
 
 use std::fmt;
 
@@ -14,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 
+pub use claim::{Claim, Lease};
 pub use cli::driven_by_cli;
 
 /// The number of a claim on a session. Of two claims on one session the later one has the greater number, whoever made them.

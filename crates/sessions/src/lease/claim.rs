@@ -1,0 +1,301 @@
+//! Claiming a session, and having it.
+
+use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::disk::{Disk, Held, STEP, State, Turn};
+use super::{Busy, Fence, OnBusy, Owner, driven_by_cli, host};
+use crate::clock::now;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::place::Sessions;
+use crate::write::ForkOptions;
+
+/// How long a holder is asked to let a session go, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A claim that is about to be made: [`take`](Self::take) makes it.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is claimed until it is taken"]
+pub struct Claim<'s> {
+    sessions: &'s Sessions,
+    id: SessionId,
+    owner: String,
+    on_busy: OnBusy,
+    patience: Duration,
+}
+
+/// The right to drive a session, until it is released or dropped, the process ends, or somebody takes it over.
+#[derive(Debug)]
+#[must_use = "a lease that is dropped is released"]
+pub struct Lease {
+    disk: Disk,
+    id: SessionId,
+    fence: Fence,
+    taken_from: Option<Owner>,
+    forked_from: Option<SessionId>,
+    /// `None` once it is released.
+    held: Option<Held>,
+}
+
+impl Sessions {
+    /// Begins to claim a session, so that nobody else drives it. It need not exist yet.
+    pub fn claim(&self, id: &SessionId) -> Claim<'_> {
+        Claim {
+            sessions: self,
+            id: id.clone(),
+            owner: env!("CARGO_PKG_NAME").to_owned(),
+            on_busy: OnBusy::default(),
+            patience: PATIENCE,
+        }
+    }
+}
+
+impl Claim<'_> {
+    /// Sets what the owner calls itself, for those who find the session busy. By default the name of this library.
+    pub fn owner(mut self, name: impl Into<String>) -> Self {
+        self.owner = name.into();
+        self
+    }
+
+    /// Sets what is to be done where somebody else has the session. By default the claim fails.
+    pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
+        self.on_busy = on_busy;
+        self
+    }
+
+    /// Sets how long a holder is asked to let the session go before it is fenced off, with [`OnBusy::TakeOver`]. Five seconds by
+    /// default; zero does not ask.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Takes the session. What a holder left that died is taken over at once, whatever is to be done where somebody has it.
+    ///
+    /// Where it is to be taken over, this blocks for the patience until the holder is fenced off, and once more for the CLI that the
+    /// holder should then end. Else it waits only for others' changes, which are short.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] where somebody else has it and it is not to be forked or taken over; also where a CLI drives it that does not
+    /// end in time, since nothing fences a CLI off: whoever asked for it has lost the session then, and nobody has it. What
+    /// [`fork`](Sessions::fork) says where it is to be forked. When the files of the lease cannot be read or written.
+    pub fn take(self) -> Result<Lease> {
+        let busy = match self.attempt(false)? {
+            Ok(lease) => return Ok(lease),
+            Err(busy) => busy,
+        };
+        match self.on_busy {
+            OnBusy::Fail => Err(Error::Busy(Box::new(busy))),
+            OnBusy::Fork => {
+                let fork = self.sessions.fork(&self.id, &ForkOptions::new())?;
+                let mut lease = Claim {
+                    id: fork,
+                    on_busy: OnBusy::Fail,
+                    ..self.clone()
+                }
+                .take()?;
+                lease.forked_from = Some(self.id);
+                Ok(lease)
+            }
+            OnBusy::TakeOver => self.take_over(),
+        }
+    }
+
+    /// Asks, waits, and takes it then.
+    fn take_over(&self) -> Result<Lease> {
+        let disk = self.disk();
+        let until = Instant::now() + self.patience;
+        if self.patience > Duration::ZERO {
+            let turn = disk.turn()?;
+            if let Some(mut state) = disk.state()?.filter(|state| !state.released) {
+                state.wanted_by = Some(self.me());
+                disk.set_state(&turn, &state)?;
+            }
+        }
+        loop {
+            let is_over = Instant::now() >= until;
+            match self.attempt(is_over)? {
+                Ok(lease) => return self.after_the_cli(lease),
+                Err(busy) if is_over => return Err(Error::Busy(Box::new(busy))),
+                Err(_) => thread::sleep(STEP),
+            }
+        }
+    }
+
+    /// Waits for the CLI of a holder that was fenced off: nothing but its end keeps it from writing.
+    fn after_the_cli(&self, lease: Lease) -> Result<Lease> {
+        let until = Instant::now() + self.patience;
+        while let Some(busy) = self.driven_by_cli() {
+            if Instant::now() >= until {
+                return Err(Error::Busy(Box::new(busy)));
+            }
+            thread::sleep(STEP);
+        }
+        Ok(lease)
+    }
+
+    fn driven_by_cli(&self) -> Option<Busy> {
+        driven_by_cli(self.sessions.config_dir(), &self.id)
+    }
+
+    /// Takes it if nobody has it, or by force.
+    fn attempt(&self, by_force: bool) -> Result<Result<Lease, Busy>> {
+        let disk = self.disk();
+        let turn = disk.turn()?;
+        let state = disk.state()?;
+        let holder = state.filter(|state| !state.released);
+        let lives = match &holder {
+            Some(state) => disk.is_held(state.fence)?,
+            None => false,
+        };
+        if let Some(state) = holder.as_ref().filter(|_| lives && !by_force) {
+            return Ok(Err(Busy {
+                id: self.id.clone(),
+                owner: state.owner.clone(),
+                fence: Some(state.fence),
+            }));
+        }
+        // Also one whose holder died. That of a holder that is fenced off is the holder's to end.
+        if !lives && let Some(busy) = self.driven_by_cli() {
+            return Ok(Err(busy));
+        }
+        self.make(&disk, &turn, holder).map(Ok)
+    }
+
+    fn make(&self, disk: &Disk, turn: &Turn, before: Option<State>) -> Result<Lease> {
+        let last = disk.state()?.map(|state| state.fence);
+        let fence = last.unwrap_or(Fence(0)).next();
+        let held = disk.hold(turn, fence)?;
+        let state = State {
+            fence,
+            owner: self.me(),
+            released: false,
+            wanted_by: None,
+        };
+        disk.set_state(turn, &state)?;
+        if let Some(last) = last {
+            disk.forget(turn, last)?;
+        }
+        Ok(Lease {
+            disk: disk.clone(),
+            id: self.id.clone(),
+            fence,
+            taken_from: before.map(|state| state.owner),
+            forked_from: None,
+            held: Some(held),
+        })
+    }
+
+    fn disk(&self) -> Disk {
+        Disk::of(self.sessions.config_dir(), &self.id)
+    }
+
+    fn me(&self) -> Owner {
+        Owner {
+            name: self.owner.clone(),
+            pid: process::id(),
+            host: host(),
+            since: now(),
+        }
+    }
+}
+
+impl Lease {
+    /// The session: the fork, where the one that was asked for was busy and forked.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The number of the claim.
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// Who had the session before and did not let it go: a process that died with it, or one that it was taken from.
+    pub fn taken_from(&self) -> Option<&Owner> {
+        self.taken_from.as_ref()
+    }
+
+    /// The session that was asked for, where it was busy and a fork was claimed in its place.
+    pub fn forked_from(&self) -> Option<&SessionId> {
+        self.forked_from.as_ref()
+    }
+
+    /// Looks whether the session is still ours. It is to be asked before each thing that is done to the session; for what is done
+    /// to files, [`guard`](Self::guard) leaves no gap between the question and the deed.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when somebody has taken it over; when the file of the lease cannot be read.
+    pub fn check(&self) -> Result<()> {
+        self.judge(self.disk.state()?)
+    }
+
+    /// Does something while nobody can take the session over, if it is still ours. It should be short: others wait for it.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), with nothing done; else what `act` says.
+    pub fn guard<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _turn = self.disk.turn()?;
+        self.check()?;
+        act()
+    }
+
+    /// Who asks for the session, if somebody does: a holder that lets it go in time need not be fenced off.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn wanted_by(&self) -> Result<Option<Owner>> {
+        let state = self.disk.state()?;
+        let wanted_by = state.as_ref().and_then(|state| state.wanted_by.clone());
+        self.judge(state)?;
+        Ok(wanted_by)
+    }
+
+    /// Lets the session go, as dropping the lease does, and tells whether that worked. One that was taken over is let go already.
+    ///
+    /// # Errors
+    /// When the files of the lease cannot be written. Others then find that its holder is gone, once this process is.
+    pub fn release(mut self) -> Result<()> {
+        self.let_go()
+    }
+
+    fn judge(&self, state: Option<State>) -> Result<()> {
+        match state {
+            Some(state) if state.fence == self.fence && !state.released => Ok(()),
+            Some(state) => Err(Error::Fenced(Box::new(Busy {
+                id: self.id.clone(),
+                owner: state.owner,
+                fence: Some(state.fence),
+            }))),
+            None => Err(Error::invalid(
+                "the lease",
+                format!("its file is gone; session {}", self.id),
+            )),
+        }
+    }
+
+    fn let_go(&mut self) -> Result<()> {
+        let Some(held) = self.held.take() else {
+            return Ok(());
+        };
+        let turn = self.disk.turn()?;
+        if let Some(mut state) = self.disk.state()?.filter(|state| state.fence == self.fence) {
+            state.released = true;
+            self.disk.set_state(&turn, &state)?;
+        }
+        drop(held);
+        self.disk.forget(&turn, self.fence)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // If it fails, the lock is free all the same, and whoever claims next finds that its holder is gone.
+        let _ = self.let_go();
+    }
+}
+
+#[cfg(test)]
+mod tests;

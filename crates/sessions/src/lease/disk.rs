@@ -1,0 +1,143 @@
+//! What is on disk of the leases on one session.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fence, Owner};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::write::draft::{create_dir, private, remove, replace};
+
+/// How long a change by somebody else may take. It is a few file operations; one that is killed frees its lock.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How often it is looked again.
+pub(super) const STEP: Duration = Duration::from_millis(10);
+
+/// The newest claim.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct State {
+    pub(super) fence: Fence,
+    pub(super) owner: Owner,
+    /// Whether its holder has let it go.
+    pub(super) released: bool,
+    /// Who asked the holder to let it go.
+    pub(super) wanted_by: Option<Owner>,
+}
+
+/// Where the leases on a session are.
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    dir: PathBuf,
+    id: SessionId,
+}
+
+/// The right to look and to change, which one has at a time. Freed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn(#[expect(dead_code, reason = "the lock is on it")] File);
+
+/// What says that a holder lives. Freed when it is dropped, or the process ends.
+#[derive(Debug)]
+pub(super) struct Held(#[expect(dead_code, reason = "the lock is on it")] File);
+
+impl Disk {
+    pub(super) fn of(config_dir: &Path, id: &SessionId) -> Self {
+        Self {
+            dir: config_dir.join("outrigger").join("leases"),
+            id: id.clone(),
+        }
+    }
+
+    fn path(&self, what: &str) -> PathBuf {
+        // The same session, however its id is written.
+        self.dir
+            .join(format!("{}.{what}", self.id.as_str().to_ascii_lowercase()))
+    }
+
+    fn held_path(&self, fence: Fence) -> PathBuf {
+        self.path(&format!("{fence}.held"))
+    }
+
+    /// Waits until nobody else changes anything.
+    pub(super) fn turn(&self) -> Result<Turn> {
+        create_dir(&self.dir)?;
+        let path = self.path("lock");
+        let file = open(&path)?;
+        let until = Instant::now() + DEADLINE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Turn(file)),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(STEP),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::io("lock", path)(ErrorKind::TimedOut.into()));
+                }
+                Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
+            }
+        }
+    }
+
+    /// The newest claim, if there ever was one.
+    pub(super) fn state(&self) -> Result<Option<State>> {
+        let path = self.path("json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("read", path)(error)),
+        };
+        // Beginning anew would make numbers that others had.
+        let state = serde_json::from_slice(&text)
+            .map_err(|error| Error::invalid("the lease", format!("{}: {error}", path.display())))?;
+        Ok(Some(state))
+    }
+
+    /// Makes this the newest claim.
+    pub(super) fn set_state(&self, _turn: &Turn, state: &State) -> Result<()> {
+        let text =
+            serde_json::to_vec(state).map_err(|error| Error::invalid("the lease", error.to_string()))?;
+        replace(&self.path("json"), &text)
+    }
+
+    /// Whether the holder of a claim lives.
+    pub(super) fn is_held(&self, fence: Fence) -> Result<bool> {
+        let path = self.held_path(fence);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(Error::io("lock", path)(error)),
+        }
+    }
+
+    /// Says that the holder of a claim lives.
+    pub(super) fn hold(&self, _turn: &Turn, fence: Fence) -> Result<Held> {
+        let path = self.held_path(fence);
+        let file = open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Held(file)),
+            Err(TryLockError::WouldBlock) => Err(Error::io("lock", path)(ErrorKind::WouldBlock.into())),
+            Err(TryLockError::Error(error)) => Err(Error::io("lock", path)(error)),
+        }
+    }
+
+    /// Removes what is left of a holder. Numbers are never used again, so nobody takes it for another's.
+    pub(super) fn forget(&self, _turn: &Turn, fence: Fence) -> Result<()> {
+        remove(&self.held_path(fence))
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    private(options.read(true).write(true).create(true).truncate(false))
+        .open(path)
+        .map_err(Error::io("open", path))
+}
