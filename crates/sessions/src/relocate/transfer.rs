@@ -1,0 +1,213 @@
+//! Moving and copying.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::beside::copy_tree;
+use super::home::moved;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::lease::driven_by_cli;
+use crate::place::{SessionFile, Sessions, real_path};
+use crate::record::Lines;
+use crate::write::draft::{Draft, create_dir, remove};
+use crate::write::object::Object;
+
+/// What the CLI keeps of a session in other places of the config directory, each in a directory with the session's id: the undo history
+/// of files, and the list of tasks.
+const ELSEWHERE: [&str; 2] = ["file-history", "tasks"];
+
+/// How a session is taken to another place. By default it is moved, and its records say the new directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RelocateOptions {
+    /// Leaves the old one where it is. In the same config directory the copy gets a new id, since an id is to name one session.
+    pub copy: bool,
+    /// Leaves all records as they are, byte for byte, and only adds one that says where the session is now. The official Python SDK
+    /// does not know that one, and tells the old directory.
+    pub keep_records: bool,
+}
+
+impl RelocateOptions {
+    /// A move.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`copy`](Self::copy).
+    pub fn copy(mut self, copy: bool) -> Self {
+        self.copy = copy;
+        self
+    }
+
+    /// Sets [`keep_records`](Self::keep_records).
+    pub fn keep_records(mut self, keep: bool) -> Self {
+        self.keep_records = keep;
+        self
+    }
+}
+
+/// What changes in the records.
+struct Change<'c> {
+    id: (&'c SessionId, &'c SessionId),
+    dir: Option<(PathBuf, &'c str)>,
+}
+
+impl SessionFile {
+    /// Takes the session to the project at `dir`, below the config directory of `to`, which may be another one. `dir` need not exist:
+    /// it may be a path on another machine.
+    ///
+    /// The transcript goes, and what lies beside it, the undo history of files and the list of tasks. In the records, `cwd` becomes
+    /// the new directory where it was the old one or one in it; what the model was told of it stays, since the CLI tells the model of
+    /// the change. A `relocated` record at the end says the new directory too.
+    ///
+    /// The transcript is written last, and only then the old one is removed: after a crash the session is in its old place, or in
+    /// both.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while a CLI drives the session; [`Error::Exists`] when it is at its new place already, or `to` has a session of
+    /// its id; [`Error::Changed`] when it was written to meanwhile, and [`Error::Io`]: then it stays where it was.
+    pub fn relocate(
+        &self,
+        to: &Sessions,
+        dir: impl AsRef<Path>,
+        options: &RelocateOptions,
+    ) -> Result<SessionFile> {
+        if let Some(busy) = driven_by_cli(self.config_dir(), &self.id) {
+            return Err(Error::Busy(Box::new(busy)));
+        }
+        let real = real_path(dir.as_ref());
+        let is_same_place = same(self.config_dir(), to.config_dir());
+        let id = if is_same_place && options.copy {
+            SessionId::random()
+        } else {
+            self.id.clone()
+        };
+        let path = to.project_dir(dir.as_ref()).join(id.file_name());
+        let others = to.find_all(&id).into_iter().map(|file| file.path);
+        if let Some(other) = others
+            .into_iter()
+            .find(|other| !same(other, &self.path) || same(other, &path))
+        {
+            return Err(Error::Exists(other));
+        }
+        let old_dir = if options.keep_records {
+            None
+        } else {
+            self.recorded_dir()?
+        };
+        let change = Change {
+            id: (&self.id, &id),
+            dir: old_dir.map(|old| (old, &*real)),
+        };
+        create_dir(path.parent().unwrap_or(&path))?;
+        let mut created = Created(Vec::new());
+        let (draft, length) = self.draft(&path, &change, &real)?;
+        let rewrite = |_: &Path, line: &str| change.apply(line);
+        for (from, into) in self.parts(to, &id, &path) {
+            if from.exists() && !same(&from, &into) {
+                if into.exists() {
+                    return Err(Error::Exists(into));
+                }
+                created.0.push(into.clone());
+                copy_tree(&from, &into, &rewrite)?;
+            }
+        }
+        draft.create()?;
+        created.0.push(path.clone());
+        if !options.copy {
+            let now = fs::metadata(&self.path)
+                .map_err(Error::io("read", &self.path))?
+                .len();
+            if now != length {
+                return Err(Error::Changed(self.path.clone()));
+            }
+            self.clone().delete()?;
+            if !is_same_place {
+                for part in ELSEWHERE {
+                    remove(&self.config_dir().join(part).join(self.id.as_str()))?;
+                }
+            }
+        }
+        created.0.clear();
+        SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| crate::write::gone(&path))
+    }
+
+    /// What belongs to the session besides its transcript: where it is, and where it goes.
+    fn parts(&self, to: &Sessions, id: &SessionId, path: &Path) -> Vec<(PathBuf, PathBuf)> {
+        let mut parts = vec![(self.beside(), path.with_extension(""))];
+        parts.extend(ELSEWHERE.map(|part| {
+            let from = self.config_dir().join(part).join(self.id.as_str());
+            (from, to.config_dir().join(part).join(id.as_str()))
+        }));
+        parts
+    }
+
+    /// The transcript for the new place, and how long the old one was.
+    fn draft(&self, path: &Path, change: &Change<'_>, real: &str) -> Result<(Draft, u64)> {
+        let file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let length = file.metadata().map_err(Error::io("read", &self.path))?.len();
+        let mut draft = Draft::of(path)?;
+        let mut lines = Lines::new(file.take(length)).cap(usize::MAX);
+        while let Some(line) = lines.next().map_err(Error::io("read", &self.path))? {
+            let rewritten = std::str::from_utf8(line.bytes)
+                .ok()
+                .and_then(|text| change.apply(text));
+            match rewritten {
+                Some(rewritten) => draft.line(&rewritten)?,
+                None => {
+                    draft.write(line.bytes)?;
+                    draft.write(b"\n")?;
+                }
+            }
+        }
+        let mut record = Object::new();
+        record.set_string("type", "relocated");
+        record.set_string("relocatedCwd", real);
+        record.set_string("sessionId", change.id.1.as_str());
+        draft.line(&record.to_text())?;
+        Ok((draft, length))
+    }
+}
+
+impl Change<'_> {
+    /// The record as it is in the new place, if it changes.
+    fn apply(&self, line: &str) -> Option<String> {
+        let mut record = Object::parse(line)?;
+        let mut is_changed = false;
+        let (old, new) = self.id;
+        if old != new && record.string("sessionId").as_deref() == Some(old.as_str()) {
+            record.set_string("sessionId", new.as_str());
+            is_changed = true;
+        }
+        if let Some((old, new)) = &self.dir {
+            let cwd = record.string("cwd");
+            if let Some(cwd) = cwd.and_then(|cwd| moved(&cwd, old, new)) {
+                record.set_string("cwd", &cwd);
+                is_changed = true;
+            }
+        }
+        is_changed.then(|| record.to_text())
+    }
+}
+
+/// What was created so far, and is removed if the rest fails.
+struct Created(Vec<PathBuf>);
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // The error that led here is the one to tell.
+            let _ = remove(path);
+        }
+    }
+}
+
+/// Whether two paths are the same place.
+fn same(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(test)]
+mod tests;
