@@ -3,6 +3,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `api` (default) | [`api`]: the scripted Messages API, and with it an HTTP server |
+//! | `api-record` | passing requests on to a real API and recording them, and with it an HTTP client with TLS |
 //! | `claude` (default) | [`claude`]: the pinned CLI, and with it what fetching and unpacking take |
 //!
 //! Without them there is what runs in memory, over tokio and serde, with a reader for YAML.
@@ -15,6 +16,7 @@ pub mod cassette;
 pub mod claude;
 pub mod directive;
 pub mod fault;
+mod near;
 pub mod peer;
 pub mod script;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::Session;
 use outrigger::testing::sim::fault::{At, Case, Effect, Phase as FaultPhase, Profile, Schedule, chaos};
-use outrigger::testing::{Faulty, Simulated};
+use outrigger::testing::{Faulty, Recording, Replay, Simulated};
 use outrigger::transport::Exit;
 use tokio::time::timeout;
 
@@ -107,6 +107,71 @@ fn whatever_breaks_everything_ends_and_nobody_gets_what_is_anothers() {
         .run(|case| conversation(case, false))
         .unwrap();
     assert!(summary.strikes > SEEDS / 2, "{summary:?}");
+}
+
+/// What was recorded once is played under each schedule: no simulator is needed, nor the CLI that it was recorded with.
+#[test]
+fn a_session_over_a_cassette_comes_to_an_end_whatever_happens() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("it.ndjson");
+    let record = async {
+        let cli = Simulated::agent(|agent| agent);
+        let recording = Recording::new(cli.clone(), &path);
+        let session = cli.options().transport(recording.clone()).start().await.unwrap();
+        for prompt in ["%say one", "%say two"] {
+            session.prompt(prompt).await.unwrap().outcome().await.unwrap();
+        }
+        session.close().await.unwrap();
+        recording.finish().unwrap();
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(record);
+
+    let conversation = move |case: Case, whole: bool| {
+        let replay = Replay::open(&path);
+        async move {
+            let replay = replay?;
+            let faulty = Faulty::new(replay.clone(), case)?;
+            let session = match replay.options().transport(faulty).start().await {
+                Err(_) if !whole => return Ok(()),
+                started => started?,
+            };
+            for text in ["one", "two"] {
+                let turn = async {
+                    let mut turn = session.prompt(format!("%say {text}")).await?;
+                    turn.outcome().await
+                };
+                let outcome = timeout(ETERNITY, turn).await.map_err(|_| "a turn hangs")?;
+                match outcome {
+                    Ok(outcome) if whole => assert_eq!(outcome.text(), text),
+                    Err(error) if whole => return Err(error.into()),
+                    _ => {}
+                }
+            }
+            let closed = timeout(ETERNITY, session.close())
+                .await
+                .map_err(|_| "closing hangs")?;
+            if whole {
+                closed?;
+                replay.check()?;
+            }
+            Done::Ok(())
+        }
+    };
+    let everything = conversation.clone();
+    let summary = chaos(Profile::everything())
+        .seeds(SEEDS)
+        .run(move |case| everything(case, false));
+    assert!(summary.unwrap().strikes > SEEDS / 2);
+    let harmless = conversation.clone();
+    let summary = chaos(Profile::harmless())
+        .seeds(SEEDS)
+        .run(move |case| harmless(case, true));
+    assert!(summary.unwrap().strikes > SEEDS / 2);
+    // What loses something is found, and comes down to one fault.
+    let failure = chaos(Profile::harmful().output_only()).run(move |case| conversation(case, true));
+    let failure = failure.unwrap_err();
+    assert_eq!(failure.schedule.faults.len(), 1, "{failure}");
 }
 
 #[tokio::test(start_paused = true)]

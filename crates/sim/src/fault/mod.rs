@@ -24,6 +24,7 @@ mod strike;
 #[cfg(test)]
 mod tests;
 mod wire;
+mod words;
 mod writer;
 
 pub use chaos::{Case, Chaos, ChaosFailure, Profile, chaos};

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::effect::Effect;
 use super::place::At;
+use super::words;
 
 /// One thing that goes wrong, and where.
 ///
@@ -87,16 +89,34 @@ impl<'de> Deserialize<'de> for Fault {
         let mut fields = serde_json::Map::deserialize(deserializer)?;
         let at = match fields.remove("at") {
             None | Some(Value::Null) => At::default(),
-            Some(at) => {
-                serde_json::from_value(at).map_err(|error| D::Error::custom(format!("`at`: {error}")))?
-            }
+            Some(at) => serde_json::from_value(at.clone())
+                .map_err(|error| D::Error::custom(format!("`at`: {}", words::of_place(&at, &error))))?,
         };
-        let effect = serde_json::from_value(Value::Object(fields)).map_err(D::Error::custom)?;
+        let fields = Value::Object(fields);
+        let effect = serde_json::from_value(fields.clone())
+            .map_err(|error| D::Error::custom(words::of_effect(&fields, &error)))?;
         let fault = Self { effect, at };
         if let Some(flaw) = fault.effect.flaw().or_else(|| fault.at.flaw()) {
             return Err(D::Error::custom(flaw));
         }
         Ok(fault)
+    }
+}
+
+/// The effect with its parameters, and `at` beside them.
+impl JsonSchema for Fault {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Fault".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let at = generator.subschema_for::<At>();
+        let mut schema = Effect::json_schema(generator);
+        let variants = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+        for variant in variants.into_iter().flatten() {
+            variant["properties"]["at"] = at.clone().into();
+        }
+        schema
     }
 }
 
@@ -112,7 +132,7 @@ impl<'de> Deserialize<'de> for Fault {
 /// assert_eq!(schedule.to_string().parse::<Schedule>()?, schedule);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Schedule {
@@ -283,12 +303,29 @@ mod tests {
         for (text, why) in [
             (r#"{"fault": "drop", "ms": 3}"#, "unknown field `ms`"),
             (r#"{"fault": "delay"}"#, "missing field `ms`"),
-            (r#"{"fault": "explode"}"#, "unknown variant `explode`"),
+            (
+                r#"{"fault": "delay", "mss": 3}"#,
+                "unknown field `mss`, did you mean `ms`?",
+            ),
+            (
+                r#"{"fault": "explode"}"#,
+                "unknown fault `explode`; known here: drop, delay",
+            ),
+            (
+                r#"{"fault": "stal"}"#,
+                "unknown fault `stal`, did you mean `stall`?",
+            ),
+            (r#"{"ms": 3}"#, "missing field `fault`"),
+            (
+                r#"{"fault": "grandchild", "survivs": true}"#,
+                "unknown field `survivs`, did you mean `survives`?",
+            ),
+            (r#"{"fault": "delay", "ms": "long"}"#, "invalid type"),
             (r#"{"fault": "chop", "bytes": 0}"#, "at least 1"),
             (r#"{"fault": "drop", "at": {"nth": 0}}"#, "counts from 1"),
             (
                 r#"{"fault": "drop", "at": {"kond": "x"}}"#,
-                "unknown field `kond`",
+                "`at`: unknown field `kond`, did you mean `kind`?",
             ),
             (
                 r#"{"fault": "drop", "at": {"probability": 2}}"#,
@@ -305,6 +342,28 @@ mod tests {
         }
         let at: At = serde_json::from_str(r#"{"direction": "input"}"#).unwrap();
         assert_eq!(at.direction, Direction::Input);
+    }
+
+    #[test]
+    fn the_schema_takes_what_can_be_read_and_nothing_else() {
+        let schema = schemars::schema_for!(Schedule).to_value();
+        let valid = jsonschema::validator_for(&schema).unwrap();
+        for effect in every_effect() {
+            for at in [At::anywhere(), At::kind("result").nth(2)] {
+                let schedule = Schedule::new(1).with(effect.clone(), at);
+                let json = serde_json::to_value(&schedule).unwrap();
+                assert!(valid.is_valid(&json), "{json}");
+            }
+        }
+        for fault in [
+            json!({"fault": "drop", "ms": 3}),
+            json!({"fault": "delay"}),
+            json!({"fault": "explode"}),
+            json!({"fault": "drop", "at": {"kond": "x"}}),
+            json!({"fault": "grandchild", "survivs": true}),
+        ] {
+            assert!(!valid.is_valid(&json!({"faults": [fault]})), "{fault}");
+        }
     }
 
     #[test]

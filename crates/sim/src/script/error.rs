@@ -8,6 +8,7 @@ use serde_saphyr::Error;
 
 use super::place::Position;
 use super::{AgentScript, Source};
+use crate::near::unknown;
 
 /// Why a script cannot be used. Its text names the file, the line and the column, as compilers do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,27 +129,4 @@ fn explain(error: &Error) -> String {
             }
         }
     }
-}
-
-fn unknown(what: &str, name: &str, expected: &[&'static str]) -> String {
-    let mut text = format!("unknown {what} `{name}`");
-    if let Some(near) = nearest(name, expected.iter().copied()) {
-        text.push_str(&format!(", did you mean `{near}`?"));
-    }
-    if expected.is_empty() {
-        text.push_str("; nothing is known here");
-    } else {
-        text.push_str(&format!(" Known here: {}", expected.join(", ")));
-        if !text.contains('?') {
-            text = text.replacen(" Known here", "; known here", 1);
-        }
-    }
-    text
-}
-
-/// The name that was probably meant.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let rated = known.map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate));
-    let best = rated.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (best.0 >= 0.5).then_some(best.1)
 }

@@ -102,7 +102,6 @@ pub struct AgentScript {
     #[schemars(with = "Span")]
     pub patience: Duration,
     /// What goes wrong on the pipes, and with the process.
-    #[schemars(with = "Vec<schema::FaultSchema>")]
     pub faults: Vec<Fault>,
     /// What becomes of a prompt that no rule is for.
     pub unmatched: Unmatched,

@@ -10,7 +10,6 @@ use crate::fault::Fault;
 
 use super::assertion::Assert;
 use super::place::Placed;
-use super::schema::FaultSchema;
 use super::short::{self, Span, or_number, or_text, short_form};
 
 /// One step of a reply.
@@ -57,7 +56,6 @@ pub enum Step {
     /// Something is written to stdout as it is, among the CLI's own lines.
     Raw(Raw),
     /// Something goes wrong on the pipes, or with the process, from here on.
-    #[schemars(with = "FaultSchema")]
     Fault(Box<Fault>),
     /// The process ends, in the middle of what it does.
     Exit(Exit),

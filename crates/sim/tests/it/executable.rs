@@ -163,6 +163,195 @@ fn a_script_can_end_the_process_by_a_signal() {
     assert_eq!(report["exit"], json!({"code": null, "signal": 9}));
 }
 
+/// What a fault does to the process itself.
+#[cfg(target_os = "linux")]
+mod process {
+    use std::collections::BTreeMap;
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    #[test]
+    fn it_ends_with_the_code_or_by_the_signal_of_a_fault() {
+        let script = |fault: &str| format!("prompts:\n  - steps:\n      - say: hi\n      - fault: {fault}\n");
+        let (output, report) = run_script(&script("{fault: exit, code: 7, at: {phase: result}}"), &["go"]);
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        assert_eq!(report["exit"], json!({"code": 7, "signal": null}));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            said.contains("\"hi\"") && !said.contains("\"type\":\"result\""),
+            "{said}"
+        );
+        for signal in [9, 15] {
+            let fault = format!("{{fault: signal, signal: {signal}, at: {{kind: assistant}}}}");
+            let (output, report) = run_script(&script(&fault), &["go"]);
+            assert_eq!(output.status.signal(), Some(signal), "{output:?}");
+            assert_eq!(report["exit"], json!({"code": null, "signal": signal}));
+        }
+        // The list of the whole script does the same as the step.
+        let whole =
+            "faults: [{fault: exit, code: 3, at: {kind: assistant}}]\nprompts:\n  - steps: [say: hi]\n";
+        assert_eq!(run_script(whole, &["go"]).0.status.code(), Some(3));
+    }
+
+    /// A simulator that has begun to answer, and is kept by its stdin.
+    struct Begun {
+        place: tempfile::TempDir,
+        child: std::process::Child,
+        _stdin: std::process::ChildStdin,
+        stdout: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    }
+
+    impl Begun {
+        /// Plays these steps to one prompt, up to the result.
+        fn with(steps: &str) -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let script = place.path().join("script.yaml");
+            std::fs::write(&script, format!("prompts:\n  - steps: [{steps}]\n")).unwrap();
+            let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger-sim"))
+                .args(FLAGS)
+                .env_clear()
+                .env("HOME", place.path())
+                .env("OUTRIGGER_SIM_SCRIPT", &script)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            let prompt = json!({"type": "user", "message": {"role": "user", "content": "go"}});
+            stdin.write_all(format!("{prompt}\n").as_bytes()).unwrap();
+            let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+            let result = stdout.find(|line| line.as_ref().unwrap().contains("\"type\":\"result\""));
+            assert!(result.is_some(), "{:?}", child.wait());
+            Self {
+                place,
+                child,
+                _stdin: stdin,
+                stdout,
+            }
+        }
+
+        fn signal(&self, signal: Signal) {
+            kill_process(Pid::from_child(&self.child), signal).unwrap();
+        }
+
+        /// What else lives in its home, with the session of each.
+        fn others(&self) -> BTreeMap<i32, i32> {
+            let mut all = living_in(self.place.path());
+            all.remove(&i32::try_from(self.child.id()).unwrap());
+            all
+        }
+    }
+
+    impl Drop for Begun {
+        fn drop(&mut self) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            for pid in self.others().keys() {
+                let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
+            }
+        }
+    }
+
+    /// The living processes with this home, each with its session.
+    fn living_in(home: &Path) -> BTreeMap<i32, i32> {
+        let home = format!("HOME={}", home.display());
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let session = stat
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.split(' ').nth(3)?.parse().ok());
+            if let Some(session) = session
+                && environ
+                    .split(|byte| *byte == 0)
+                    .any(|line| line == home.as_bytes())
+            {
+                found.insert(pid, session);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn it_ignores_sigterm_once_a_fault_says_so() {
+        let mut polite = Begun::with("say: hi");
+        polite.signal(Signal::TERM);
+        assert_eq!(polite.child.wait().unwrap().code(), Some(143));
+
+        let mut stubborn = Begun::with("fault: {fault: ignore_term}, say: hi");
+        for _ in 0..3 {
+            stubborn.signal(Signal::TERM);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(stubborn.child.try_wait().unwrap(), None, "SIGTERM ended it");
+        stubborn.signal(Signal::KILL);
+        assert_eq!(stubborn.child.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn it_leaves_a_process_behind() {
+        for (fault, own_session, survives) in [
+            ("{fault: grandchild, at: {nth: 1}}", false, false),
+            (
+                "{fault: grandchild, survives: true, own_session: true, at: {nth: 1}}",
+                true,
+                true,
+            ),
+        ] {
+            let mut begun = Begun::with(&format!("fault: {fault}, say: hi"));
+            let others = begun.others();
+            assert_eq!(others.len(), 1, "{fault}: {others:?}");
+            let (&pid, &session) = others.iter().next().unwrap();
+            assert_eq!(session == pid, own_session, "{fault}");
+            begun.signal(Signal::KILL);
+            begun.child.wait().unwrap();
+            assert_eq!(begun.others().len(), 1, "{fault}: it died with its parent");
+            // It does not hold the pipe: the end of what the simulator wrote is seen.
+            assert!(begun.stdout.next().is_none());
+            kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+            let deadline = Instant::now() + Duration::from_millis(if survives { 200 } else { 10_000 });
+            while !begun.others().is_empty() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert_eq!(begun.others().len(), usize::from(survives), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_it_leaves_behind_may_hold_its_pipes() {
+        let mut begun = Begun::with("fault: {fault: grandchild, holds_pipes: true, at: {nth: 1}}, say: hi");
+        let others = begun.others();
+        begun.signal(Signal::KILL);
+        begun.child.wait().unwrap();
+        let stdout = begun.stdout.by_ref();
+        let ended = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| stdout.next().is_none());
+            std::thread::sleep(Duration::from_millis(100));
+            let early = reader.is_finished();
+            for pid in others.keys() {
+                kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL).unwrap();
+            }
+            (early, reader.join().unwrap())
+        });
+        assert_eq!(
+            ended,
+            (false, true),
+            "whether it ended while the pipe was held, and afterwards"
+        );
+    }
+}
+
 #[test]
 fn a_script_that_cannot_be_used_is_told_before_anything_starts() {
     let (output, _) = run_script("prompts:\n  - stps: []\n", &["go"]);
@@ -170,6 +359,15 @@ fn a_script_that_cannot_be_used_is_told_before_anything_starts() {
     let said = String::from_utf8_lossy(&output.stderr);
     let expected = "script.yaml:2:5: unknown field `stps`, did you mean `steps`? Known here: prompt, times, anytime, steps\n";
     assert_eq!(said, expected);
+    let fault = "prompts:\n  - steps:\n      - fault: {fault: stall, mss: 3}\n";
+    let (output, _) = run_script(fault, &["go"]);
+    assert_eq!(output.status.code(), Some(98));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("script.yaml:3:"), "{said}");
+    assert!(
+        said.contains("unknown field `mss`, did you mean `ms`? Known here: "),
+        "{said}"
+    );
 }
 
 #[test]

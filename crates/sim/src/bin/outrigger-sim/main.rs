@@ -4,6 +4,7 @@
 //! ([`outrigger_sim::script`]), or else in the prompts, in the language of [`outrigger_sim::directive`]. Nothing leaves this
 //! machine and no account is needed. `--help` says what else there is.
 
+mod death;
 mod log;
 mod own;
 mod report;
@@ -24,9 +25,9 @@ const DISCONTENT: u8 = 97;
 const NO_SCRIPT: u8 = 98;
 
 fn main() -> ExitCode {
-    // A fault may leave a process behind: this program again.
+    // A fault may leave a process behind, or end this one by a signal: this program again.
     #[cfg(unix)]
-    if let Some(end) = outrigger_sim::peer::faulty::be_grandchild() {
+    if let Some(end) = outrigger_sim::peer::faulty::be_grandchild().or_else(death::be_dying) {
         return end;
     }
     let (own, arguments) = match Own::read(std::env::args_os().skip(1)) {
@@ -133,26 +134,10 @@ fn end(own: &Own, report: &Report) -> (String, ExitCode) {
         return (lines, ExitCode::from(DISCONTENT));
     }
     if let Some(number) = signal {
-        die(number);
+        death::die(number);
     }
     (lines, ExitCode::from(code))
 }
-
-/// Ends this process by a signal. Comes back for those that it handles, whose exit code must do.
-#[cfg(unix)]
-fn die(number: i32) {
-    if let Some(signal) = rustix::process::Signal::from_named_raw(number) {
-        // The first of a signal that Rust's runtime handles only takes its handler away.
-        for _ in 0..3 {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-    }
-}
-
-/// Only Unix has signals.
-#[cfg(not(unix))]
-fn die(_: i32) {}
 
 /// Hands signals on.
 #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! Many schedules against one test, and the shortest that breaks it.
 
 mod case;
+mod over;
 mod profile;
 mod run;
 mod shrink;
@@ -12,6 +13,7 @@ use std::future::Future;
 use std::time::Duration;
 
 pub use case::Case;
+pub use over::{Client, Life, Peer};
 pub use profile::Profile;
 use run::{Runner, Verdict};
 

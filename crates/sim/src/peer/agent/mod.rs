@@ -279,7 +279,8 @@ impl Agent {
                     };
                     // A client that reads nothing more does not keep the process.
                     let _ = tokio::time::timeout(LINGER, arrive).await;
-                    exit
+                    // A fault may strike what is written last, when the agent itself has ended already.
+                    wire.ending().unwrap_or(exit)
                 }
             };
             let _ = exit_sender.send(Some(exit));

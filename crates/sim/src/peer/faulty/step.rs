@@ -75,7 +75,7 @@ pub enum Death {
 
 /// A process that the stand-in starts, as the CLI starts MCP servers and commands. It does nothing, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Grandchild {
     /// It ignores SIGTERM, SIGINT and SIGHUP.
     pub survives: bool,
