@@ -53,7 +53,7 @@ enum Command {
     MockApi(Box<mock_api::Args>),
     /// Hold recorded conversations against the types.
     Protocol(protocol::Args),
-    Record(cassette::record::Args),
+    Record(Box<cassette::record::Args>),
     Replay(cassette::replay::Args),
     /// Look at recorded sessions, check them, change them.
     Cassette(cassette::Args),
@@ -69,7 +69,7 @@ async fn main() -> ExitCode {
         Command::Explain(args) => explain::run(*args).await,
         Command::MockApi(args) => return mock_api::run(*args).await,
         Command::Protocol(args) => protocol::run(args).await,
-        Command::Record(args) => cassette::record::run(args).await,
+        Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,
         Command::Cassette(args) => cassette::run(args).await,
     };

@@ -1,7 +1,7 @@
 //! Names that are not known, and those that were probably meant.
 
 /// Says that a name is unknown, which one is near it, and which there are.
-pub(crate) fn unknown<'a>(what: &str, name: &str, known: &[&'a str]) -> String {
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let mut text = format!("unknown {what} `{name}`");
     if known.is_empty() {
         text.push_str("; nothing is known here");

@@ -71,7 +71,9 @@ fn found(cassette: &Cassette, redactor: &Redactor) -> Vec<String> {
         let verdicts = match &event.what {
             What::In(Said::Frame(frame)) => checker.line(Direction::In, frame.get().as_bytes()),
             What::Out(Said::Frame(frame), _) => checker.line(Direction::Out, frame.get().as_bytes()),
-            What::Out(Said::Text(text), _) => checker.raw_text(Direction::Out, text),
+            What::Out(Said::Text(text), _) if !text.trim().is_empty() => {
+                checker.raw_text(Direction::Out, text)
+            }
             _ => Vec::new(),
         };
         for verdict in verdicts.iter().filter(|verdict| verdict.is_failure()) {

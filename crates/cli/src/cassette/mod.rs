@@ -3,6 +3,7 @@
 mod check;
 pub(crate) mod record;
 pub(crate) mod replay;
+mod said;
 mod show;
 
 use std::path::{Path, PathBuf};

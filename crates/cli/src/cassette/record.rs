@@ -11,12 +11,14 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 use super::Redaction;
+use crate::agent::AgentArgs;
 use crate::exit::{CommandResult, Failure, Status};
 
 /// Record a session: run the CLI in its place, pass everything through, and write it to a cassette.
 ///
 /// Name this command where a client expects the CLI, for instance by a script: `exec outrigger record -o session.ndjson -- claude
-/// "$@"`. Secrets, home directories and names are taken out before anything is written. It ends as the CLI ends.
+/// "$@"`. It ends as the CLI ends. Or let it be the client itself: `outrigger record --prompt "Say hello."`, with the options of
+/// `outrigger run`. Secrets, home directories and names are taken out before anything is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write the cassette here; a file that is there is replaced.
@@ -24,9 +26,15 @@ pub(crate) struct Args {
     output: PathBuf,
     #[command(flatten)]
     redaction: Redaction,
+    /// Say this instead of passing on what a client says, once the turn before is over. Can be repeated.
+    #[arg(long = "prompt", value_name = "TEXT")]
+    prompts: Vec<String>,
+    #[command(flatten)]
+    agent: AgentArgs,
     /// The CLI and its arguments.
     #[arg(
-        required = true,
+        required_unless_present = "prompts",
+        conflicts_with_all = ["prompts", "AgentArgs"],
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "CLAUDE"
@@ -34,8 +42,11 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs it. Does not return once the CLI runs: what reads this process's stdin can't be stopped, and would keep it.
+/// Runs it. Does not return once a CLI runs whose client is elsewhere: what reads this process's stdin can't be stopped, and would keep it.
 pub(crate) async fn run(args: Args) -> CommandResult {
+    if !args.prompts.is_empty() {
+        return super::said::record(&args.prompts, &args.agent, &args.output, &args.redaction).await;
+    }
     let (program, arguments) = args
         .command
         .split_first()
@@ -56,8 +67,10 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    // Before there is a CLI, which one that comes at once must reach.
+    let caught = Caught::catch().context("signals can't be caught")?;
     let mut child = command.spawn().map_err(not_started)?;
-    let code = pass(&mut child, &recorder).await?;
+    let code = pass(&mut child, &recorder, caught).await?;
     if let Err(error) = recorder.finish() {
         // The client's session went on, and so must its end.
         eprintln!("outrigger: {}: {error}", args.output.display());
@@ -81,7 +94,7 @@ impl Args {
 }
 
 /// Passes everything through until the CLI has ended, and gives its exit status.
-async fn pass(child: &mut Child, recorder: &Recorder) -> anyhow::Result<i32> {
+async fn pass(child: &mut Child, recorder: &Recorder, caught: Caught) -> anyhow::Result<i32> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
         anyhow::bail!("the CLI was started without pipes");
@@ -94,7 +107,7 @@ async fn pass(child: &mut Child, recorder: &Recorder) -> anyhow::Result<i32> {
     });
     let output = tokio::spawn(flow(recorder.stdout(stdout), tokio::io::stdout()));
     let errors = tokio::spawn(flow(recorder.stderr(stderr), tokio::io::stderr()));
-    let signals = hand_on(child.id(), recorder.clone());
+    let signals = caught.hand_on(child.id(), recorder.clone());
     let status = tokio::select! {
         status = child.wait() => status?,
         never = signals => match never {},
@@ -136,48 +149,63 @@ fn code(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or(1)
 }
 
-/// Hands signals on to the CLI. Ctrl-C at a terminal reaches it anyway.
+/// The signals that are handed on to the CLI.
 #[cfg(unix)]
-async fn hand_on(pid: Option<u32>, recorder: Recorder) -> std::convert::Infallible {
-    use std::io::IsTerminal as _;
-    use std::pin::pin;
+struct Caught {
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
 
-    use rustix::process::{Pid, Signal, kill_process};
-    use tokio::signal::unix::{SignalKind, signal};
+#[cfg(unix)]
+impl Caught {
+    /// From here on they do not end this process.
+    fn catch() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
 
-    let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    let wait = |kind| async move {
-        match signal(kind) {
-            Ok(mut signals) => signals.recv().await,
-            Err(_) => None,
-        }
-    };
-    loop {
-        let (mut term, mut hup, mut int) = (
-            pin!(wait(SignalKind::terminate())),
-            pin!(wait(SignalKind::hangup())),
-            pin!(wait(SignalKind::interrupt())),
-        );
-        let (came, signal, name) = tokio::select! {
-            came = &mut term => (came, Signal::TERM, "SIGTERM"),
-            came = &mut hup => (came, Signal::HUP, "SIGHUP"),
-            came = &mut int => (came, Signal::INT, "SIGINT"),
-        };
-        if came.is_none() {
-            return std::future::pending().await;
-        }
-        recorder.signal(name);
-        if let Some(pid) = pid
-            && !(signal == Signal::INT && io::stdin().is_terminal())
-        {
-            // One that has ended needs no signal.
-            let _ = kill_process(pid, signal);
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Hands them on. Ctrl-C at a terminal reaches the CLI anyway.
+    async fn hand_on(mut self, pid: Option<u32>, recorder: Recorder) -> std::convert::Infallible {
+        use std::io::IsTerminal as _;
+
+        use rustix::process::{Pid, Signal, kill_process};
+
+        let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        loop {
+            let (signal, name) = tokio::select! {
+                Some(()) = self.terminate.recv() => (Signal::TERM, "SIGTERM"),
+                Some(()) = self.hang_up.recv() => (Signal::HUP, "SIGHUP"),
+                Some(()) = self.interrupt.recv() => (Signal::INT, "SIGINT"),
+                else => return std::future::pending().await,
+            };
+            recorder.signal(name);
+            if let Some(pid) = pid
+                && !(signal == Signal::INT && io::stdin().is_terminal())
+            {
+                // One that has ended needs no signal.
+                let _ = kill_process(pid, signal);
+            }
         }
     }
 }
 
 /// There are no such signals.
 #[cfg(not(unix))]
-async fn hand_on(_: Option<u32>, _: Recorder) -> std::convert::Infallible {
-    std::future::pending().await
+struct Caught;
+
+#[cfg(not(unix))]
+impl Caught {
+    fn catch() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn hand_on(self, _: Option<u32>, _: Recorder) -> std::convert::Infallible {
+        std::future::pending().await
+    }
 }

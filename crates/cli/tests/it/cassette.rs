@@ -160,10 +160,109 @@ fn the_end_of_a_cli_is_the_end_of_its_recording() {
         text.contains("{\"raw\":\"oops\"}") && text.contains("\"exit_code\":7"),
         "{text}"
     );
-    let (stdout, code) = ran(&mut outrigger(&["replay", name, "--any", "--flag=x"]));
+    let (stdout, code) = ran(&mut outrigger(&[
+        "replay", "--ignore", "/argv", name, "--any", "--flag=x",
+    ]));
     assert_eq!((stdout.as_str(), code), ("{\"type\":\"keep_alive\"}\n", 7));
     let (_, code) = ran(&mut outrigger(&["record", "-o", name, "--", "/no/such/cli"]));
     assert_eq!(code, 3);
+}
+
+#[tokio::test]
+async fn a_prompt_can_be_recorded_without_a_client() {
+    let rig = Rig::start().await;
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("session.ndjson");
+    let shown = file.display().to_string();
+    let second = "%say And again.";
+    let said = [
+        "--no-ask",
+        "--allow",
+        "Bash(pwd)",
+        "-o",
+        &shown,
+        "--prompt",
+        PROMPT,
+        "--prompt",
+        second,
+    ];
+    let recorded = rig.finish(rig.spawn("record", &said)).await;
+    assert_eq!(
+        (recorded.code, recorded.stdout.as_str()),
+        (Some(0), "Looking.\nDone.\nAnd again.\n"),
+        "{recorded:?}"
+    );
+    let (checked, code) = ran(&mut outrigger(&["cassette", "check", &shown]));
+    assert_eq!(code, 0, "{checked}");
+
+    // What `run` says first is what was recorded first; that it says no more is a difference at the end.
+    let trimmed = place.path().join("one.ndjson").display().to_string();
+    let trim = ["cassette", "trim", "--turns", "1", "-o", &trimmed, &shown];
+    assert_eq!(ran(&mut outrigger(&trim)).1, 0);
+    let replaying = stand_in(place.path(), "replaying", &format!("replay {trimmed}"));
+    let cli = replaying.to_str().unwrap();
+    let replayed = rig
+        .run_with(&["--cli", cli, "--allow", "Bash(pwd)", PROMPT])
+        .await;
+    assert_eq!(
+        (replayed.code, replayed.stdout.as_str()),
+        (Some(0), "Looking.\nDone.\n"),
+        "{replayed:?}"
+    );
+    // Another model is another command line.
+    let other = rig.run_with(&["--cli", cli, "--model", "opus", PROMPT]).await;
+    assert_ne!(other.code, Some(0), "{other:?}");
+    assert!(other.stderr.contains("/argv/--model"), "{}", other.stderr);
+
+    // The options are those of a client that is this command itself.
+    let both = ["record", "-o", &shown, "--model", "opus", "--", "true"];
+    assert_eq!(ran(&mut outrigger(&both)).1, 2);
+}
+
+/// Signals reach the CLI and not the recorder, which writes down how it ended.
+#[test]
+fn signals_go_to_the_cli_and_the_cassette_is_complete() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    // One that handles what it gets, in its own time, and one that dies of it.
+    let handles =
+        r#"trap 'echo "{\"type\":\"bye\"}"; exit 7' TERM INT HUP; echo ready; while :; do sleep 0.05; done"#;
+    let dies = "echo ready; exec sleep 60";
+    for (script, signal, name, code) in [
+        (handles, Signal::TERM, "SIGTERM", 7),
+        (handles, Signal::INT, "SIGINT", 7),
+        (handles, Signal::HUP, "SIGHUP", 7),
+        (dies, Signal::TERM, "SIGTERM", 128 + 15),
+        (dies, Signal::INT, "SIGINT", 128 + 2),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("it.ndjson");
+        let mut recorder = outrigger(&["record", "-o", file.to_str().unwrap(), "--", "sh", "-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(recorder.stdout.take().unwrap()).lines();
+        assert_eq!(stdout.next().unwrap().unwrap(), "ready");
+        kill_process(Pid::from_child(&recorder), signal).unwrap();
+        let rest: Vec<String> = stdout.map(Result::unwrap).collect();
+        let status = recorder.wait().unwrap();
+        assert_eq!(status.code(), Some(code), "{name}: {status}");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(&format!("{{\"signal\":\"{name}\"}}")), "{text}");
+        let (exit_code, exit_signal) = if code == 7 {
+            assert_eq!(rest, ["{\"type\":\"bye\"}"]);
+            assert!(text.contains("\"msg\":{\"type\":\"bye\"}"), "{text}");
+            ("7".to_owned(), "null".to_owned())
+        } else {
+            ("null".to_owned(), (code - 128).to_string())
+        };
+        let end = format!("{{\"exit_code\":{exit_code},\"exit_signal\":{exit_signal}}}}}\n");
+        assert!(text.ends_with(&end), "{text}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ const AROUND: usize = 4;
 pub struct Divergence {
     /// What the cassette is called.
     pub cassette: String,
-    /// The line of the file whose turn it was; one more than there are at the end of the recording.
+    /// The line of the file whose turn it was; one more than there are at the end of the recording. 1 is the command line.
     pub line: usize,
     /// What it has.
     pub expected: String,
@@ -78,6 +78,27 @@ impl Divergence {
             received,
             differences: if same_kind { differences } else { Vec::new() },
             around: (list(at.saturating_sub(AROUND), at), list(at + 1, at + 1 + AROUND)),
+        }
+    }
+}
+
+impl Divergence {
+    /// The command line says something else than the recorded one.
+    pub(super) fn of_command_line(
+        name: &str,
+        cassette: &Cassette,
+        then: &Said,
+        now: &Said,
+        differences: Vec<Difference>,
+    ) -> Self {
+        let behind = cassette.events.iter().enumerate().take(AROUND);
+        Self {
+            cassette: name.to_owned(),
+            line: 1,
+            expected: format!("the command line  {}", short(then.text())),
+            received: format!("the command line  {}", short(now.text())),
+            differences,
+            around: (Vec::new(), behind.map(|(at, event)| shown(at, event)).collect()),
         }
     }
 }

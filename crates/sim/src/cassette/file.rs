@@ -14,7 +14,7 @@ use super::redact::Redactor;
 use crate::peer::kind_of;
 
 /// The version of the format that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What is known about a recording from its beginning on: the first line of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Header {
 pub enum Said {
     /// A frame, as it was written but for what was redacted.
     Frame(RawJson),
-    /// A line that was no JSON.
+    /// A line that was no JSON. Characters from U+10FF80 on stand for bytes that are no UTF-8.
     Text(String),
 }
 
@@ -341,6 +341,14 @@ fn header(line: &str) -> Result<Header, CassetteError> {
 }
 
 impl Header {
+    /// The bytes that the text of a line of the CLI stands for.
+    pub(super) fn bytes_of(&self, text: &str) -> Vec<u8> {
+        if self.version < 2 {
+            return text.as_bytes().to_vec();
+        }
+        super::lines::to_bytes(text)
+    }
+
     pub(super) fn line(&self) -> String {
         line("meta", Duration::ZERO, &json!(self).to_string(), LineEnd::There)
     }

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::file::{Event, Header, LineEnd, Said, VERSION, What};
+use super::lines::Lines;
 use super::places::Places;
 use super::redact::{Redactor, Rules};
 use super::split::Held;
@@ -79,20 +80,7 @@ impl About {
     }
 
     fn header(&self, redactor: &Redactor) -> Header {
-        let redacted = |text: &String| redactor.text(text).unwrap_or_else(|| text.clone());
-        let mut follows_secret = false;
-        let argv = self.argv.iter().map(|argument| {
-            // `--token VALUE` has nothing in the value to be known by.
-            let hidden = std::mem::replace(
-                &mut follows_secret,
-                argument.starts_with('-') && super::scan::is_secret_name(argument),
-            );
-            if hidden {
-                super::redact::SECRET.to_owned()
-            } else {
-                redactor.line(argument).unwrap_or_else(|| argument.clone())
-            }
-        });
+        let text = |text: &String| redactor.text(text).unwrap_or_else(|| text.clone());
         let matters = self.env.iter().filter(|(name, _)| matters(name));
         Header {
             version: VERSION,
@@ -101,14 +89,30 @@ impl About {
                 .clone()
                 .unwrap_or_else(|| concat!("outrigger-sim ", env!("CARGO_PKG_VERSION")).to_owned()),
             cli_version: self.cli_version.clone(),
-            argv: argv.collect(),
-            env: matters
-                .map(|(name, value)| (name.clone(), redacted(value)))
-                .collect(),
+            argv: redacted(&self.argv, redactor),
+            env: matters.map(|(name, value)| (name.clone(), text(value))).collect(),
             cwd: "{{cwd}}".to_owned(),
             platform: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
         }
     }
+}
+
+/// A command line without what must not be in a file.
+pub(super) fn redacted(argv: &[String], redactor: &Redactor) -> Vec<String> {
+    let mut follows_secret = false;
+    let argv = argv.iter().map(|argument| {
+        // `--token VALUE` has nothing in the value to be known by.
+        let hidden = std::mem::replace(
+            &mut follows_secret,
+            argument.starts_with('-') && super::scan::is_secret_name(argument),
+        );
+        if hidden {
+            super::redact::SECRET.to_owned()
+        } else {
+            redactor.line(argument).unwrap_or_else(|| argument.clone())
+        }
+    });
+    argv.collect()
 }
 
 /// Whether a variable says how the CLI behaves. Nothing else of the environment is written down.
@@ -306,7 +310,14 @@ enum Way {
 struct Tap {
     recorder: Recorder,
     way: Way,
-    framer: LineFramer,
+    cut: Cut,
+}
+
+/// What the client writes is cut as the CLI reads it; what the CLI writes is kept as it is.
+#[derive(Debug)]
+enum Cut {
+    Read(LineFramer),
+    Kept(Lines),
 }
 
 impl Tap {
@@ -314,19 +325,35 @@ impl Tap {
         Self {
             recorder: recorder.clone(),
             way,
-            framer: LineFramer::new(LineFramer::DEFAULT_CAP),
+            cut: match way {
+                Way::In => Cut::Read(LineFramer::new(LineFramer::DEFAULT_CAP)),
+                Way::Out | Way::Err => Cut::Kept(Lines::default()),
+            },
         }
     }
 
-    fn feed(way: Way, framer: &mut LineFramer, inner: &mut Inner, bytes: &[u8]) {
-        framer.feed(bytes, |framed| inner.write(said(way, framed, LineEnd::There)));
+    fn feed(way: Way, cut: &mut Cut, inner: &mut Inner, bytes: &[u8]) {
+        match cut {
+            Cut::Read(framer) => framer.feed(bytes, |framed| {
+                inner.write(said(way, read(framed), LineEnd::There));
+            }),
+            Cut::Kept(lines) => lines.feed(bytes, |line| inner.write(said(way, line, LineEnd::There))),
+        }
     }
 
     /// The stream has ended, or nobody reads it any more.
     fn end(mut self, over: bool) {
         let mut inner = self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
-        self.framer
-            .finish(|framed| inner.write(said(self.way, framed, LineEnd::Missing)));
+        match &mut self.cut {
+            Cut::Read(framer) => {
+                framer.finish(|framed| inner.write(said(self.way, read(framed), LineEnd::Missing)));
+            }
+            Cut::Kept(lines) => {
+                if let Some(line) = lines.finish() {
+                    inner.write(said(self.way, line, LineEnd::Missing));
+                }
+            }
+        }
         if self.way == Way::In && !std::mem::replace(&mut inner.stdin_closed, true) {
             inner.write(What::StdinClosed);
         }
@@ -336,14 +363,17 @@ impl Tap {
     }
 }
 
-fn said(way: Way, framed: Framed, end: LineEnd) -> What {
-    let line = match framed {
+fn read(framed: Framed) -> String {
+    match framed {
         Framed::Line(line) => String::from_utf8_lossy(&line).into_owned(),
         Framed::Oversized { head, length } => {
             format!("{} … ({length} bytes)", String::from_utf8_lossy(&head))
         }
         _ => String::new(),
-    };
+    }
+}
+
+fn said(way: Way, line: String, end: LineEnd) -> What {
     match way {
         Way::In => What::In(Said::of(&line)),
         Way::Out => What::Out(Said::of(&line), end),
@@ -368,7 +398,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for RecordedWriter<W> {
         let mut recording = tap.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
         let written = ready!(Pin::new(&mut this.inner).poll_write(cx, bytes))?;
         let passed = bytes.get(..written).unwrap_or_default();
-        Tap::feed(tap.way, &mut tap.framer, &mut recording, passed);
+        Tap::feed(tap.way, &mut tap.cut, &mut recording, passed);
         Poll::Ready(Ok(written))
     }
 
@@ -412,7 +442,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for RecordedReader<R> {
         let passed = buffer.filled().get(before..).unwrap_or_default();
         if let Some(tap) = &mut this.tap {
             let mut recording = tap.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Tap::feed(tap.way, &mut tap.framer, &mut recording, passed);
+            Tap::feed(tap.way, &mut tap.cut, &mut recording, passed);
         }
         // The end of the stream; a buffer without room says nothing.
         if (read.is_err() || passed.is_empty() && room > 0)

@@ -1,22 +1,17 @@
 //! Plays the CLI's side of a cassette to a client.
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::divergence::{Divergence, Received};
-use super::file::{Cassette, Event, LineEnd, Said, What};
-use super::matching::{Comparison, Ids};
+use super::divergence::Divergence;
+use super::file::Cassette;
 use super::places::Places;
-use super::redact::{Redactor, Rules};
-use super::strings;
-use crate::peer::{ClientIo, Exit, LineReader, Log, Mismatch, Reins, Running, Signal, pipes, reins};
+use super::player::Player;
+use super::redact::Rules;
+use crate::peer::{ClientIo, Exit, Running, pipes, reins};
 
 /// How fast a cassette is played.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -36,7 +31,8 @@ pub enum Pace {
 /// The client's lines are compared by meaning: ids that the client makes up, times, the order of keys, and directories may differ
 /// from what was recorded. Its new ids are put into what the CLI says, whose own ids stay. Requests that only ask for something may
 /// come at another time than they did; answers to the CLI may come in another order. Anything else is a [`Divergence`]: it is
-/// written to stderr, and the played CLI ends with [`DIVERGED`](Self::DIVERGED).
+/// written to stderr, and the played CLI ends with [`DIVERGED`](Self::DIVERGED). So does a command line that says something else
+/// than the recorded one, if both are known.
 ///
 /// ```
 /// use outrigger_sim::cassette::{Cassette, Replay};
@@ -61,14 +57,14 @@ pub enum Pace {
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Replay {
-    cassette: Cassette,
-    name: String,
-    pace: Pace,
-    patience: Duration,
-    places: Places,
-    rules: Rules,
-    argv: Vec<String>,
-    ignored: Vec<Vec<String>>,
+    pub(super) cassette: Cassette,
+    pub(super) name: String,
+    pub(super) pace: Pace,
+    pub(super) patience: Duration,
+    pub(super) places: Places,
+    pub(super) rules: Rules,
+    pub(super) argv: Vec<String>,
+    pub(super) ignored: Vec<Vec<String>>,
 }
 
 impl Replay {
@@ -108,7 +104,9 @@ impl Replay {
     }
 
     /// Plays it as a process with this command line and environment in this directory: its directories and names are filled in for
-    /// the placeholders, and its secrets are known when they are said.
+    /// the placeholders, and its secrets are known when they are said. The command line, with the program or without, is compared with
+    /// the recorded one by what it says: the order of flags, ids and directories may differ, and flags for debugging do not matter.
+    /// Either of the two without a flag is taken for unknown, and not compared.
     pub fn surroundings(
         mut self,
         argv: impl IntoIterator<Item = impl Into<String>>,
@@ -136,7 +134,7 @@ impl Replay {
     }
 
     /// Leaves this place of the client's lines out of the comparison, by its JSON pointer, of which a part `*` stands for any:
-    /// `/request/appendSystemPrompt`.
+    /// `/request/appendSystemPrompt`. The command line is `/argv`, and `/argv/--model` what it says of one flag.
     pub fn ignore(mut self, pointer: &str) -> Self {
         let parts = pointer.trim_start_matches('/').split('/');
         let parts = parts.map(|part| part.replace("~1", "/").replace("~0", "~"));
@@ -163,24 +161,7 @@ impl Replay {
             running,
             diverged: Arc::clone(&diverged),
         };
-        let mut ids = Ids::of(&self.cassette);
-        ids.learn_argv(&self.cassette.header.argv, &self.argv);
-        let player = Player {
-            redactor: Redactor::new(&self.places, self.rules.clone()),
-            done: vec![false; self.cassette.events.len()],
-            ids,
-            replay: self,
-            stdin: LineReader::new(stdin),
-            stdout: Some(stdout),
-            stderr,
-            ended: false,
-            early: VecDeque::new(),
-            aside: Vec::new(),
-            deferred: Vec::new(),
-            told: Arc::default(),
-            anchor: (Instant::now(), Duration::ZERO),
-            diverged,
-        };
+        let player = Player::new(self, stdin, stdout, stderr, diverged);
         tokio::spawn(player.run(reins));
         playing
     }
@@ -210,467 +191,5 @@ impl Playing {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
-    }
-}
-
-struct Player<I, O, E> {
-    replay: Replay,
-    redactor: Redactor,
-    ids: Ids,
-    /// Which events have happened already, ahead of those before them.
-    done: Vec<bool>,
-    stdin: LineReader<I>,
-    stdout: Option<O>,
-    stderr: E,
-    ended: bool,
-    /// Lines of the client that nobody has looked at.
-    early: VecDeque<String>,
-    /// Lines of the client that belong to what comes later.
-    aside: Vec<(usize, Said)>,
-    /// Requests of the client that were made then and were not yet made now.
-    deferred: Vec<usize>,
-    /// Told when the client sends a signal that was recorded.
-    told: Arc<Notify>,
-    /// A time of now, and the same of then.
-    anchor: (Instant, Duration),
-    diverged: Arc<Mutex<Option<Divergence>>>,
-}
-
-/// The order in which what a client says matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// Prompts, and requests that change something: the order is what they mean.
-    Ordered,
-    /// An answer to the CLI: any time once it was asked.
-    Answer,
-    /// It asks for something: any time.
-    Free,
-}
-
-fn lane(frame: &Value) -> Lane {
-    match frame["type"].as_str() {
-        Some("control_response") => Lane::Answer,
-        Some("control_request") => {
-            let subtype = frame["request"]["subtype"].as_str().unwrap_or_default();
-            let asks =
-                subtype.starts_with("get_") || subtype.starts_with("list_") || subtype.ends_with("_status");
-            if asks { Lane::Free } else { Lane::Ordered }
-        }
-        _ => Lane::Ordered,
-    }
-}
-
-impl<I, O, E> Player<I, O, E>
-where
-    I: AsyncRead + Unpin,
-    O: AsyncWrite + Unpin,
-    E: AsyncWrite + Unpin,
-{
-    async fn run(mut self, mut reins: Reins) {
-        let log = Arc::clone(&reins.log);
-        let told = Arc::clone(&self.told);
-        let events = &self.replay.cassette.events;
-        let is_signal = |event: &&Event| matches!(event.what, What::Signal(_));
-        let mut recorded = events.iter().filter(is_signal).count();
-        let exit = {
-            let mut playing = std::pin::pin!(self.play(&log));
-            loop {
-                let signal = tokio::select! {
-                    exit = &mut playing => break exit,
-                    Some(signal) = reins.signals.recv() => signal,
-                };
-                break match signal {
-                    Signal::Kill => Exit::Signal(9),
-                    // What follows was recorded.
-                    _ if recorded > 0 => {
-                        recorded -= 1;
-                        told.notify_one();
-                        continue;
-                    }
-                    Signal::Term => Exit::Code(143),
-                    Signal::Hup => Exit::Code(129),
-                    Signal::Int => Exit::Code(0),
-                };
-            }
-        };
-        drop(self);
-        let _ = reins.exit.send(Some(exit));
-    }
-
-    async fn play(&mut self, log: &Log) -> Exit {
-        match self.events(log).await {
-            Ok(exit) => exit,
-            Err(divergence) => {
-                let text = format!("{divergence}\n");
-                log.disagree(Mismatch {
-                    step: divergence.line,
-                    expected: divergence.expected.clone(),
-                    received: text.clone(),
-                });
-                *self.diverged.lock().unwrap_or_else(PoisonError::into_inner) = Some(*divergence);
-                // The client may have gone.
-                let _ = self.stderr.write_all(text.as_bytes()).await;
-                let _ = self.stderr.flush().await;
-                Exit::Code(Replay::DIVERGED)
-            }
-        }
-    }
-
-    async fn events(&mut self, log: &Log) -> Result<Exit, Box<Divergence>> {
-        for at in 0..self.done.len() {
-            if self.done[at] {
-                continue;
-            }
-            self.done[at] = true;
-            let event = self.replay.cassette.events[at].clone();
-            match event.what {
-                What::Out(..) | What::Err(_) => {
-                    self.wait(event.at).await;
-                    self.say(log, at).await;
-                }
-                What::In(said) if is_keep_alive(&said) => {}
-                What::In(_) => {
-                    self.expect(log, at).await?;
-                    self.anchor = (Instant::now(), event.at);
-                }
-                What::StdinClosed => {
-                    self.expect_end(log, at).await?;
-                    self.anchor = (Instant::now(), event.at);
-                }
-                What::StdoutClosed => {
-                    self.wait(event.at).await;
-                    if let Some(exit) = self.death(at) {
-                        for rest in at + 1..self.done.len() {
-                            if matches!(self.replay.cassette.events[rest].what, What::Err(_)) {
-                                self.say(log, rest).await;
-                            }
-                        }
-                        return Ok(exit);
-                    }
-                    self.stdout = None;
-                }
-                What::Signal(_) => {
-                    self.expect_signal(at).await?;
-                    self.anchor = (Instant::now(), event.at);
-                }
-                What::Exit { .. } | What::Note(_) => {}
-            }
-        }
-        let end = self.done.len();
-        let Some((code, signal)) = self.replay.cassette.exit() else {
-            // The recording says no more; neither may the client.
-            self.expect_end(log, end).await?;
-            return Ok(Exit::Code(0));
-        };
-        let ended = self.replay.cassette.events.last().map(|event| event.at);
-        self.wait(ended.unwrap_or_default()).await;
-        match self.deferred.first() {
-            Some(missing) if self.ended => Err(self.diverge(*missing, Received::End)),
-            _ => Ok(exit_of(code, signal)),
-        }
-    }
-
-    /// How the CLI ended, if it did so when it closed its output at `at`: by itself, with its input still open. The client noticed, and
-    /// what it did then was recorded behind it.
-    fn death(&self, at: usize) -> Option<Exit> {
-        let rest = &self.replay.cassette.events[at + 1..];
-        let is_end = |event: &Event| {
-            matches!(
-                event.what,
-                What::StdinClosed | What::Err(_) | What::Exit { .. } | What::Note(_)
-            )
-        };
-        let is_open = rest.iter().any(|event| event.what == What::StdinClosed);
-        let (code, signal) = self.replay.cassette.exit()?;
-        (is_open && rest.iter().all(is_end)).then(|| exit_of(code, signal))
-    }
-
-    /// Takes the client's next line, which must be the one of this event.
-    async fn expect(&mut self, log: &Log, at: usize) -> Result<(), Box<Divergence>> {
-        if let Some(found) = self.aside.iter().position(|(of, _)| *of == at) {
-            let (_, said) = self.aside.remove(found);
-            return match self.compare(at, &said) {
-                Ok(ids) => {
-                    self.ids = ids;
-                    Ok(())
-                }
-                Err(_) => Err(self.diverge(at, Received::Line(said))),
-            };
-        }
-        loop {
-            let said = match self.take(log).await {
-                Ok(said) => said,
-                Err(received) => return Err(self.diverge(at, received)),
-            };
-            if let Ok(ids) = self.compare(at, &said) {
-                self.ids = ids;
-                return Ok(());
-            }
-            if self.take_deferred(log, &said).await {
-                continue;
-            }
-            let own = lane(&said.value());
-            let Some((of, skipped)) = self.later(at, &said) else {
-                return Err(self.diverge(at, Received::Line(said)));
-            };
-            match own {
-                Lane::Free => {
-                    self.done[of] = true;
-                    self.answer_at_once(log, of, &said).await;
-                }
-                // The one that is waited for may come at any time, so that the session need not wait for it.
-                _ if skipped.iter().all(|skipped| self.lane_of(*skipped) == Lane::Free) => {
-                    for skipped in skipped {
-                        self.done[skipped] = true;
-                        if let Some(reply) = self.reply_to(skipped) {
-                            self.done[reply] = true;
-                        }
-                        self.deferred.push(skipped);
-                    }
-                    self.aside.push((of, said));
-                    return Ok(());
-                }
-                _ if skipped.iter().all(|skipped| self.lane_of(*skipped) != own) || own == Lane::Answer => {
-                    self.aside.push((of, said));
-                }
-                _ => return Err(self.diverge(at, Received::Line(said))),
-            }
-        }
-    }
-
-    /// The later event that a line belongs to, and those of the client that come before it and have not come.
-    fn later(&self, at: usize, said: &Said) -> Option<(usize, Vec<usize>)> {
-        let mut skipped = vec![at];
-        for of in at + 1..self.done.len() {
-            let taken = self.done[of] || self.aside.iter().any(|(taken, _)| *taken == of);
-            if taken || !matches!(self.replay.cassette.events[of].what, What::In(_)) {
-                continue;
-            }
-            if self.compare(of, said).is_ok() {
-                return Some((of, skipped));
-            }
-            skipped.push(of);
-        }
-        None
-    }
-
-    /// Whether the line is a request that was made earlier then; it is answered.
-    async fn take_deferred(&mut self, log: &Log, said: &Said) -> bool {
-        let found = self
-            .deferred
-            .iter()
-            .position(|of| self.compare(*of, said).is_ok());
-        let Some(found) = found else { return false };
-        let of = self.deferred.remove(found);
-        self.answer_at_once(log, of, said).await;
-        true
-    }
-
-    /// Takes a request and says its reply, wherever the recording has it.
-    async fn answer_at_once(&mut self, log: &Log, of: usize, said: &Said) {
-        if let Ok(ids) = self.compare(of, said) {
-            self.ids = ids;
-        }
-        if let Some(reply) = self.reply_to(of) {
-            self.done[reply] = true;
-            self.say(log, reply).await;
-        }
-    }
-
-    /// Where the recording has the reply to a request of the client.
-    fn reply_to(&self, request: usize) -> Option<usize> {
-        let id = self.value_of(request)["request_id"].clone();
-        (request + 1..self.done.len()).find(|at| {
-            matches!(self.replay.cassette.events[*at].what, What::Out(..)) && {
-                let frame = self.value_of(*at);
-                frame["type"] == "control_response" && frame["response"]["request_id"] == id
-            }
-        })
-    }
-
-    fn value_of(&self, at: usize) -> Value {
-        match &self.replay.cassette.events[at].what {
-            What::In(said) | What::Out(said, _) => said.value(),
-            _ => Value::Null,
-        }
-    }
-
-    fn lane_of(&self, at: usize) -> Lane {
-        lane(&self.value_of(at))
-    }
-
-    fn compare(&self, at: usize, said: &Said) -> Result<Ids, Vec<super::Difference>> {
-        let What::In(recorded) = &self.replay.cassette.events[at].what else {
-            return Err(Vec::new());
-        };
-        let ignored = &self.replay.ignored;
-        let redacted = said.map(|line| self.redactor.line(line));
-        Comparison::of(&self.ids, ignored, recorded, &redacted)
-            // A recording that was not redacted, or was edited, may have it as it is.
-            .or_else(|differences| {
-                Comparison::of(&self.ids, ignored, recorded, said).map_err(|_| differences)
-            })
-    }
-
-    async fn expect_end(&mut self, log: &Log, at: usize) -> Result<(), Box<Divergence>> {
-        if let Some((_, said)) = self.aside.pop() {
-            return Err(self.diverge(at, Received::Line(said)));
-        }
-        loop {
-            match self.take(log).await {
-                Ok(said) => {
-                    if !self.take_deferred(log, &said).await {
-                        return Err(self.diverge(at, Received::Line(said)));
-                    }
-                }
-                Err(Received::End) => break,
-                Err(received) => return Err(self.diverge(at, received)),
-            }
-        }
-        match self.deferred.first() {
-            Some(missing) => Err(self.diverge(*missing, Received::End)),
-            None => Ok(()),
-        }
-    }
-
-    async fn expect_signal(&mut self, at: usize) -> Result<(), Box<Divergence>> {
-        let told = Arc::clone(&self.told);
-        let patience = self.replay.patience;
-        let signalled = tokio::time::timeout(patience, told.notified());
-        match self.meanwhile(signalled).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.diverge(at, Received::Nothing(patience))),
-        }
-    }
-
-    /// The client's next line, or why there is none.
-    async fn take(&mut self, log: &Log) -> Result<Said, Received> {
-        loop {
-            let line = match self.early.pop_front() {
-                Some(line) => line,
-                None if self.ended => return Err(Received::End),
-                None => match tokio::time::timeout(self.replay.patience, self.stdin.next()).await {
-                    Err(_) => return Err(Received::Nothing(self.replay.patience)),
-                    Ok(None) => {
-                        self.ended = true;
-                        continue;
-                    }
-                    Ok(Some(line)) => line,
-                },
-            };
-            let said = Said::of(&line);
-            log.add(true, said.value());
-            if !is_keep_alive(&said) {
-                return Ok(said);
-            }
-        }
-    }
-
-    fn diverge(&self, at: usize, received: Received) -> Box<Divergence> {
-        let differences = match &received {
-            Received::Line(said) => self.compare(at, said).err().unwrap_or_default(),
-            _ => Vec::new(),
-        };
-        Box::new(Divergence::new(
-            &self.replay.name,
-            &self.replay.cassette,
-            at,
-            received,
-            differences,
-        ))
-    }
-
-    /// Waits until something that happened then at `at` is to happen now, and keeps what the client says meanwhile.
-    async fn wait(&mut self, at: Duration) {
-        let scale = match self.replay.pace {
-            Pace::None => return,
-            Pace::Original => 1.0,
-            Pace::Scaled(scale) => scale,
-        };
-        let after = at.saturating_sub(self.anchor.1).as_secs_f64() * scale;
-        let after = Duration::try_from_secs_f64(after).unwrap_or_default();
-        let until = self.anchor.0 + after;
-        self.meanwhile(tokio::time::sleep_until(until)).await;
-    }
-
-    /// Says what the CLI said, with the directories and ids of now.
-    async fn say(&mut self, log: &Log, at: usize) {
-        let change = |line: &str| {
-            let places = &self.replay.places;
-            let now = |key: Option<&str>, text: &str| {
-                let filled = places.fill(text);
-                self.ids.to_now(key, filled.as_deref().unwrap_or(text)).or(filled)
-            };
-            match Said::of(line) {
-                Said::Frame(_) => strings::rewrite(line, |place, text| {
-                    now(if place.is_key { None } else { place.key() }, text)
-                }),
-                Said::Text(_) => now(None, line),
-            }
-        };
-        match &self.replay.cassette.events[at].what {
-            What::Out(said, end) => {
-                let said = said.map(change);
-                let mut bytes = said.text().as_bytes().to_vec();
-                if *end == LineEnd::There {
-                    bytes.push(b'\n');
-                }
-                log.add(false, said.value());
-                self.write(bytes).await;
-            }
-            What::Err(text) => {
-                let line = change(text).unwrap_or_else(|| text.clone()) + "\n";
-                // A client that does not read stderr any more is no reason to stop.
-                let _ = self.stderr.write_all(line.as_bytes()).await;
-                let _ = self.stderr.flush().await;
-            }
-            _ => {}
-        }
-    }
-
-    async fn write(&mut self, bytes: Vec<u8>) {
-        let Some(mut stdout) = self.stdout.take() else {
-            return;
-        };
-        let written = self
-            .meanwhile(async {
-                stdout.write_all(&bytes).await?;
-                stdout.flush().await
-            })
-            .await;
-        // A client that has gone takes nothing more; what it does not say shows what that means.
-        if written.is_ok() {
-            self.stdout = Some(stdout);
-        }
-    }
-
-    /// Waits for something and keeps what comes in meanwhile.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
-        // As many lines as no client writes ahead of the CLI.
-        const WAITING: usize = 100_000;
-        let mut work = std::pin::pin!(work);
-        loop {
-            let listen = !self.ended && self.early.len() < WAITING;
-            tokio::select! {
-                biased;
-                line = self.stdin.next(), if listen => match line {
-                    None => self.ended = true,
-                    Some(line) => self.early.push_back(line),
-                },
-                done = &mut work => return done,
-            }
-        }
-    }
-}
-
-fn is_keep_alive(said: &Said) -> bool {
-    said.text().len() < 200 && said.text().contains("\"keep_alive\"") && said.value()["type"] == "keep_alive"
-}
-
-fn exit_of(code: Option<i32>, signal: Option<i32>) -> Exit {
-    match (code, signal) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(0),
     }
 }

@@ -51,7 +51,7 @@ async fn play(cassette: &Cassette) -> Option<String> {
         match &event.what {
             What::In(said) => {
                 let line = said.map(|line| {
-                    super::strings::rewrite(line, |place, text| {
+                    crate::cassette::strings::rewrite(line, |place, text| {
                         let is_id = matches!(place.key(), Some("request_id" | "uuid" | "message_uuid"));
                         names.get(text).filter(|_| is_id && !place.is_key).cloned()
                     })

@@ -1,0 +1,73 @@
+//! `outrigger record --prompt`: a session that is had in order to be recorded.
+
+use std::path::Path;
+use std::time::Duration;
+
+use outrigger::testing::Recording;
+use outrigger::{Local, Session};
+use outrigger_sim::cassette::Rules;
+
+use super::Redaction;
+use crate::agent::AgentArgs;
+use crate::ask::Ask;
+use crate::exit::{CommandResult, Failure, Status};
+use crate::paint::Paint;
+use crate::screen::{Screen, note};
+use crate::signals::{Signals, Watchman};
+
+/// How long agents in the background may take once a turn is over.
+const BACKGROUND: Duration = Duration::from_secs(600);
+
+/// Says these prompts, one behind the other, and records what passes.
+pub(super) async fn record(
+    prompts: &[String],
+    agent: &AgentArgs,
+    file: &Path,
+    redaction: &Redaction,
+) -> CommandResult {
+    let mut signals = Signals::catch()?;
+    let mut screen = Screen::new(true, agent.verbose, agent.quiet);
+    let asking = if agent.no_ask {
+        Ask::nobody()
+    } else {
+        Ask::at_terminal()
+    };
+    let recording = Recording::new(Local::new(), file).rules(redaction.rules(Rules::new())?);
+    let options = agent.hosted(&asking, &screen)?.transport(recording.clone());
+    let session = tokio::select! {
+        started = options.start() => started?,
+        signal = signals.next() => return Ok(signal.status()),
+    };
+    let paint = screen.paint();
+    let watchman = Watchman::post(signals, session.clone(), move |text| note(text, paint));
+    let said = say(prompts, &session, &mut screen).await;
+    let closed = session.close().await;
+    let kept = recording.finish();
+    if let Some(status) = watchman.status() {
+        return Ok(status);
+    }
+    said?;
+    closed?;
+    kept.map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
+    note(
+        &format!("recorded in {}", file.display()),
+        Paint::on(&std::io::stderr()),
+    );
+    Ok(Status::Success)
+}
+
+async fn say(prompts: &[String], session: &Session, screen: &mut Screen) -> Result<(), Failure> {
+    for prompt in prompts {
+        let mut turn = session.prompt(prompt.as_str()).await?;
+        while let Some(event) = turn.next().await {
+            screen.event(&event?)?;
+        }
+        let outcome = turn.outcome().await?;
+        screen.begin_turn();
+        screen.end_line()?;
+        outcome.into_success()?;
+        // What it left in the background belongs to it, and so does that the CLI says that it rests.
+        session.wait_run_end(BACKGROUND).await?;
+    }
+    Ok(())
+}
