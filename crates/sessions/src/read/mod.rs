@@ -8,7 +8,7 @@ mod list;
 mod lite;
 mod message;
 mod messages;
-mod prompt;
+pub(crate) mod prompt;
 mod subagents;
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,8 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn of(position: Position, text: &[u8]) -> Option<Self> {
+        // Readers may pass over NULs, but the CLI does not do so everywhere.
+        let text = Some(text).filter(|text| !text.contains(&0))?;
         let envelope = Envelope::read(std::str::from_utf8(text).ok()?).ok()?;
         Some(Self {
             position,

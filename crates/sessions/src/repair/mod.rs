@@ -27,7 +27,7 @@
 //! | a result without a call | leaves it out | taken out |
 //! | a torn last line | leaves it out, and begins a new line behind it | taken out |
 //! | a line that is no record | leaves it out | taken out, and whole records in it are kept |
-//! | NULs before or behind a record | leaves the record out | the NULs are taken out |
+//! | NULs before a record | leaves the record out | the NULs are taken out |
 //! | a torn line with a record behind it, two records on a line | takes some of them | each gets a line |
 //! | a parent that is missing | takes the record before it in the file | the same is recorded |
 //! | a circle of parents | cuts it | it is cut at its first record |

@@ -47,7 +47,7 @@ fn blocks(row: &Row) -> Blocks {
     };
     found.message = message.string("id");
     let content = message.get("content").map(elements).unwrap_or_default();
-    for block in content.into_iter().filter_map(Object::parse) {
+    for block in content.iter().filter_map(|block| Object::parse(block)) {
         match (block.string("type").as_deref(), kind) {
             (Some("tool_use"), Some(RecordKind::Assistant)) => {
                 let tool = block.string("name").unwrap_or_default();
@@ -104,10 +104,8 @@ fn drop_orphans(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
                 return;
             };
             let content = message.get("content").map(str::to_owned).unwrap_or_default();
-            let kept: Vec<&str> = elements(&content)
-                .into_iter()
-                .filter(|block| !is_orphan(block))
-                .collect();
+            let mut kept = elements(&content);
+            kept.retain(|block| !is_orphan(block));
             is_empty = kept.is_empty();
             message.set("content", format!("[{}]", kept.join(",")));
             let message = message.to_text();

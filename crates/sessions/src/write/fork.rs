@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 
 use super::draft::Draft;
-use super::object::Object;
 use super::plan::Plan;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -119,38 +118,6 @@ pub(super) fn title_of_fork(title: Option<&str>) -> String {
         Some(title) => format!("{title} (fork)"),
         None => "Forked session".to_owned(),
     }
-}
-
-/// A user's first words in a conversation, on one line, as long as a title may be.
-pub(super) fn first_words(record: &Object<'_>) -> Option<String> {
-    const LONGEST: usize = 200;
-    if record.is_true("isMeta") || record.is_true("isCompactSummary") {
-        return None;
-    }
-    let message = Object::parse(record.get("message")?)?;
-    let content = message.get("content")?;
-    let texts = match super::object::string(content) {
-        Some(text) => vec![text],
-        None => super::object::elements(content)
-            .into_iter()
-            .filter_map(Object::parse)
-            .filter(|block| block.string("type").as_deref() == Some("text"))
-            .filter_map(|block| block.string("text"))
-            .collect(),
-    };
-    let said = |text: &String| {
-        !text.is_empty() && !text.starts_with('<') && !text.starts_with("[Request interrupted")
-    };
-    let text = texts
-        .into_iter()
-        .map(|text| text.replace('\n', " ").trim().to_owned())
-        .find(said)?;
-    let mut short: String = text.chars().take(LONGEST).collect();
-    if short.len() < text.len() {
-        short.truncate(short.trim_end().len());
-        short.push('…');
-    }
-    Some(short)
 }
 
 #[cfg(test)]

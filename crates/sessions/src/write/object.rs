@@ -1,25 +1,22 @@
 //! One record as text: its fields can be read and changed, and all others stay as they were written.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use outrigger_protocol::repair::lone_surrogates;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use crate::record::{self, Fields, fields, last, text_of};
 
 /// The fields of a JSON object in their order, each with the text of its value.
 ///
 /// Values are never decoded and encoded again: lone surrogates, deep nesting and odd numbers come through.
 #[derive(Debug, Clone)]
 pub(crate) struct Object<'t> {
-    fields: Vec<(Cow<'t, str>, Cow<'t, str>)>,
+    fields: Fields<'t>,
 }
 
 impl<'t> Object<'t> {
     /// Reads the text of an object; `None` for everything else.
     pub(crate) fn parse(text: &'t str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let fields = fields(text).ok()?;
+        Some(Self { fields })
     }
 
     /// One without fields.
@@ -29,13 +26,12 @@ impl<'t> Object<'t> {
 
     /// The text of a field's value. Of a key that stands twice, the last one counts, as in JavaScript.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        let field = self.fields.iter().rev().find(|(name, _)| name == key);
-        field.map(|(_, value)| &**value)
+        last(&self.fields, key)
     }
 
     /// What a field says, if it is a string. Lone surrogates are replaced by U+FFFD.
     pub(crate) fn string(&self, key: &str) -> Option<String> {
-        string(self.get(key)?)
+        text_of(self.get(key)?)
     }
 
     /// Whether a field is `true`.
@@ -91,47 +87,14 @@ impl<'t> Object<'t> {
 }
 
 /// The elements of a JSON array as texts; none of what is no array.
-pub(crate) fn elements(text: &str) -> Vec<&str> {
-    let elements: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
-    elements.into_iter().map(RawValue::get).collect()
-}
-
-/// What a JSON string says.
-pub(crate) fn string(text: &str) -> Option<String> {
-    serde_json::from_str(text)
-        .ok()
-        .or_else(|| serde_json::from_str(&lone_surrogates(text)?).ok())
+pub(crate) fn elements(text: &str) -> Vec<Cow<'_, str>> {
+    record::elements(text).unwrap_or_default()
 }
 
 /// A string as JSON.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
-
-impl<'de: 't, 't> Deserialize<'de> for Object<'t> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Object<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some((Key(name), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    fields.push((name, Cow::Borrowed(value.get())));
-                }
-                Ok(Object { fields })
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
-}
-
-#[derive(Deserialize)]
-struct Key<'t>(#[serde(borrow)] Cow<'t, str>);
 
 #[cfg(test)]
 mod tests {

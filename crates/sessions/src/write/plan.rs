@@ -1,15 +1,17 @@
 //! What becomes of each record of a session in its fork.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use outrigger_protocol::RawJson;
 use uuid::Uuid;
 
-use super::fork::{ForkOptions, first_words, title_of_fork};
+use super::fork::{ForkOptions, title_of_fork};
 use super::object::{Object, elements, quoted};
 use crate::clock::now;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
+use crate::read::prompt;
 use crate::record::{Record, RecordKind};
 
 /// What belongs to the process or team that the session was in, and to nobody in the fork.
@@ -20,6 +22,9 @@ const CLEARED: [&str; 5] = [
     "slug",
     "sourceToolAssistantUUID",
 ];
+
+/// How much of the users' records is kept to make a title of.
+const HEAD: usize = 64 * 1024;
 
 /// The two passes over a transcript: all records are [surveyed](Self::survey), it is [decided](Self::decide), and then they are
 /// [rewritten](Self::rewrite) in the same order.
@@ -65,7 +70,8 @@ struct Title {
     given: Option<String>,
     custom: Option<String>,
     made: Option<String>,
-    words: Option<String>,
+    /// The first user records.
+    head: Vec<u8>,
 }
 
 /// What else goes along.
@@ -112,8 +118,9 @@ impl Plan {
                 new_uuid: Uuid::new_v4().to_string().into(),
                 kind,
             });
-            if *record.kind() == RecordKind::User && self.title.words.is_none() {
-                self.title.words = Object::parse(&record.text()).and_then(|object| first_words(&object));
+            if *record.kind() == RecordKind::User && self.title.head.len() < HEAD {
+                self.title.head.extend_from_slice(record.bytes());
+                self.title.head.push(b'\n');
             }
             return;
         }
@@ -132,7 +139,7 @@ impl Plan {
             "content-replacement" => {
                 let replacements = object.get("replacements").map(elements).unwrap_or_default();
                 let carried = &mut self.last_words.replacements;
-                carried.extend(replacements.into_iter().map(str::to_owned));
+                carried.extend(replacements.into_iter().map(Cow::into_owned));
             }
             "atis-latch" => self.last_words.latch = Some(text.into_owned()),
             "tools-used" => self.last_words.tools = Some(text.into_owned()),
@@ -303,8 +310,10 @@ impl Plan {
             given,
             custom,
             made,
-            words,
+            head,
         } = &self.title;
+        let first = prompt::first(head);
+        let words = first.text.or(first.other.map(str::to_owned));
         let own = custom.as_deref().or(made.as_deref()).or(words.as_deref());
         let given = given.as_deref().filter(|given| !given.is_empty());
         given.map_or_else(|| title_of_fork(own), str::to_owned)
