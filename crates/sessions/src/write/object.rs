@@ -34,11 +34,6 @@ impl<'t> Object<'t> {
         text_of(self.get(key)?)
     }
 
-    /// Whether a field is `true`.
-    pub(crate) fn is_true(&self, key: &str) -> bool {
-        self.get(key) == Some("true")
-    }
-
     /// Sets a field, in its place if it is there and else at the end.
     pub(crate) fn set(&mut self, key: &'static str, value: impl Into<Cow<'t, str>>) {
         let value = value.into();
@@ -113,7 +108,7 @@ mod tests {
         object.set_string("a", "é\"");
         object.set("new", "true");
         object.remove("c");
-        assert!(object.is_true("new"));
+        assert_eq!(object.get("new"), Some("true"));
         assert_eq!(
             object.to_text(),
             format!(r#"{{"b":"\ud83d","deep":{deep},"a":"é\"","new":true}}"#)
