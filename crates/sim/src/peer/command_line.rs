@@ -22,7 +22,6 @@ enum Takes {
 const WITHOUT_EFFECT: &[&str] = &[
     "--agent",
     "--append-subagent-system-prompt",
-    "--autocompact",
     "--bare",
     "--betas",
     "--channels",
@@ -388,7 +387,7 @@ impl CommandLine {
         }
         for settings in self.values("--settings") {
             let settings = read_settings(settings, &around.cwd)?;
-            agent = apply_settings(agent, &settings).settings(&settings);
+            agent = agent.settings(&settings);
         }
         for config in self.values("--mcp-config") {
             let config = read_mcp_config(config, &around.cwd)?;
@@ -499,6 +498,15 @@ impl CommandLine {
         if let Some(uuid) = self.value("--resume-session-at") {
             agent = agent.resume_session_at(uuid);
         }
+        // `auto` is what the model allows, and so is anything else that is no number.
+        if let Some(Ok(tokens)) = self.value("--autocompact").map(str::parse) {
+            agent = agent.context_window(tokens);
+        }
+        let all = ["user", "project", "local"];
+        agent = match self.value("--setting-sources") {
+            Some(sources) => agent.setting_sources(sources.split(',').filter(|source| !source.is_empty())),
+            None => agent.setting_sources(all),
+        };
         if let Some(Ok(limit)) = self.value("--max-budget-usd").map(str::parse) {
             agent = agent.max_budget_usd(limit);
         }
@@ -597,31 +605,6 @@ fn read_settings(settings: &str, cwd: &Path) -> Result<Value, Refusal> {
             path.display()
         ))
     })
-}
-
-/// Takes what the simulation understands out of settings: permissions and the model. The rest has no effect on it.
-fn apply_settings(mut agent: Builder, settings: &Value) -> Builder {
-    let strings = |list: &Value| -> Vec<String> {
-        let entries = list.as_array().into_iter().flatten();
-        entries
-            .filter_map(|entry| entry.as_str().map(str::to_owned))
-            .collect()
-    };
-    let permissions = &settings["permissions"];
-    agent = agent
-        .allowed_tools(strings(&permissions["allow"]))
-        .disallowed_tools(strings(&permissions["deny"]))
-        .asked_tools(strings(&permissions["ask"]));
-    for directory in strings(&permissions["additionalDirectories"]) {
-        agent = agent.add_directory(directory);
-    }
-    if let Some(mode) = permissions["defaultMode"].as_str() {
-        agent = agent.permission_mode(mode);
-    }
-    if let Some(model) = settings["model"].as_str() {
-        agent = agent.model(model);
-    }
-    agent
 }
 
 fn read_mcp_config(config: &str, cwd: &Path) -> Result<Value, Refusal> {

@@ -124,6 +124,27 @@ fn launch(run: &Run, executable: &Path, sandbox: &Sandbox, api: &MessagesApi, pl
     launch
 }
 
+/// Sends a signal to the process.
+#[cfg(unix)]
+fn signal(claude: &ClaudeProcess, name: &str) -> Result<(), String> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let signal = match name {
+        "TERM" => Signal::TERM,
+        "INT" => Signal::INT,
+        "HUP" => Signal::HUP,
+        "KILL" => Signal::KILL,
+        other => return Err(format!("no signal is called {other} here")),
+    };
+    let id = claude.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let id = id.ok_or("the process has ended already")?;
+    kill_process(id, signal).map_err(|error| error.to_string())
+}
+
+#[cfg(not(unix))]
+fn signal(_: &ClaudeProcess, name: &str) -> Result<(), String> {
+    Err(format!("there is no SIG{name} here"))
+}
+
 struct Player<'a> {
     run: &'a Run,
     place: Place,
@@ -140,7 +161,10 @@ impl Player<'_> {
             let explain = |error: String| format!("step {} ({step:?}): {error}", number + 1);
             self.step(&mut claude, number, step).await.map_err(explain)?;
         }
-        claude.close_stdin();
+        // What a signal does is not to be confused with the end of the input.
+        if !matches!(self.run.steps.last(), Some(Step::Signal(_))) {
+            claude.close_stdin();
+        }
         while let Some(seen) = claude.next().await.map_err(|error| error.to_string())? {
             self.take(&mut claude, seen).await?;
         }
@@ -169,6 +193,7 @@ impl Player<'_> {
                 claude.close_stdin();
                 Ok(())
             }
+            Step::Signal(name) => return signal(claude, name),
             Step::Control(request) => {
                 let id = format!("ask_{number}");
                 let subtype = request["subtype"].as_str().unwrap_or("none");

@@ -49,6 +49,8 @@ pub(crate) enum Step {
     MakeFile(&'static str),
     /// Closes stdin.
     Eof,
+    /// Sends the signal of this name, without `SIG`.
+    Signal(&'static str),
 }
 
 impl Scenario {
@@ -73,9 +75,15 @@ impl Scenario {
     }
 
     /// Goes on with another process, which gets `initialize` first.
-    pub(crate) fn then_process(mut self) -> Self {
+    pub(crate) fn then_process(self) -> Self {
+        self.then_process_with(json!({"hooks": null}))
+    }
+
+    /// Goes on with another process, whose `initialize` has these fields.
+    pub(crate) fn then_process_with(mut self, mut fields: Value) -> Self {
         self.runs.push(Run::default());
-        self.control(json!({"subtype": "initialize", "hooks": null}))
+        fields["subtype"] = json!("initialize");
+        self.control(fields)
     }
 
     fn run(&mut self) -> &mut Run {
@@ -171,6 +179,11 @@ impl Scenario {
     /// Makes this file in the project, which a command waits for.
     pub(crate) fn make_file(self, path: &'static str) -> Self {
         self.step(Step::MakeFile(path))
+    }
+
+    /// Sends a signal, named without `SIG`; what comes then is read to the end.
+    pub(crate) fn signal(self, name: &'static str) -> Self {
+        self.step(Step::Signal(name))
     }
 
     /// Closes stdin; what comes then is read to its end, as it is after the last step.

@@ -1,8 +1,9 @@
 //! What all parts of a running agent share.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,7 +17,8 @@ use super::files::Checkpoint;
 use super::hooks::Hook;
 use super::ids::{Ids, timestamp};
 use super::mcp::{self, Server};
-use super::permission::Rules;
+use super::payload;
+use super::rules::{Rules, Source};
 use super::settings::Settings;
 use super::structured::Schema;
 use super::subagent::{Definition, Stats, Subagent};
@@ -26,8 +28,12 @@ use crate::peer::running::{self, Exit, Log};
 /// Shared by the session's loop and its turn.
 pub(super) struct Context {
     pub(super) config: Config,
-    /// The directory of the session that claimed it.
-    pub(super) claimed: OnceLock<PathBuf>,
+    /// The working directory, if it is not that in which it was started.
+    moved_to: Mutex<Option<PathBuf>>,
+    /// Whether it was claimed.
+    claimed: AtomicBool,
+    /// Whether it is to end once the command that runs has been stopped.
+    pub(super) terminating: watch::Sender<bool>,
     pub(super) log: Arc<Log>,
     /// Lines to write; `None` is the end.
     pub(super) out: mpsc::Sender<Option<Vec<u8>>>,
@@ -129,6 +135,8 @@ pub(super) struct State {
     pub(super) mode: String,
     pub(super) rules: Rules,
     pub(super) directories: Vec<String>,
+    /// Directories that were added for good, and where they stand.
+    pub(super) granted: Vec<(String, Source)>,
     pub(super) files: BTreeMap<String, String>,
     pub(super) queue: VecDeque<Prompt>,
     pub(super) seen: HashSet<String>,
@@ -142,6 +150,10 @@ pub(super) struct State {
     pub(super) servers: Vec<Server>,
     /// Tasks that talk with MCP servers.
     pub(super) connecting: Vec<AbortHandle>,
+    /// Calls of the turn that servers of their own process are at: the server, and the id of the request.
+    pub(super) piped: Vec<(String, u64)>,
+    /// How many commands run in the foreground.
+    pub(super) commands: usize,
     pub(super) closed: bool,
     pub(super) initialized: bool,
     pub(super) session_state: &'static str,
@@ -160,6 +172,18 @@ pub(super) struct State {
     pub(super) api_time: std::time::Duration,
     /// How many prompts and answers the conversation has.
     pub(super) history: usize,
+    /// How many prompts it has.
+    pub(super) prompts: usize,
+    /// How many tokens the last request and its answer had.
+    pub(super) context: u64,
+    /// How many tokens compaction has left out so far.
+    pub(super) dropped: u64,
+    /// The id of the last prompt.
+    pub(super) prompt_id: Option<String>,
+    /// Why files with instructions are to be loaded before the next prompt, if they are.
+    pub(super) instructions: Option<&'static str>,
+    /// The change of model that is to be told of before the next prompt.
+    pub(super) switched: Option<Value>,
     /// Whether the session was gone on with.
     pub(super) resumed: bool,
     /// The uuids of the prompts and answers of the session that was gone on with.
@@ -199,17 +223,28 @@ impl Context {
     ) -> Self {
         let mut ids = Ids::new(config.seed);
         let session_id = config.session_id.clone().unwrap_or_else(|| ids.uuid());
+        let settings = Settings::new(&config);
+        let mut rules = Rules::new(&config.allowed, &config.disallowed, &config.asked);
+        let granted = settings.grant(&mut rules);
+        let set = |path: &[&str], given: bool| {
+            let value = settings.get(path).filter(|_| !given);
+            value.and_then(|value| value.as_str().map(str::to_owned))
+        };
+        let model = set(&["model"], config.model_given).map(|model| payload::resolve_model(&model));
+        let mode = set(&["permissions", "defaultMode"], config.mode_given);
+        let mode = mode.unwrap_or_else(|| config.mode.clone());
         let state = State {
             ids,
             session_id,
-            model: config.model.clone(),
-            mode: if config.mode == "manual" {
+            model: model.unwrap_or_else(|| config.model.clone()),
+            mode: if mode == "manual" {
                 "default".to_owned()
             } else {
-                config.mode.clone()
+                mode
             },
-            rules: Rules::new(&config.allowed, &config.disallowed, &config.asked),
+            rules,
             directories: config.directories.clone(),
+            granted,
             files: initial_files(&config),
             queue: VecDeque::new(),
             seen: HashSet::new(),
@@ -220,6 +255,8 @@ impl Context {
             hooks: Vec::new(),
             servers: Vec::new(),
             connecting: Vec::new(),
+            piped: Vec::new(),
+            commands: 0,
             closed: false,
             initialized: false,
             session_state: "idle",
@@ -233,6 +270,12 @@ impl Context {
             used_since: BTreeMap::new(),
             api_time: std::time::Duration::ZERO,
             history: 0,
+            prompts: 0,
+            context: 0,
+            dropped: 0,
+            prompt_id: None,
+            instructions: Some("session_start"),
+            switched: None,
             resumed: false,
             past: HashSet::new(),
             schema: config.schema.clone(),
@@ -246,7 +289,7 @@ impl Context {
             system_prompt: config.system_prompt.clone(),
             appended_prompt: config.appended_prompt.clone(),
             thinking: None,
-            settings: Settings::new(&config.settings),
+            settings,
             checkpoints: Vec::new(),
             calls: HashMap::new(),
         };
@@ -260,7 +303,9 @@ impl Context {
             finished,
             exit: watch::Sender::new(None),
             servers_settled: watch::Sender::new(true),
-            claimed: OnceLock::new(),
+            moved_to: Mutex::new(None),
+            claimed: AtomicBool::new(false),
+            terminating: watch::Sender::new(false),
             state: Mutex::new(state),
             transcript: Mutex::new(None),
         }
@@ -277,6 +322,10 @@ impl Context {
             }
             let message = |record: &&Value| record["type"] == "user" || record["type"] == "assistant";
             state.history = kept.chain.iter().filter(message).count();
+            let prompt = |record: &&Value| {
+                record["type"] == "user" && record["toolUseResult"].is_null() && record["isMeta"] != true
+            };
+            state.prompts = kept.chain.iter().filter(prompt).count();
             state.resumed = true;
             state.used.clone_from(&kept.used);
             state.title = kept.title.clone().or(state.title.take());
@@ -330,18 +379,30 @@ impl Context {
             let home = PathBuf::from(&self.config.home).join(".claude");
             let config_dir = self.config.config_dir.as_ref().unwrap_or(&home);
             let name = format!("{}.jsonl", self.state().session_id);
-            transcript::project(config_dir, self.cwd()).join(name)
+            transcript::project(config_dir, &self.cwd()).join(name)
         })
     }
 
     /// The working directory.
-    pub(super) fn cwd(&self) -> &Path {
-        self.claimed.get().unwrap_or(&self.config.cwd)
+    pub(super) fn cwd(&self) -> PathBuf {
+        let moved_to = self.moved_to.lock().unwrap_or_else(PoisonError::into_inner);
+        moved_to.as_ref().unwrap_or(&self.config.cwd).clone()
+    }
+
+    /// Goes on in another directory.
+    pub(super) fn move_to(&self, directory: PathBuf) {
+        *self.moved_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
+    }
+
+    /// Becomes a session in this directory.
+    pub(super) fn claim(&self, directory: PathBuf) {
+        self.move_to(directory);
+        self.claimed.store(true, Ordering::Relaxed);
     }
 
     /// Whether it waits to be claimed.
     pub(super) fn is_parked(&self) -> bool {
-        self.config.await_claim && self.claimed.get().is_none()
+        self.config.await_claim && !self.claimed.load(Ordering::Relaxed)
     }
 
     /// The state. Never held over an await.
@@ -512,6 +573,10 @@ impl Context {
                 }
             }
         }
+        let piped = std::mem::take(&mut self.state().piped);
+        for (server, id) in piped {
+            mcp::cancel_call(self, &server, id).await;
+        }
     }
 
     /// Stops the turn, if one runs and is not stopping yet.
@@ -550,6 +615,13 @@ impl Context {
 }
 
 impl State {
+    /// All directories that were added, for this session or for good.
+    pub(super) fn all_directories(&self) -> impl Iterator<Item = &String> {
+        self.directories
+            .iter()
+            .chain(self.granted.iter().map(|(path, _)| path))
+    }
+
     /// What the reply that started it calls the task that is the origin of a turn.
     pub(super) fn tag(&self, origin: &Value) -> Option<u64> {
         self.tasks.iter().find(|task| task.is_origin(origin))?.tag

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::context::{Abort, Context, Said};
+use super::context::{Abort, Context};
 use super::hooks;
 use super::mcp;
 use super::session::{failure, success};
 use super::structured::Schema;
 use super::subagent::Definition;
-use super::{background, cost, files, listings, mcp_control, payload, settings};
+use super::{
+    background, commands, compaction, cost, files, listings, mcp_control, model, payload, settings, workspace,
+};
 
 const MODES: &[&str] = &[
     "acceptEdits",
@@ -30,11 +32,26 @@ pub(super) enum Reply {
     Payload(Value),
     Error(String),
     Coded(String, &'static str),
+    /// An error with its code, and the model that stays.
+    SameModel(String, &'static str),
     Unsupported,
 }
 
 /// Handles one request. Says whether the process is to end.
 pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> bool {
+    let subtype = request["subtype"].as_str().unwrap_or("undefined");
+    let switches = matches!(subtype, "set_model" | "apply_flag_settings");
+    if switches && ctx.is_hooked("PreModelSwitch") {
+        // The host is asked meanwhile, and its answer comes the same way as this request.
+        let (task_ctx, id, request) = (ctx.clone(), id.cloned(), request.clone());
+        let task = tokio::spawn(async move { respond(&task_ctx, id.as_ref(), &request).await });
+        ctx.state().connecting.push(task.abort_handle());
+        return false;
+    }
+    respond(ctx, id, request).await
+}
+
+async fn respond(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> bool {
     let subtype = request["subtype"].as_str().unwrap_or("undefined");
     let string = |key: &str| request[key].as_str();
     let reply = match subtype {
@@ -51,7 +68,7 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
             "not_claimed: this process is a spare waiting for claim_session; send this request after the claim"
                 .to_owned(),
         )),
-        "set_model" => set_model(ctx, request).await,
+        "set_model" => Some(model::set(ctx, request).await),
         "set_permission_mode" => set_mode(ctx, request, id).await,
         "set_max_thinking_tokens" => {
             let tokens = &request["max_thinking_tokens"];
@@ -97,6 +114,9 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
         "get_binary_version" => Some(Reply::Payload(json!({
             "version": payload::VERSION, "buildTime": "2026-11-20T17:34:37Z", "oldestDesktopSdk": "0.3.280",
         }))),
+        "stop_task" if !request["task_id"].is_string() => {
+            Some(Reply::Error("stop_task: task_id must be a string".to_owned()))
+        }
         "stop_task" => {
             background::stop(ctx, string("task_id").unwrap_or_default()).await;
             Some(Reply::Payload(json!({})))
@@ -115,12 +135,13 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
                 ),
             },
         ),
-        "rename_session" => {
-            if let Some(title) = string("title") {
+        "rename_session" => match string("title") {
+            Some(title) => {
                 rename(ctx, title).await;
+                Some(Reply::Done)
             }
-            Some(Reply::Done)
-        }
+            None => Some(Reply::Error("rename_session: title must be a string".to_owned())),
+        },
         "set_has_subscribers" | "seed_read_state" => Some(Reply::Done),
         _ => Some(elsewhere(ctx, id, subtype, request).await),
     };
@@ -130,6 +151,11 @@ pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Val
         Some(Reply::Payload(payload)) => success(id, Some(payload)),
         Some(Reply::Error(error)) => failure(id, &error, None),
         Some(Reply::Coded(error, code)) => failure(id, &error, Some(code)),
+        Some(Reply::SameModel(error, code)) => {
+            let mut line = failure(id, &error, Some(code));
+            line["response"]["model"] = json!(ctx.state().model);
+            line
+        }
         Some(Reply::Unsupported) => {
             let error = format!("Unsupported control request subtype: {subtype}");
             failure(id, &error, Some("unsupported_request"))
@@ -150,7 +176,10 @@ async fn elsewhere(ctx: &Arc<Context>, id: Option<&Value>, subtype: &str, reques
     if let Some(reply) = mcp_control::handle(ctx, id, subtype, request).await {
         return reply;
     }
-    let listed = listings::handle(ctx, subtype, request).await;
+    if let Some(reply) = workspace::handle(ctx, id, subtype, request).await {
+        return reply;
+    }
+    let listed = listings::handle(ctx, id, subtype, request).await;
     listed.unwrap_or(Reply::Unsupported)
 }
 
@@ -170,6 +199,7 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
     if let Some(title) = request["title"].as_str() {
         rename(ctx, title).await;
     }
+    let commands = commands::all(ctx);
     let (line, again) = {
         let mut state = ctx.state();
         if !state.initialized {
@@ -197,6 +227,9 @@ async fn initialize(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> 
         if !request["hooks"].is_null() {
             state.hooks = hooks::read(&request["hooks"]);
             payload["hooks_applied"] = json!(true);
+        }
+        if let Some(listed) = payload["commands"].as_array_mut() {
+            listed.splice(0..0, commands.iter().map(commands::Command::listed));
         }
         if let Some(listed) = payload["agents"].as_array_mut() {
             listed.extend(state.agents.iter().map(|(name, agent)| agent.listed(name)));
@@ -251,8 +284,7 @@ fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
     state
         .directories
         .extend(more.filter_map(|directory| directory.as_str().map(str::to_owned)));
-    // It is parked, so nobody has set it.
-    let _ = ctx.claimed.set(cwd.into());
+    ctx.claim(cwd.into());
     let mut reply = json!({
         "status": "ok", "cwd": cwd, "session_id": state.session_id, "sdk_mcp_settled": true,
         "parked_ms": ctx.log.elapsed().as_millis() as u64,
@@ -346,45 +378,6 @@ async fn cancel(ctx: &Context, uuid: &str) -> Option<Reply> {
     }))
 }
 
-async fn set_model(ctx: &Context, request: &Value) -> Option<Reply> {
-    let name = match &request["model"] {
-        Value::Null => "default",
-        Value::String(name) => name,
-        _ => {
-            return Some(Reply::Coded(
-                "set_model: model must be a string".to_owned(),
-                "invalid_request",
-            ));
-        }
-    };
-    let model = switch_model(ctx, name).await;
-    Some(Reply::Payload(json!({"model": model})))
-}
-
-/// Goes on with another model, tells so if it is another, and gives it.
-pub(super) async fn switch_model(ctx: &Context, name: &str) -> String {
-    let model = payload::resolve_model(name);
-    let changed = std::mem::replace(&mut ctx.state().model, model.clone()) != model;
-    if changed {
-        let shown = if name == model || name == "default" {
-            model.clone()
-        } else {
-            format!("{name} ({model})")
-        };
-        let content = format!("<local-command-stdout>Set model to `{shown}`</local-command-stdout>");
-        ctx.say(Said {
-            agent: None,
-            kind: "user",
-            message: json!({"role": "user", "content": content}),
-            extra: json!({"isReplay": true}),
-            shown: true,
-            kept: None,
-        })
-        .await;
-    }
-    model
-}
-
 async fn set_mode(ctx: &Context, request: &Value, id: Option<&Value>) -> Option<Reply> {
     let mode = match request["mode"].as_str() {
         Some("manual") => "default",
@@ -414,7 +407,7 @@ pub(super) fn context_usage(ctx: &Context) -> Value {
         .used
         .values()
         .fold((0, 0), |sum, used| (sum.0 + used.input, sum.1 + used.output));
-    let (maximum, buffer) = (1_000_000_u64, 33_000_u64);
+    let (maximum, buffer) = (ctx.config.context_window, compaction::BUFFER);
     let used = input + output;
     let category = |id: &str, name: &str, tokens: u64, color: &str, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": color, "kind": kind});
     json!({

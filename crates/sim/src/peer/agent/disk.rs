@@ -59,7 +59,11 @@ fn file_outcome(content: String, details: Value) -> Outcome {
 pub(super) async fn read(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let path = absolute(ctx, input["file_path"].as_str().unwrap_or_default());
     let Some(content) = load(ctx, &path, real).await else {
-        return Outcome::error("File does not exist.");
+        let cwd = ctx.cwd();
+        return Outcome::error(format!(
+            "File does not exist. Note: your current working directory is {}.",
+            cwd.display()
+        ));
     };
     let lines: Vec<&str> = content.split('\n').collect();
     let first = input["offset"].as_u64().unwrap_or(1).max(1) as usize;
@@ -89,6 +93,8 @@ pub(super) async fn write(ctx: &Context, input: &Value, real: bool) -> Outcome {
     if let Err(error) = store(ctx, &path, content, real).await {
         return Outcome::error(error.to_string());
     }
+    // A file with nothing in it counts as new.
+    let original = original.filter(|original| !original.is_empty());
     let note = "(file state is current in your context — no need to Read it back)";
     let (kind, text) = match &original {
         None => ("create", format!("File created successfully at: {path} {note}")),

@@ -25,6 +25,8 @@ pub(super) enum End {
     NoQuery(String),
     /// The CLI answered itself, with a command of this name.
     Local { command: Option<String>, text: String },
+    /// A hook was against a command of a file; the text is that of the result.
+    Unexpanded(String),
     /// A hook ended it behind a tool.
     HookStopped,
     /// A hook put a tool call off.
@@ -93,6 +95,11 @@ impl Turn {
                 if let Some(command) = command {
                     set("local_command", json!(command));
                 }
+                Verdict::success(text)
+            }
+            Some(End::Unexpanded(text)) => {
+                self.stop_reason = None;
+                set("local_command", json!("custom"));
                 Verdict::success(text)
             }
             Some(End::HookStopped) => {
@@ -165,7 +172,10 @@ impl Turn {
         let mut fields = Map::new();
         let verdict = self.judge_end(end.as_ref(), &mut fields);
         let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
-        let asked = !matches!(end, Some(End::NoQuery(_) | End::Local { .. }));
+        let asked = !matches!(
+            end,
+            Some(End::NoQuery(_) | End::Local { .. } | End::Unexpanded(_))
+        );
         let is_success = verdict.subtype == "success";
         if is_success {
             set("result", json!(verdict.text));

@@ -65,9 +65,9 @@ pub(super) fn is_inside(ctx: &Context, path: &Path) -> bool {
     let goes_up = path
         .components()
         .any(|part| part == std::path::Component::ParentDir);
-    let directories = ctx.state().directories.clone();
-    !goes_up
-        && (path.starts_with(ctx.cwd()) || directories.iter().any(|directory| path.starts_with(directory)))
+    let directories: Vec<String> = ctx.state().all_directories().cloned().collect();
+    let cwd = ctx.cwd();
+    !goes_up && (path.starts_with(&cwd) || directories.iter().any(|directory| path.starts_with(directory)))
 }
 
 async fn rewind(ctx: &Context, request: &Value) -> Reply {
@@ -174,14 +174,15 @@ async fn read(ctx: &Context, request: &Value) -> Reply {
 
 fn suggest(ctx: &Context, query: &str) -> Value {
     let query = query.to_lowercase();
-    let suggestions: Vec<Value> = super::search::files(ctx, ctx.cwd(), ctx.config.real_tools)
+    let cwd = ctx.cwd();
+    let suggestions: Vec<Value> = super::search::files(ctx, &cwd, ctx.config.real_tools)
         .into_iter()
-        .filter_map(|path| Some(path.strip_prefix(ctx.cwd()).ok()?.to_string_lossy().into_owned()))
+        .filter_map(|path| Some(path.strip_prefix(&cwd).ok()?.to_string_lossy().into_owned()))
         .filter(|path| path.to_lowercase().contains(&query))
         .take(20)
         .map(|path| json!({"path": path}))
         .collect();
-    json!({"suggestions": suggestions, "cwd": ctx.cwd().to_string_lossy()})
+    json!({"suggestions": suggestions, "cwd": cwd.to_string_lossy()})
 }
 
 fn register(ctx: &Context, directory: &str) -> Reply {

@@ -6,14 +6,21 @@ use regex_lite::Regex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::context::{Abort, Answer, Cancel};
+use tokio::sync::oneshot;
+
+use super::context::{Abort, Answer, Cancel, Context};
+use super::payload;
+use super::subagent::Subagent;
 use super::turn::{Call, Turn};
 
 /// How long a callback may take unless its matcher says so.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Events that tell neither the permission mode nor the effort.
-const NEITHER: &[&str] = &[
+/// Events that do not tell the permission mode.
+const WITHOUT_MODE: &[&str] = &[
+    "Elicitation",
+    "ElicitationResult",
+    "InstructionsLoaded",
     "MessageDisplay",
     "PostCompact",
     "PostModelSwitch",
@@ -61,7 +68,7 @@ pub(super) struct BeforeTool {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Decision {
     Allow,
-    Ask,
+    Ask(String),
     Defer,
     Deny(String),
 }
@@ -114,7 +121,174 @@ impl Hook {
     }
 }
 
+/// Callbacks that have been asked and not answered yet.
+pub(super) struct Asked {
+    waiting: Vec<(String, oneshot::Receiver<Answer>, String, Hook)>,
+    began: Instant,
+}
+
+/// What an event belongs to.
+pub(super) struct Cause<'a> {
+    /// The prompt that it comes of, if any.
+    pub(super) prompt_id: Option<&'a str>,
+    /// The id and the kind of the agent that it happens to.
+    pub(super) agent: Option<(&'a str, &'a str)>,
+    /// How the callbacks are taken back.
+    pub(super) cancel: fn(Option<&str>) -> Cancel,
+}
+
+impl<'a> Cause<'a> {
+    /// Something that does not end with the turn.
+    pub(super) fn session(prompt_id: Option<&'a str>) -> Self {
+        Self {
+            prompt_id,
+            agent: None,
+            cancel: |_| Cancel::Never,
+        }
+    }
+
+    /// Something in a turn.
+    pub(super) fn turn(prompt_id: &'a str, agent: Option<&'a Subagent>) -> Self {
+        Self {
+            prompt_id: Some(prompt_id),
+            agent: agent.map(|agent| (agent.id.as_str(), agent.kind.as_str())),
+            cancel: |agent| match agent {
+                Some(agent) => Cancel::OfAgent(agent.to_owned()),
+                None => Cancel::Request,
+            },
+        }
+    }
+}
+
+impl Context {
+    /// Whether anybody wants to hear of an event.
+    pub(super) fn is_hooked(&self, event: &str) -> bool {
+        self.state().hooks.iter().any(|hook| hook.event == event)
+    }
+
+    /// Calls all callbacks of an event at once. What they match is the subject, if there is one.
+    pub(super) async fn call_hooks(
+        &self,
+        event: &str,
+        subject: Option<&str>,
+        tool_use_id: Option<&str>,
+        cause: &Cause<'_>,
+        fields: Value,
+    ) -> Asked {
+        let hooks: Vec<Hook> = {
+            let state = self.state();
+            state
+                .hooks
+                .iter()
+                .filter(|hook| hook.fits(event, subject))
+                .cloned()
+                .collect()
+        };
+        let mut asked = Asked {
+            waiting: Vec::new(),
+            began: Instant::now(),
+        };
+        if hooks.is_empty() {
+            return asked;
+        }
+        let (session_id, mode, model, made_up) = {
+            let mut state = self.state();
+            let made_up = state.ids.uuid();
+            (
+                state.session_id.clone(),
+                state.mode.clone(),
+                state.model.clone(),
+                made_up,
+            )
+        };
+        let mut input = json!({
+            "session_id": session_id,
+            "transcript_path": self.transcript_path(),
+            "cwd": self.cwd().to_string_lossy(),
+            "hook_event_name": event,
+        });
+        if let Some(prompt_id) = cause.prompt_id {
+            input["prompt_id"] = json!(prompt_id);
+        }
+        let tells_mode = !WITHOUT_MODE.contains(&event);
+        if tells_mode {
+            input["permission_mode"] = json!(mode);
+        }
+        let tells_effort = (tells_mode && !event.starts_with("UserPrompt")) || event == "StopFailure";
+        if tells_effort && payload::supports_effort(&model) {
+            input["effort"] = json!({"level": "medium"});
+        }
+        if let Some((id, kind)) = cause.agent {
+            input["agent_id"] = json!(id);
+            input["agent_type"] = json!(kind);
+        }
+        if let (Some(input), Value::Object(fields)) = (input.as_object_mut(), fields) {
+            input.extend(fields);
+        }
+        for hook in hooks {
+            for callback_id in hook.callback_ids.clone() {
+                let request = json!({
+                    "subtype": "hook_callback", "callback_id": callback_id, "input": input,
+                    "tool_use_id": tool_use_id.unwrap_or(&made_up),
+                });
+                let cancel = (cause.cancel)(cause.agent.map(|(id, _)| id));
+                let (id, answer) = self.request(request, cancel).await;
+                asked.waiting.push((id, answer, callback_id, hook.clone()));
+            }
+        }
+        asked
+    }
+
+    /// Waits for what callbacks answer.
+    pub(super) async fn collect(&self, asked: Asked) -> Vec<Fired> {
+        let mut fired = Vec::new();
+        for (id, answer, callback_id, hook) in asked.waiting {
+            let failed = |callback_id| Fired::Failed {
+                callback_id,
+                blocks: hook.blocks_on_failure,
+            };
+            let answer = tokio::time::timeout_at(asked.began + hook.timeout, answer).await;
+            fired.push(match answer {
+                Ok(Ok(Answer::Success(answer))) if answer.is_object() => Fired::Answer(answer),
+                Ok(_) => failed(callback_id),
+                Err(_) => {
+                    self.withdraw(&id).await;
+                    Fired::TimedOut
+                }
+            });
+        }
+        fired
+    }
+
+    /// Calls all callbacks of something that does not end with the turn, and waits for them.
+    pub(super) async fn fire(
+        &self,
+        event: &str,
+        subject: Option<&str>,
+        prompt_id: Option<&str>,
+        fields: Value,
+    ) -> Vec<Fired> {
+        let cause = Cause::session(prompt_id);
+        let asked = self.call_hooks(event, subject, None, &cause, fields).await;
+        self.collect(asked).await
+    }
+}
+
 impl Turn {
+    /// Calls all callbacks of an event at once.
+    pub(super) async fn call_hooks(
+        &self,
+        event: &str,
+        subject: Option<&str>,
+        tool_use_id: Option<&str>,
+        fields: Value,
+    ) -> Asked {
+        let cause = Cause::turn(&self.prompt_id, self.agent.as_deref());
+        self.ctx
+            .call_hooks(event, subject, tool_use_id, &cause, fields)
+            .await
+    }
+
     /// Calls all callbacks of an event at once and waits for them.
     pub(super) async fn fire(
         &self,
@@ -123,71 +297,8 @@ impl Turn {
         tool_use_id: Option<&str>,
         fields: Value,
     ) -> Result<Vec<Fired>, Abort> {
-        let hooks: Vec<Hook> = {
-            let state = self.ctx.state();
-            state
-                .hooks
-                .iter()
-                .filter(|hook| hook.fits(event, tool))
-                .cloned()
-                .collect()
-        };
-        if hooks.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (session_id, mode, made_up) = {
-            let mut state = self.ctx.state();
-            (state.session_id.clone(), state.mode.clone(), state.ids.uuid())
-        };
-        let mut input = json!({
-            "session_id": session_id,
-            "transcript_path": self.ctx.transcript_path(),
-            "cwd": self.ctx.cwd().to_string_lossy(),
-            "prompt_id": self.prompt_id,
-            "hook_event_name": event,
-        });
-        if !NEITHER.contains(&event) {
-            input["permission_mode"] = json!(mode);
-            if !event.starts_with("UserPrompt") {
-                input["effort"] = json!({"level": "medium"});
-            }
-        }
-        if let Some(agent) = &self.agent {
-            input["agent_id"] = json!(agent.id);
-            input["agent_type"] = json!(agent.kind);
-        }
-        if let (Some(input), Value::Object(fields)) = (input.as_object_mut(), fields) {
-            input.extend(fields);
-        }
-        let mut waiting = Vec::new();
-        for hook in &hooks {
-            for callback_id in &hook.callback_ids {
-                let request = json!({
-                    "subtype": "hook_callback", "callback_id": callback_id, "input": input,
-                    "tool_use_id": tool_use_id.unwrap_or(&made_up),
-                });
-                let (id, answer) = self.ctx.request(request, self.cancel()).await;
-                waiting.push((id, answer, callback_id.clone(), hook));
-            }
-        }
-        let began = Instant::now();
-        let mut fired = Vec::new();
-        for (id, answer, callback_id, hook) in waiting {
-            let failed = |callback_id| Fired::Failed {
-                callback_id,
-                blocks: hook.blocks_on_failure,
-            };
-            let answer = tokio::time::timeout_at(began + hook.timeout, answer);
-            fired.push(match self.or_abort(answer).await? {
-                Ok(Ok(Answer::Success(answer))) if answer.is_object() => Fired::Answer(answer),
-                Ok(_) => failed(callback_id),
-                Err(_) => {
-                    self.ctx.withdraw(&id).await;
-                    Fired::TimedOut
-                }
-            });
-        }
-        Ok(fired)
+        let asked = self.call_hooks(event, tool, tool_use_id, fields).await;
+        self.or_abort(self.ctx.collect(asked)).await
     }
 
     async fn send_failed(&self, event: &str, callback_id: &str, blocks: bool) {
@@ -212,12 +323,19 @@ impl Turn {
         }
     }
 
+    /// Calls what is to be called before a tool.
+    pub(super) async fn ask_before_tool(&self, id: &str, name: &str, input: &Value) -> Asked {
+        let fields = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
+        self.call_hooks("PreToolUse", Some(name), Some(id), fields).await
+    }
+
     /// PreToolUse.
-    pub(super) async fn before_tool(&self, call: &Call) -> Result<BeforeTool, Abort> {
-        let fields = json!({"tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id});
-        let fired = self
-            .fire("PreToolUse", Some(&call.name), Some(&call.id), fields)
-            .await?;
+    pub(super) async fn before_tool(&mut self, call: &Call) -> Result<BeforeTool, Abort> {
+        let asked = match self.asked_before.take_if(|(id, _)| *id == call.id) {
+            Some((_, asked)) => asked,
+            None => self.ask_before_tool(&call.id, &call.name, &call.input).await,
+        };
+        let fired = self.or_abort(self.ctx.collect(asked)).await?;
         let mut before = BeforeTool::default();
         let mut decide = |decision: Decision| before.decision = before.decision.take().max(Some(decision));
         for fired in fired {
@@ -245,7 +363,7 @@ impl Turn {
                     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                     match output["permissionDecision"].as_str() {
                         Some("allow") => decide(Decision::Allow),
-                        Some("ask") => decide(Decision::Ask),
+                        Some("ask") => decide(Decision::Ask(text(&output["permissionDecisionReason"]))),
                         Some("defer") => decide(Decision::Defer),
                         Some("deny") => decide(Decision::Deny(text(&output["permissionDecisionReason"]))),
                         _ => {}
@@ -341,10 +459,11 @@ impl Turn {
     /// UserPromptSubmit: the reason if the prompt is blocked, and what is added for the model.
     pub(super) async fn before_prompt(&self, prompt: &str) -> Result<(Option<String>, Vec<String>), Abort> {
         let (mut blocked, mut context) = (None, Vec::new());
-        for fired in self
-            .fire("UserPromptSubmit", None, None, json!({"prompt": prompt}))
-            .await?
-        {
+        let mut fields = json!({"prompt": prompt});
+        if let Some(title) = &self.ctx.state().title {
+            fields["session_title"] = json!(title);
+        }
+        for fired in self.fire("UserPromptSubmit", None, None, fields).await? {
             match fired {
                 Fired::TimedOut => {}
                 Fired::Failed { callback_id, blocks } => {
@@ -387,6 +506,15 @@ impl Turn {
         Ok(context.collect())
     }
 
+    /// Where the conversation of an agent is kept.
+    pub(super) fn agent_path(&self, id: &str) -> std::path::PathBuf {
+        let path = self.ctx.keep(|transcript| transcript.subagent_path(id));
+        path.unwrap_or_else(|| {
+            let beside = self.ctx.transcript_path().with_extension("");
+            beside.join("subagents").join(format!("agent-{id}.jsonl"))
+        })
+    }
+
     /// Stop, or SubagentStop: the reason if the turn is to go on.
     pub(super) async fn before_stop(&self, again: bool) -> Result<Option<String>, Abort> {
         let tasks: Vec<Value> = {
@@ -400,12 +528,7 @@ impl Turn {
         });
         let event = match &self.agent {
             Some(agent) => {
-                let path = self.ctx.keep(|transcript| transcript.subagent_path(&agent.id));
-                let path = path.unwrap_or_else(|| {
-                    let beside = self.ctx.transcript_path().with_extension("");
-                    beside.join("subagents").join(format!("agent-{}.jsonl", agent.id))
-                });
-                fields["agent_transcript_path"] = json!(path);
+                fields["agent_transcript_path"] = json!(self.agent_path(&agent.id));
                 "SubagentStop"
             }
             None => "Stop",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::brain::{AgentInfo, Ask};
 use super::context::Context;
 use super::control::Reply;
-use super::{mcp, payload, plans};
+use super::{disk, export, mcp, payload, plans};
 use crate::directive::Block;
 
 /// The events that hooks can be for, and whether they take a matcher.
@@ -31,7 +31,12 @@ const EVENTS: &[(&str, bool)] = &[
 ];
 
 /// Answers a request for something that is listed; `None` is about something else.
-pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Option<Reply> {
+pub(super) async fn handle(
+    ctx: &Context,
+    id: Option<&Value>,
+    subtype: &str,
+    request: &Value,
+) -> Option<Reply> {
     let initialize = || {
         let state = ctx.state();
         payload::initialize(&ctx.config.home, &state.mode, state.session_state)
@@ -40,7 +45,7 @@ pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Opt
         "reload_plugins" => {
             let listed = initialize();
             Reply::Payload(json!({
-                "commands": listed["commands"], "agents": listed["agents"], "plugins": [],
+                "commands": listed["commands"], "agents": listed["agents"], "plugins": payload::plugins(),
                 "mcpServers": mcp::status(ctx)["mcpServers"], "error_count": 0,
             }))
         }
@@ -63,14 +68,18 @@ pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Opt
             let title = words.take(6).collect::<Vec<_>>().join(" ");
             Reply::Payload(json!({"title": title}))
         }
-        "side_question" => Reply::Payload(json!({
-            "response": aside(ctx, request["question"].as_str().unwrap_or_default()).await, "synthetic": false,
-        })),
+        "side_question" => {
+            let fields = json!({"request_id": id, "status": "started"});
+            ctx.send_system("control_request_progress", fields).await;
+            let response = aside(ctx, request["question"].as_str().unwrap_or_default()).await;
+            Reply::Payload(json!({"response": response, "synthetic": false}))
+        }
+        "export_conversation" => Reply::Payload(export::conversation(ctx)),
+        "message_rated" => rated(request),
+        "get_memory_dialog" => Reply::Payload(memory(ctx).await),
+        "get_sandbox_dialog" => Reply::Payload(sandbox()),
         "set_prompt_suggestions_paused" => Reply::Done,
         "remote_control" if request["enabled"] == false => Reply::Done,
-        "set_cwd" if request["path"].as_str().is_none_or(str::is_empty) => {
-            Reply::Error("set_cwd: invalid request — path must be a non-empty string".to_owned())
-        }
         "submit_feedback" => Reply::Payload(json!({
             "feedback_id": null,
             "unavailable_reason": "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment \
@@ -88,6 +97,69 @@ fn hooks() -> Value {
     json!({"events": [], "hooks": [], "eventCatalog": catalog, "policy": {
         "disabledByPolicy": false, "managedOnly": false, "pluginOnly": false, "allDisabled": false, "policyHookCount": 0,
     }})
+}
+
+/// An opinion on a message, which goes nowhere.
+fn rated(request: &Value) -> Reply {
+    let among = |key: &str, known: &[&str]| known.iter().any(|known| request[key] == *known);
+    let fits = request["messageUuid"].is_string()
+        && among("sentiment", &["positive", "negative"])
+        && (request["surface"].is_null() || among("surface", &["tool_use", "assistant_text"]))
+        && (request["cleared"].is_null() || request["cleared"].is_boolean());
+    if fits {
+        return Reply::Payload(json!({}));
+    }
+    Reply::Error(
+        "message_rated: messageUuid must be a string, sentiment \"positive\" or \"negative\", surface \"tool_use\" or \
+         \"assistant_text\", and cleared a boolean"
+            .to_owned(),
+    )
+}
+
+/// The files with instructions that there could be.
+async fn memory(ctx: &Context) -> Value {
+    let home = std::path::PathBuf::from(&ctx.config.home).join(".claude");
+    let config_dir = ctx.config.config_dir.as_ref().unwrap_or(&home);
+    let (user, project) = (config_dir.join("CLAUDE.md"), ctx.cwd().join("CLAUDE.md"));
+    let (user, project) = (user.to_string_lossy(), project.to_string_lossy());
+    let user_there = disk::load(ctx, &user, ctx.config.reads("user")).await.is_some();
+    let project_there = disk::load(ctx, &project, ctx.config.reads("project"))
+        .await
+        .is_some();
+    let folder = super::transcript::project(config_dir, &ctx.cwd()).join("memory");
+    json!({
+        "files": [
+            {
+                "kind": "user", "path": user, "label": "User instructions", "description": "Saved in ~/.claude/CLAUDE.md",
+                "exists": user_there,
+            },
+            {
+                "kind": "project", "path": project, "label": "Project instructions", "description": "Saved in ./CLAUDE.md",
+                "exists": project_there,
+            },
+        ],
+        "folders": [{
+            "kind": "auto", "path": format!("{}/", folder.to_string_lossy()), "label": "Open auto-memory folder",
+            "description": "",
+        }],
+        "memories": [],
+        "auto_memory": {"enabled": true, "toggleable": true, "status": "on"},
+        "auto_dream": {"shown": false, "enabled": false, "toggleable": true, "status": "off", "detail": ""},
+    })
+}
+
+/// There is no sandbox around commands.
+fn sandbox() -> Value {
+    json!({
+        "supported": true, "locked": false, "overrides_locked": false, "policy_origins": [], "enabled": false,
+        "enabled_in_settings": false, "mode": "disabled", "auto_allow_available": true, "no_sandbox_allowed": true,
+        "unsandboxed_fallback": true, "dependencies": {"errors": [], "warnings": []}, "excluded_commands": [],
+        "restrictions": {
+            "fs_deny_read": [], "fs_allow_read": [], "fs_allow_write": [], "fs_deny_write": [],
+            "network_allowed_domains": [], "network_denied_domains": [], "network_managed": false, "unix_sockets": [],
+            "allow_all_unix_sockets": false, "ignored_glob_patterns": [], "ignored_unix_sockets": [],
+        },
+    })
 }
 
 fn status(ctx: &Context) -> Value {

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::context::{Prompt, Said};
-use super::hooks::Fired;
 use super::turn::{End, Turn};
-use super::{background, control, cost, payload};
+use super::{background, commands, control, cost, payload};
 
 /// Commands of the terminal that are refused here.
 const UNAVAILABLE: &[&str] = &[
@@ -26,19 +25,15 @@ const UNAVAILABLE: &[&str] = &[
     "vim",
 ];
 
-/// What stands for the summary of a compacted conversation.
-const SUMMARY: &str = "This session is being continued from a previous conversation that ran out of context. The summary \
-     below covers the earlier portion of the conversation.\n\nSummary:\nA summary of the conversation so far.";
-
 /// What a command answers.
-struct Answer {
+pub(super) struct Answer {
     /// The name under which it ran, unless it is not available.
     ran: Option<&'static str>,
     text: String,
 }
 
 impl Answer {
-    fn of(ran: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn of(ran: &'static str, text: impl Into<String>) -> Self {
         Self {
             ran: Some(ran),
             text: text.into(),
@@ -57,17 +52,6 @@ fn shown_model(model: &str) -> String {
     format!("{family} {}", version.join(".")).trim_end().to_owned()
 }
 
-/// The command in a prompt, and what stands behind it.
-fn command(prompt: &Prompt) -> Option<(&str, &str)> {
-    let text = prompt.text.strip_prefix('/')?.trim_end();
-    let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let plain = !name.is_empty()
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c));
-    plain.then_some((name, arguments.trim()))
-}
-
 impl Turn {
     /// Answers a command of the CLI. `None` is for the model.
     pub(super) async fn answer_locally(&mut self) -> Option<End> {
@@ -78,7 +62,7 @@ impl Turn {
             return None;
         }
         let prompt = prompt.clone();
-        let (name, arguments) = command(&prompt)?;
+        let (name, arguments) = commands::called(&prompt.text)?;
         match name {
             "clear" | "new" | "reset" => return Some(self.clear(&prompt).await),
             "compact" => return Some(self.compact_by_hand(&prompt, arguments).await),
@@ -115,7 +99,7 @@ impl Turn {
         })
     }
 
-    async fn say_locally(&mut self, answer: &Answer, arguments: &str) {
+    pub(super) async fn say_locally(&mut self, answer: &Answer, arguments: &str) {
         let id = self.ctx.uuid();
         let mut message = payload::synthetic_message(&id, &answer.text);
         message["stop_reason"] = json!("end_turn");
@@ -217,6 +201,10 @@ impl Turn {
             state.used_since.clear();
             state.api_time = std::time::Duration::ZERO;
             state.history = 0;
+            state.prompts = 0;
+            state.context = 0;
+            state.dropped = 0;
+            state.instructions = Some("session_start");
             state.resumed = false;
             state.past.clear();
             state.title = None;
@@ -225,7 +213,7 @@ impl Turn {
             drop(state);
             self.ctx.keep(|transcript| transcript.reset(&session_id));
         }
-        let _ = self
+        self.ctx
             .fire("SessionStart", Some("clear"), None, json!({"source": "clear"}))
             .await;
         self.send_init().await;
@@ -234,100 +222,6 @@ impl Turn {
             command: Some("clear".to_owned()),
             text: String::new(),
         }
-    }
-
-    /// Puts a summary in the place of the conversation.
-    async fn compact_by_hand(&mut self, prompt: &Prompt, instructions: &str) -> End {
-        let end = |text: &str| End::Local {
-            command: Some("compact".to_owned()),
-            text: text.to_owned(),
-        };
-        let began = tokio::time::Instant::now();
-        self.ctx
-            .send_system("status", json!({"status": "compacting"}))
-            .await;
-        let custom = (!instructions.is_empty()).then_some(instructions);
-        let fields = json!({"trigger": "manual", "custom_instructions": custom});
-        let blocked = self.fire("PreCompact", Some("manual"), None, fields).await;
-        let blocks = |fired: &Fired| matches!(fired, Fired::Answer(answer) if answer["decision"] == "block");
-        let blocked = blocked.is_ok_and(|fired| fired.iter().any(blocks));
-        let history = self.ctx.state().history;
-        if blocked || history < 2 {
-            let error = if blocked {
-                "blocked_by_hook"
-            } else {
-                "too_few_groups"
-            };
-            let fields = json!({"status": null, "compact_result": "failed", "compact_error": error});
-            self.ctx.send_system("status", fields).await;
-            self.send_init().await;
-            let text = "Not enough messages to compact.";
-            self.say_locally(&Answer::of("compact", text), instructions).await;
-            return end(text);
-        }
-        let fields = json!({"status": null, "compact_result": "success"});
-        self.ctx.send_system("status", fields).await;
-        let fields = json!({"trigger": "manual", "compact_summary": SUMMARY});
-        let _ = self.fire("PostCompact", Some("manual"), None, fields).await;
-        self.send_init().await;
-        self.send_boundary(began.elapsed()).await;
-        let message = json!({"role": "user", "content": SUMMARY});
-        self.ctx.state().history = 0;
-        self.ctx
-            .say(Said {
-                agent: None,
-                kind: "user",
-                kept: Some(json!({"message": message, "isCompactSummary": true, "promptId": self.prompt_id})),
-                message,
-                extra: json!({"isReplay": false, "isSynthetic": true}),
-                shown: true,
-            })
-            .await;
-        let done = "<local-command-stdout>Compacted </local-command-stdout>";
-        self.ctx
-            .say(Said {
-                agent: None,
-                kind: "user",
-                message: json!({"role": "user", "content": done}),
-                extra: json!({"isReplay": true}),
-                shown: true,
-                kept: None,
-            })
-            .await;
-        self.ctx.keep(|transcript| transcript.prompted(&prompt.text));
-        end("")
-    }
-
-    /// Where the conversation was cut.
-    async fn send_boundary(&mut self, took: std::time::Duration) {
-        let tip = self.ctx.keep(super::transcript::Transcript::cut).flatten();
-        let tip = tip.unwrap_or_else(|| self.ctx.uuid());
-        let uuid = self.ctx.uuid();
-        let tokens = {
-            let state = self.ctx.state();
-            state
-                .used
-                .values()
-                .fold(0, |sum, used| sum + used.input + used.output)
-        };
-        let (ms, anchor) = (took.as_millis() as u64, self.ctx.uuid());
-        let kept = json!({
-            "subtype": "compact_boundary", "content": "Conversation compacted", "level": "info", "isMeta": false,
-            "logicalParentUuid": tip,
-            "compactMetadata": {"trigger": "manual", "preTokens": tokens, "postTokens": 100, "durationMs": ms},
-        });
-        self.ctx.record(None, "system", &uuid, kept);
-        let line = json!({
-            "type": "system", "subtype": "compact_boundary", "session_id": self.ctx.state().session_id, "uuid": uuid,
-            "logical_parent_uuid": tip,
-            "compact_metadata": {
-                "trigger": "manual", "pre_tokens": tokens, "post_tokens": 100, "cumulative_dropped_tokens": 0,
-                "duration_ms": ms,
-                "preserved_segment": {"head_uuid": tip, "anchor_uuid": anchor, "tail_uuid": tip},
-                "preserved_messages": {"anchor_uuid": anchor, "uuids": [tip], "all_uuids": [tip]},
-            },
-        });
-        self.ctx.send(line).await;
     }
 }
 

@@ -431,8 +431,17 @@ pub(super) async fn call_tool(
     if let Some(id) = tool_use_id {
         params["_meta"]["claudecode/toolUseId"] = json!(id);
     }
-    let (_, answer) = call(ctx, &found.server, "tools/call", params).await;
-    result(answer).await
+    let (id, answer) = call(ctx, &found.server, "tools/call", params).await;
+    let in_a_process = tool_use_id.is_some() && pipe_of(ctx, &found.server).is_some();
+    if in_a_process {
+        ctx.state().piped.push((found.server.clone(), id));
+    }
+    let result = result(answer).await;
+    if in_a_process {
+        let over = |call: &(String, u64)| call.0 == found.server && call.1 == id;
+        ctx.state().piped.retain(|call| !over(call));
+    }
+    result
 }
 
 /// Asks a server something.
@@ -570,7 +579,8 @@ pub(super) fn set(ctx: &Context, servers: &Value) -> Result<Set, String> {
     let mut state = ctx.state();
     let (mut added, mut sdk, mut configured) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors = serde_json::Map::new();
-    let gone = |server: &Server| server.dynamic && !wanted.contains_key(&server.name);
+    let gone =
+        |server: &Server| (server.dynamic || server.transport == "sdk") && !wanted.contains_key(&server.name);
     let removed: Vec<String> = state
         .servers
         .iter()

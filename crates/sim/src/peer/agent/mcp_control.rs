@@ -41,6 +41,11 @@ pub(super) async fn handle(
             if transport().is_none() {
                 return Some(unknown());
             }
+            if transport().as_deref() == Some("sdk") {
+                return Some(Reply::Error(
+                    "SDK servers should be handled in print.ts".to_owned(),
+                ));
+            }
             mcp::set_enabled(ctx, name, true);
             spawn(ctx, id.cloned(), reconnect(ctx.clone(), name.to_owned()));
             Reply::Later
@@ -58,6 +63,12 @@ pub(super) async fn handle(
         "channel_enable" => Reply::Error(format!(
             "server {name} is not plugin-sourced; channel_enable requires a marketplace plugin"
         )),
+        "set_mcp_permission_mode_override" if transport().is_none() => Reply::Payload(json!({
+            "warning": format!(
+                "MCP server '{name}' is not yet known; override stored but will not apply until a server with that exact name \
+                 connects."
+            ),
+        })),
         "set_mcp_permission_mode_override" => Reply::Done,
         _ => return None,
     })
@@ -146,13 +157,20 @@ async fn reconnect(ctx: Arc<Context>, name: String) -> Answer {
 }
 
 fn call(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {
-    let tool = request["tool"].as_str().unwrap_or_default();
+    let Some(tool) = request["tool"].as_str() else {
+        return Reply::Error("mcp_call: tool must be a string".to_owned());
+    };
     let Some(found) = mcp::find(ctx, tool) else {
         let server = tool.strip_prefix("mcp__").and_then(|tool| tool.split_once("__"));
         let server = server.map_or(tool, |(server, _)| server);
         return Reply::Error(format!("MCP server not connected: {server}"));
     };
     let (server, task_ctx) = (found.server.clone(), ctx.clone());
+    if mcp::transport(ctx, &server).as_deref() == Some("sdk") {
+        return Reply::Error(format!(
+            "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke {server} directly."
+        ));
+    }
     let arguments = match &request["arguments"] {
         Value::Null => json!({}),
         arguments => arguments.clone(),

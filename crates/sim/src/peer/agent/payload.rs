@@ -90,6 +90,11 @@ pub(in crate::peer) fn agents() -> Vec<String> {
         .unwrap_or_default()
 }
 
+/// The plugins that `system/init` lists.
+pub(super) fn plugins() -> Value {
+    template(INIT).remove("plugins").unwrap_or_default()
+}
+
 /// The models that `initialize` lists.
 pub(super) fn models() -> Value {
     template(INITIALIZE).remove("models").unwrap_or_default()
@@ -103,6 +108,13 @@ pub(super) fn resolve_model(name: &str) -> String {
         Some(model) => model["resolvedModel"].as_str().unwrap_or(name).to_owned(),
         None => name.to_owned(),
     }
+}
+
+/// Whether a model can be told how much effort to make.
+pub(super) fn supports_effort(model: &str) -> bool {
+    let models = models();
+    let mut known = models.as_array().into_iter().flatten();
+    known.any(|known| known["resolvedModel"] == model && known["supportsEffort"] == true)
 }
 
 /// A `usage` object of a message while it is under way.

@@ -5,84 +5,36 @@ use serde_json::{Value, json};
 use super::brain::ToolResult;
 use super::context::{Abort, Answer, Context, State};
 use super::hooks::{self, Fired};
+use super::rules::{Rule, Rules, Source};
 use super::turn::{Call, Halt, Turn};
-use super::{mcp, plans, structured, tools};
-
-/// Allow, deny and ask rules, as `Tool` or `Tool(content)`.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Rules {
-    pub(super) allow: Vec<String>,
-    pub(super) deny: Vec<String>,
-    pub(super) ask: Vec<String>,
-}
-
-impl Rules {
-    pub(super) fn new(allow: &[String], deny: &[String], ask: &[String]) -> Self {
-        // One argument may hold several rules, divided by commas or spaces outside of parentheses.
-        let split = |rules: &[String]| rules.iter().flat_map(|rules| split_rules(rules)).collect();
-        Self {
-            allow: split(allow),
-            deny: split(deny),
-            ask: split(ask),
-        }
-    }
-
-    pub(super) fn list(&mut self, behavior: &str) -> Option<&mut Vec<String>> {
-        match behavior {
-            "allow" => Some(&mut self.allow),
-            "deny" => Some(&mut self.deny),
-            "ask" => Some(&mut self.ask),
-            _ => None,
-        }
-    }
-}
-
-fn split_rules(rules: &str) -> Vec<String> {
-    let (mut found, mut rule, mut depth) = (Vec::new(), String::new(), 0);
-    for c in rules.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 && (c == ',' || c.is_whitespace()) {
-            found.push(std::mem::take(&mut rule));
-        } else {
-            rule.push(c);
-        }
-    }
-    found.push(rule);
-    found.retain(|rule| !rule.is_empty());
-    found
-}
-
-/// Whether a rule speaks about this call. `Tool(prefix:*)` and `Tool(exact)` are understood, for commands and paths.
-fn covers(rule: &str, tool: &str, subject: &str) -> bool {
-    let (name, content) = match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
-        Some((name, content)) => (name, Some(content)),
-        None => (rule, None),
-    };
-    let name_fits = name == tool || (tool.starts_with("mcp__") && tool.starts_with(&format!("{name}__")));
-    name_fits
-        && match content {
-            None | Some("*") => true,
-            Some(content) => match content.strip_suffix(":*") {
-                Some(prefix) => subject.starts_with(prefix),
-                None => subject == content,
-            },
-        }
-}
+use super::{mcp, plans, settings, structured, tools};
 
 /// Whether this tool is taken away altogether.
 pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
-    rules.deny.iter().any(|rule| rule == tool)
+    rules.deny.iter().any(|rule| rule.text == tool)
 }
 
 /// What is known before anybody is asked.
 enum Verdict {
     Allow(&'static str),
-    Deny { message: String, reason: &'static str },
-    Ask,
+    /// By a rule that the user has made for good.
+    AllowForGood,
+    Deny {
+        message: String,
+        reason: &'static str,
+    },
+    Ask(Why),
+}
+
+/// Why somebody is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Why {
+    /// Nothing speaks for it.
+    Undecided,
+    /// A rule of this source wants it.
+    Rule(Source),
+    /// A hook wants it, for this reason.
+    Hook(String),
 }
 
 /// Commands that only read.
@@ -114,8 +66,8 @@ fn all_commands(command: &str, known: &[&str]) -> bool {
 fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
     let subject = subject(tool, input);
     let bash = tool == "Bash";
-    let hit = |rules: &[String]| rules.iter().any(|rule| covers(rule, tool, subject));
-    if hit(&state.rules.deny) {
+    let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.covers(tool, subject)).cloned();
+    if hit(&state.rules.deny).is_some() {
         let what = if bash {
             format!("{tool} with command {subject}")
         } else {
@@ -129,26 +81,32 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
     if super::subagent::is_agent_tool(tool) {
         return Verdict::Allow("");
     }
-    if tool == "AskUserQuestion" || tool == "ExitPlanMode" || hit(&state.rules.ask) {
-        return Verdict::Ask;
+    if tool == "AskUserQuestion" || tool == "ExitPlanMode" {
+        return Verdict::Ask(Why::Undecided);
+    }
+    if let Some(rule) = hit(&state.rules.ask) {
+        return Verdict::Ask(Why::Rule(rule.source));
     }
     if state.mode == "bypassPermissions" {
         return Verdict::Allow("mode");
     }
-    if hit(&state.rules.allow) {
-        let whole = state.rules.allow.iter().any(|rule| rule == tool);
+    if let Some(rule) = hit(&state.rules.allow) {
+        if rule.source.is_file() && rule.names(subject) {
+            return Verdict::AllowForGood;
+        }
+        let whole = state.rules.allow.iter().any(|rule| rule.text == tool);
         return Verdict::Allow(if bash && !whole {
             "subcommandResults"
         } else {
             "rule"
         });
     }
+    let cwd = ctx.cwd();
     let inside = |path: &str| {
-        let path = ctx.cwd().join(path);
-        path.starts_with(ctx.cwd())
+        let path = cwd.join(path);
+        path.starts_with(&cwd)
             || state
-                .directories
-                .iter()
+                .all_directories()
                 .any(|directory| path.starts_with(directory))
     };
     // A command that names a path elsewhere is asked for even if it only reads.
@@ -173,12 +131,25 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
             ),
             reason: "mode",
         },
-        _ => Verdict::Ask,
+        _ => Verdict::Ask(Why::Undecided),
+    }
+}
+
+/// Leaves out of a request what comes of nothing being decided.
+fn only(request: &mut Value) {
+    const UNDECIDED: &[&str] = &[
+        "permission_suggestions",
+        "blocked_path",
+        "decision_reason",
+        "decision_reason_type",
+    ];
+    if let Some(request) = request.as_object_mut() {
+        request.retain(|key, _| !UNDECIDED.contains(&key.as_str()));
     }
 }
 
 /// The `can_use_tool` request.
-fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>) -> Value {
+fn question(ctx: &Context, state: &State, call: &Call, why: Why, mcp: Option<&mcp::Found>) -> Value {
     let subject = subject(&call.name, &call.input);
     let mut request = json!({
         "subtype": "can_use_tool",
@@ -195,9 +166,10 @@ fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>)
         }
         json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "localSettings"})
     };
+    let cwd = ctx.cwd();
     let relative = |path: &str| {
         let path = std::path::Path::new(path);
-        path.strip_prefix(ctx.cwd())
+        path.strip_prefix(&cwd)
             .unwrap_or(path)
             .to_string_lossy()
             .into_owned()
@@ -210,7 +182,7 @@ fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>)
             };
             let mut suggestions = vec![rule(Some(subject))];
             if all_commands(subject, FILE_COMMANDS) {
-                let directory = ctx.cwd().to_string_lossy();
+                let directory = cwd.to_string_lossy();
                 suggestions.push(
                     json!({"type": "addDirectories", "directories": [directory], "destination": "session"}),
                 );
@@ -237,60 +209,29 @@ fn question(ctx: &Context, state: &State, call: &Call, mcp: Option<&mcp::Found>)
         "AskUserQuestion" | "ExitPlanMode" => request["requires_user_interaction"] = json!(true),
         _ => request["permission_suggestions"] = json!([rule(None)]),
     }
+    match why {
+        Why::Undecided => {}
+        // What was asked for on purpose comes with no suggestion to do without.
+        Why::Rule(source) => {
+            only(&mut request);
+            request["decision_reason_type"] = json!("rule");
+            request["decision_reason_rule_source"] = json!(source.as_str());
+            request["server_policy_ask_only"] = json!(false);
+        }
+        Why::Hook(reason) => {
+            only(&mut request);
+            request["decision_reason"] = json!(reason);
+            request["decision_reason_type"] = json!("hook");
+            request["decision_reason_hook_event"] = json!("PreToolUse");
+            request["decision_reason_hook_source"] = json!("settings");
+        }
+    }
     if let Some(found) = mcp {
         request["mcp_server"] = json!({"name": found.server, "source": "sdk"});
         request["display_name"] = json!(mcp::display_name(&found.tool));
         request["server_policy_ask_only"] = json!(true);
     }
     request
-}
-
-/// Applies `updatedPermissions`. Gives the new mode if it changed. What is not known is left alone.
-pub(super) fn apply(state: &mut State, updates: &Value) -> Option<String> {
-    let mut mode = None;
-    for update in updates.as_array().into_iter().flatten() {
-        let strings = |key: &str| -> Vec<String> {
-            let list = update[key].as_array().into_iter().flatten();
-            list.filter_map(|entry| entry.as_str().map(str::to_owned))
-                .collect()
-        };
-        match update["type"].as_str() {
-            Some("setMode") => {
-                if let Some(new) = update["mode"].as_str() {
-                    state.mode = new.to_owned();
-                    mode = Some(new.to_owned());
-                }
-            }
-            Some("addDirectories") => state.directories.extend(strings("directories")),
-            Some("removeDirectories") => {
-                let gone = strings("directories");
-                state.directories.retain(|directory| !gone.contains(directory));
-            }
-            Some(kind @ ("addRules" | "replaceRules" | "removeRules")) => {
-                let rules: Vec<String> = update["rules"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|rule| {
-                        let name = rule["toolName"].as_str()?;
-                        Some(match rule["ruleContent"].as_str() {
-                            Some(content) => format!("{name}({content})"),
-                            None => name.to_owned(),
-                        })
-                    })
-                    .collect();
-                if let Some(list) = state.rules.list(update["behavior"].as_str().unwrap_or_default()) {
-                    match kind {
-                        "addRules" => list.extend(rules),
-                        "replaceRules" => *list = rules,
-                        _ => list.retain(|rule| !rules.contains(rule)),
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    mode
 }
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
@@ -369,7 +310,7 @@ impl Turn {
                 input: call.input.clone(),
                 meta: json!({"decision": "accept", "source": "hook", "reason_type": "hook"}),
             },
-            Some(hooks::Decision::Ask) => self.settle(&call, Verdict::Ask).await?,
+            Some(hooks::Decision::Ask(reason)) => self.settle(&call, Verdict::Ask(Why::Hook(reason))).await?,
             None => {
                 let verdict = judge(&self.ctx, &self.ctx.state(), &call.name, &call.input);
                 self.settle(&call, verdict).await?
@@ -450,6 +391,10 @@ impl Turn {
                 input: call.input.clone(),
                 meta: json!({"decision": "accept", "source": "config", "reason_type": reason}),
             },
+            Verdict::AllowForGood => Decision::Allow {
+                input: call.input.clone(),
+                meta: json!({"decision": "accept", "source": "user_permanent", "reason_type": "rule"}),
+            },
             Verdict::Deny { message, reason } => {
                 self.send_denied(call, &message, Some(reason)).await;
                 Decision::Refuse {
@@ -457,8 +402,8 @@ impl Turn {
                     meta: refused(json!({"decision": "reject", "source": "config", "reason_type": reason})),
                 }
             }
-            Verdict::Ask if self.ctx.config.permission_prompts => self.ask(call).await?,
-            Verdict::Ask => {
+            Verdict::Ask(why) if self.ctx.config.permission_prompts => self.ask(call, why).await?,
+            Verdict::Ask(_) => {
                 let message = format!("{} needs approval, and there is nobody to ask.", call.name);
                 self.send_denied(call, &message, None).await;
                 let decision = json!({"decision": "reject", "source": "config"});
@@ -496,9 +441,9 @@ impl Turn {
     }
 
     /// Asks the client.
-    async fn ask(&mut self, call: &Call) -> Result<Decision, Abort> {
+    async fn ask(&mut self, call: &Call, why: Why) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
-        let mut request = question(&self.ctx, &self.ctx.state(), call, found.as_ref());
+        let mut request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
         if let Some(agent) = &self.agent {
             request["agent_id"] = json!(agent.id);
         }
@@ -550,7 +495,7 @@ impl Turn {
         Ok(
             match (payload["behavior"].as_str(), input, payload["message"].as_str()) {
                 (Some("allow"), Some(input), _) => {
-                    let mode = apply(&mut self.ctx.state(), &payload["updatedPermissions"]);
+                    let mode = settings::apply_permissions(&self.ctx, &payload["updatedPermissions"]).await;
                     if let Some(mode) = mode {
                         let fields = json!({"status": null, "permissionMode": mode});
                         self.ctx.send_system("status", fields).await;

@@ -158,11 +158,28 @@ async fn elicit(ctx: &Arc<Context>, name: &str, message: &Value) {
             request[to] = value.clone();
         }
     }
+    let prompt_id = ctx.state().prompt_id.clone();
+    if ctx.is_hooked("Elicitation") {
+        let mut fields = request.clone();
+        if let Some(fields) = fields.as_object_mut() {
+            fields.retain(|key, _| key != "subtype" && key != "property_order");
+        }
+        // Whatever they answer, the host is asked.
+        ctx.fire("Elicitation", Some(name), prompt_id.as_deref(), fields)
+            .await;
+    }
+    let mode = request["mode"].clone();
     let (_, answer) = ctx.request(request, Cancel::Never).await;
     let result = match answer.await {
         Ok(Answer::Success(answer)) if answer["action"].is_string() => answer,
         _ => json!({"action": "cancel"}),
     };
+    let mut fields = json!({"mcp_server_name": name, "mode": mode, "action": result["action"]});
+    if let Some(content) = result.get("content") {
+        fields["content"] = content.clone();
+    }
+    ctx.fire("ElicitationResult", Some(name), prompt_id.as_deref(), fields)
+        .await;
     mcp::reply(
         ctx,
         name,

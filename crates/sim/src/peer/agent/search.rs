@@ -83,7 +83,7 @@ fn glob(pattern: &str) -> Option<Regex> {
 fn directory(ctx: &Context, input: &Value) -> PathBuf {
     match input["path"].as_str() {
         Some(path) => ctx.cwd().join(path),
-        None => ctx.cwd().to_owned(),
+        None => ctx.cwd(),
     }
 }
 

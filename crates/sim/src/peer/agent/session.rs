@@ -23,6 +23,9 @@ use crate::peer::running::{self, Exit, Log, Signal};
 /// How many lines wait for a client that does not read.
 const BACKLOG: usize = 256;
 
+/// How long a command that is stopped by SIGTERM may take to say so.
+const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(2);
+
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct Session<I> {
@@ -68,6 +71,10 @@ where
         last: None,
         deadline: None,
     };
+    let complaints = ctx.state().settings.take_complaints();
+    for complaint in complaints {
+        ctx.complain(complaint).await;
+    }
     let exit = match ctx.open() {
         Ok(()) => session.run().await,
         Err(failed) => refuse_to_open(&ctx, failed).await,
@@ -486,6 +493,16 @@ impl<I: AsyncRead + Unpin> Session<I> {
     async fn signal(&mut self, signal: Signal) -> Option<Exit> {
         match signal {
             Signal::Term if self.ctx.config.wire.as_ref().is_some_and(Wire::ignores_term) => None,
+            Signal::Term if self.turn.is_some() && self.ctx.state().commands > 0 => {
+                // What the command has come to is told before the end.
+                self.ctx.terminating.send_replace(true);
+                let ctx = self.ctx.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(LAST_WORD).await;
+                    ctx.exit.send_replace(Some(Exit::Code(143)));
+                });
+                None
+            }
             Signal::Term => Some(Exit::Code(143)),
             Signal::Hup => Some(Exit::Code(129)),
             Signal::Kill => Some(Exit::Signal(9)),

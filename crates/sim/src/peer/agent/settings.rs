@@ -1,63 +1,127 @@
-//! Settings and rules, as the host changes them and asks for them.
+//! Settings and rules: where they stand, how the host changes them, and what it may ask about them.
 
 use serde_json::{Map, Value, json};
 
+use super::Config;
 use super::context::{Context, State};
-use super::control::{self, Reply};
+use super::control::Reply;
+use super::model;
+use super::payload;
+use super::rules::{Rule, Rules, Source};
+use super::settings_files::{self, Files, strings};
 
 /// The keys that `update_settings` may change.
 const UPDATABLE: &[&str] = &["effortLevel", "outputStyle"];
 
-/// Settings that came while the session runs, and with its flags.
+/// Settings of all sources.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
+    /// As `--settings` has them, and what was applied later.
     flags: Map<String, Value>,
-    local: Map<String, Value>,
-    user: Map<String, Value>,
+    files: Files,
 }
 
 impl Settings {
-    /// Settings as `--settings` has them.
-    pub(super) fn new(flags: &Map<String, Value>) -> Self {
+    /// Those that count for a session that begins.
+    pub(super) fn new(config: &Config) -> Self {
         Self {
-            flags: flags.clone(),
-            ..Self::default()
+            flags: config.settings.clone(),
+            files: Files::read(config),
         }
     }
 
     /// All of them, the strongest last.
-    fn sources(&self) -> impl Iterator<Item = (&'static str, &Map<String, Value>)> {
-        [
-            ("userSettings", &self.user),
-            ("localSettings", &self.local),
-            ("flagSettings", &self.flags),
-        ]
-        .into_iter()
-        .filter(|(_, settings)| !settings.is_empty())
+    fn sources(&self) -> impl Iterator<Item = (Source, &Map<String, Value>)> {
+        let files = self
+            .files
+            .kept
+            .iter()
+            .map(|(source, settings)| (*source, settings));
+        let all = files.chain([(Source::Flag, &self.flags)]);
+        all.filter(|(_, settings)| !settings.is_empty())
     }
 
-    fn effective(&self) -> Value {
-        let mut effective = Map::new();
-        for (_, settings) in self.sources() {
-            effective.extend(settings.clone());
+    fn of(&mut self, source: Source) -> Option<&mut Map<String, Value>> {
+        if source == Source::Flag {
+            return Some(&mut self.flags);
         }
-        Value::Object(effective)
+        let mut files = self.files.kept.iter_mut();
+        let (_, settings) = files.find(|(known, _)| *known == source)?;
+        Some(settings)
     }
 
-    /// The rules of the flags' settings, by behavior.
-    fn flag_rules(&self, behavior: &str) -> Vec<String> {
-        let rules = self
-            .flags
-            .get("permissions")
-            .map(|permissions| &permissions[behavior]);
-        strings(rules.unwrap_or(&Value::Null))
+    /// What they come to: objects are merged, lists joined, and else the strongest wins.
+    fn effective(&self) -> Value {
+        let mut effective = json!({});
+        for (_, settings) in self.sources() {
+            merge(&mut effective, &Value::Object(settings.clone()));
+        }
+        effective
+    }
+
+    /// Something that they all may say, by a path of keys.
+    pub(super) fn get(&self, path: &[&str]) -> Option<Value> {
+        let effective = self.effective();
+        let value = path.iter().fold(&effective, |value, key| &value[*key]);
+        (!value.is_null()).then(|| value.clone())
+    }
+
+    /// The variables for commands.
+    pub(super) fn env(&self) -> Vec<(String, String)> {
+        let env = self.get(&["env"]).unwrap_or_default();
+        let env = env.as_object().into_iter().flatten();
+        env.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect()
+    }
+
+    /// Whether what a source grants counts.
+    pub(super) fn may_grant(&self, source: Source) -> bool {
+        source != Source::Project || self.files.trusted
+    }
+
+    /// Adds all rules that stand in settings, and gives the directories that do.
+    pub(super) fn grant(&self, rules: &mut Rules) -> Vec<(String, Source)> {
+        let mut directories = Vec::new();
+        for (source, settings) in self.sources() {
+            let permissions = settings.get("permissions").unwrap_or(&Value::Null);
+            for behavior in ["allow", "deny", "ask"] {
+                let grants = behavior == "allow";
+                if let (Some(list), true) = (rules.list(behavior), !grants || self.may_grant(source)) {
+                    let texts = strings(&permissions[behavior]).into_iter();
+                    list.extend(texts.map(|text| Rule { text, source }));
+                }
+            }
+            if self.may_grant(source) {
+                let more = strings(&permissions["additionalDirectories"]).into_iter();
+                directories.extend(more.map(|path| (path, source)));
+            }
+        }
+        directories
+    }
+
+    /// What is to be said about them on stderr, once.
+    pub(super) fn take_complaints(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.files.complaints)
     }
 }
 
-fn strings(list: &Value) -> Vec<String> {
-    let list = list.as_array().into_iter().flatten();
-    list.filter_map(|entry| entry.as_str().map(str::to_owned))
-        .collect()
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(into), Value::Array(from)) => {
+            let fresh: Vec<Value> = from
+                .iter()
+                .filter(|value| !into.contains(value))
+                .cloned()
+                .collect();
+            into.extend(fresh);
+        }
+        (into, from) => *into = from.clone(),
+    }
 }
 
 /// Answers a request about settings; `None` is about something else.
@@ -65,7 +129,7 @@ pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Opt
     Some(match subtype {
         "apply_flag_settings" => apply(ctx, &request["settings"]).await,
         "get_settings" => Reply::Payload(get(&ctx.state())),
-        "update_settings" => update(ctx, request),
+        "update_settings" => update(ctx, request).await,
         "list_permission_rules" => Reply::Payload(rules(ctx)),
         _ => return None,
     })
@@ -89,23 +153,27 @@ async fn apply(ctx: &Context, settings: &Value) -> Reply {
         let mut state = ctx.state();
         if let Some(permissions) = settings.get("permissions") {
             for behavior in ["allow", "deny", "ask"] {
-                let before = state.settings.flag_rules(behavior);
                 let now = strings(&permissions[behavior]);
                 if let Some(rules) = state.rules.list(behavior) {
-                    rules.retain(|rule| !before.contains(rule));
-                    rules.extend(now);
+                    rules.retain(|rule| rule.source != Source::Flag);
+                    rules.extend(now.into_iter().map(|text| Rule {
+                        text,
+                        source: Source::Flag,
+                    }));
                 }
             }
         }
         state.settings.flags.extend(settings.clone());
     }
-    if let Some(model) = settings.get("model").and_then(Value::as_str) {
-        control::switch_model(ctx, model).await;
+    if let Some(name) = settings.get("model").and_then(Value::as_str)
+        && let Err(refused) = model::switch(ctx, name).await
+    {
+        return refused;
     }
     Reply::Done
 }
 
-fn update(ctx: &Context, request: &Value) -> Reply {
+async fn update(ctx: &Context, request: &Value) -> Reply {
     let Some(settings) = request["settings"].as_object() else {
         return Reply::Error("update_settings requires `settings` to be an object".to_owned());
     };
@@ -120,66 +188,140 @@ fn update(ctx: &Context, request: &Value) -> Reply {
             refused.join(", ")
         ));
     }
-    let mut state = ctx.state();
-    let of_source = match request["source"].as_str() {
-        Some("userSettings") => &mut state.settings.user,
-        _ => &mut state.settings.local,
+    let source = match request["source"].as_str() {
+        Some("userSettings") => Source::User,
+        _ => Source::Local,
     };
-    of_source.extend(settings.clone());
+    store(ctx, source, |kept| kept.extend(settings.clone())).await;
     Reply::Payload(json!({}))
+}
+
+/// Changes the settings of a source, and their file if it is one that is read.
+async fn store(ctx: &Context, source: Source, change: impl Fn(&mut Map<String, Value>)) {
+    if let Some(settings) = ctx.state().settings.of(source) {
+        change(settings);
+    }
+    // A file that is not read is not written either: what was changed lasts as long as the session.
+    let read = settings_files::counts(source, &ctx.config);
+    let path = settings_files::path(source, ctx.config.config_dir.as_deref(), &ctx.cwd());
+    if let (Some(path), true) = (path, read)
+        && let Err(complaint) = settings_files::change(&path, change)
+    {
+        ctx.complain(complaint).await;
+    }
+}
+
+/// The rules that an update is about.
+fn rules_of(update: &Value) -> Vec<String> {
+    let rules = update["rules"].as_array().into_iter().flatten();
+    rules
+        .filter_map(|rule| {
+            let name = rule["toolName"].as_str()?;
+            Some(match rule["ruleContent"].as_str() {
+                Some(content) => format!("{name}({content})"),
+                None => name.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Applies `updatedPermissions`, to the files that they name as well. Gives the new mode if it changed. What is not known
+/// is left alone.
+pub(super) async fn apply_permissions(ctx: &Context, updates: &Value) -> Option<String> {
+    let mut mode = None;
+    for update in updates.as_array().into_iter().flatten() {
+        let source = Source::destination(update);
+        mode = apply_permission(&mut ctx.state(), update, source).or(mode);
+        if source.is_file() {
+            let rules = rules_of(update);
+            store(ctx, source, |settings| {
+                settings_files::apply(settings, update, &rules);
+            })
+            .await;
+        }
+    }
+    mode
+}
+
+fn apply_permission(state: &mut State, update: &Value, source: Source) -> Option<String> {
+    let directories = strings(&update["directories"]);
+    match update["type"].as_str() {
+        Some("setMode") => {
+            let mode = update["mode"].as_str()?.to_owned();
+            state.mode.clone_from(&mode);
+            return Some(mode);
+        }
+        Some("addDirectories") if source == Source::Session => state.directories.extend(directories),
+        Some("addDirectories") if state.settings.may_grant(source) => {
+            let granted = directories.into_iter().map(|path| (path, source));
+            state.granted.extend(granted);
+        }
+        Some("removeDirectories") => {
+            state
+                .directories
+                .retain(|directory| !directories.contains(directory));
+            state
+                .granted
+                .retain(|(directory, _)| !directories.contains(directory));
+        }
+        Some(kind @ ("addRules" | "replaceRules" | "removeRules")) => {
+            let behavior = update["behavior"].as_str().unwrap_or_default();
+            let counts = behavior != "allow" || state.settings.may_grant(source);
+            let texts = rules_of(update);
+            let list = state.rules.list(behavior)?;
+            match kind {
+                "removeRules" => list.retain(|rule| !texts.contains(&rule.text)),
+                "replaceRules" => list.retain(|rule| rule.source != source),
+                _ => {}
+            }
+            if kind != "removeRules" && counts {
+                list.extend(texts.into_iter().map(|text| Rule { text, source }));
+            }
+        }
+        _ => {}
+    }
+    None
 }
 
 fn get(state: &State) -> Value {
     let sources = state.settings.sources();
     let sources: Vec<Value> = sources
-        .map(|(source, settings)| json!({"source": source, "settings": settings}))
+        .map(|(source, settings)| json!({"source": source.as_str(), "settings": settings}))
         .collect();
-    json!({
+    let mut told = json!({
         "effective": state.settings.effective(),
         "sources": sources,
         "served_settings_state": "ineligible",
         "applied": {
-            "model": state.model, "effort": "medium", "advisor": null, "ultracode": false,
+            "model": state.model, "effort": payload::supports_effort(&state.model).then_some("medium"), "advisor": null, "ultracode": false,
             "ultracodeRequested": false, "ultracodeAvailable": true, "ultrathinkAvailable": false,
             "outsideFileToolReadsBlocked": false, "outsideFileToolWritesBlocked": false,
             "outsideBlocksCountLaunchFoldersOnly": false, "launchEnvLeftOwnFilesInPlace": true,
         },
-    })
+    });
+    if !state.settings.files.errors.is_empty() {
+        told["errors"] = json!(state.settings.files.errors);
+    }
+    told
 }
 
 fn rules(ctx: &Context) -> Value {
     let state = ctx.state();
-    let mut rules = Vec::new();
-    for (behavior, list, flags) in [
-        ("allow", &state.rules.allow, &ctx.config.allowed),
-        ("deny", &state.rules.deny, &ctx.config.disallowed),
-        ("ask", &state.rules.ask, &ctx.config.asked),
-    ] {
-        let of_settings = state.settings.flag_rules(behavior);
-        for rule in list {
-            let source = if of_settings.contains(rule) {
-                "flagSettings"
-            } else if flags.iter().any(|given| given.contains(rule.as_str())) {
-                "cliArg"
-            } else {
-                "session"
-            };
-            let editability = if source == "session" {
-                "session"
-            } else {
-                "readonly"
-            };
-            rules.push(
-                json!({"behavior": behavior, "source": source, "rule": rule, "editability": editability}),
-            );
-        }
+    let session = state
+        .directories
+        .iter()
+        .map(|path| json!({"path": path, "source": "session"}));
+    let granted = state
+        .granted
+        .iter()
+        .map(|(path, source)| json!({"path": path, "source": source.as_str()}));
+    let directories: Vec<Value> = session.chain(granted).collect();
+    let mut told = json!({
+        "rules": state.rules.listed(), "workspaceDirectories": directories,
+        "originalCwd": ctx.config.cwd.to_string_lossy(), "managedOnly": false,
+    });
+    if !state.settings.files.errors.is_empty() {
+        told["errors"] = json!(state.settings.files.errors);
     }
-    let directories = state.directories.iter();
-    let directories: Vec<Value> = directories
-        .map(|path| json!({"path": path, "source": "session"}))
-        .collect();
-    json!({"state": {
-        "rules": rules, "workspaceDirectories": directories, "originalCwd": ctx.config.cwd.to_string_lossy(),
-        "managedOnly": false,
-    }})
+    json!({ "state": told })
 }

@@ -148,7 +148,13 @@ impl Turn {
         self.tokens = (self.tokens.0 + usage.input, self.tokens.1 + usage.output);
         self.last_usage = (usage.input, usage.output);
         self.context = usage.input + usage.output;
-        self.ctx.state().use_tokens(model, usage.input, usage.output);
+        {
+            let mut state = self.ctx.state();
+            state.use_tokens(model, usage.input, usage.output);
+            if self.agent.is_none() {
+                state.context = self.context;
+            }
+        }
         self.text = response
             .blocks
             .iter()
@@ -160,6 +166,9 @@ impl Turn {
             .next_back()
             .unwrap_or_default()
             .to_owned();
+        if let Some(displayed) = self.displayed.take() {
+            self.text = displayed;
+        }
         self.stop_reason = Some(response.stop_reason().to_owned());
         if self.streams() {
             let delta = json!({"stop_reason": response.stop_reason(), "stop_sequence": null});
@@ -274,6 +283,16 @@ impl Turn {
         if !background {
             self.send_progress(message, &done).await;
         }
+        // The first line of an agent's call comes behind the question whether it may be made.
+        if let (Some(_), false, Some(name), Some(id)) = (
+            &self.agent,
+            background || self.asked_before.is_some(),
+            done["name"].as_str(),
+            done["id"].as_str(),
+        ) {
+            let asked = self.ask_before_tool(id, name, &done["input"]).await;
+            self.asked_before = Some((id.to_owned(), asked));
+        }
         self.send_assistant(
             message,
             &done,
@@ -329,12 +348,18 @@ impl Turn {
             extra["user_message_uuid"] = json!(last);
             extra["user_message_uuids"] = json!(all);
         }
-        let shown = json!({
+        let mut shown = json!({
             "id": message.id, "type": "message", "role": "assistant", "model": message.model, "content": [block],
             "stop_reason": null, "stop_sequence": null, "usage": payload::usage_so_far(message.input, 1),
             "context_management": null,
         });
         let mut kept = shown.clone();
+        if let (Some(text), true) = (block["text"].as_str(), extra["aborted"].is_null()) {
+            self.displayed = self.display(text).await;
+            if let Some(text) = &self.displayed {
+                shown["content"][0]["text"] = json!(text);
+            }
+        }
         kept["stop_reason"] = json!(stop_reason);
         kept["usage"] = payload::usage(message.input, output);
         let is_text = block["type"] == "text" || block["type"] == "thinking";
@@ -509,7 +534,10 @@ impl Turn {
             Some(api_type) => extra["api_error_type"] = json!(api_type),
             None => extra["api_error"] = json!(failure.kind),
         }
-        let message = payload::synthetic_message(&id, &failure.text);
+        let mut message = payload::synthetic_message(&id, &failure.text);
+        if let Some(text) = self.display(&failure.text).await {
+            message["content"][0]["text"] = json!(text);
+        }
         self.ctx
             .say(Said {
                 agent: self.agent.as_deref(),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::background::{self, Task};
 use super::brain::{CallPlan, Outcome, ToolResult};
@@ -136,7 +138,7 @@ impl Turn {
         }
         self.send_hook_messages(messages).await;
         self.batch.push(json!({
-            "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id, "tool_response": outcome.details,
+            "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id, "tool_response": outcome.content,
         }));
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": outcome.content});
         if let Some(is_error) = outcome.is_error {
@@ -190,6 +192,22 @@ impl Turn {
         if call.input["run_in_background"] == true {
             return Ok(background::start(&self.ctx, task, job).await);
         }
+        self.ctx.state().commands += 1;
+        let outcome = self.watch_command(call, task, moved, job, &output).await;
+        self.ctx.state().commands -= 1;
+        outcome
+    }
+
+    /// Waits for a command in the foreground.
+    async fn watch_command(
+        &mut self,
+        call: &Call,
+        mut task: Task,
+        moved: oneshot::Receiver<()>,
+        mut job: JoinHandle<Ran>,
+        output: &Output,
+    ) -> Result<Outcome, Abort> {
+        let mut terminating = self.ctx.terminating.subscribe();
         let mut announced = false;
         let mut beats = 0_u64;
         let mut moved = Some(moved);
@@ -211,6 +229,7 @@ impl Turn {
                     biased;
                     ran = &mut job => Step::Done(ran.ok()),
                     moved = backgrounded => if moved { Step::Moved } else { Step::Gone },
+                    Ok(_) = terminating.wait_for(|terminating| *terminating) => Step::Killed,
                     () = tokio::time::sleep_until(began + next) => Step::Beat,
                 }
             };
@@ -224,6 +243,10 @@ impl Turn {
                 }
                 Ok(Step::Moved) => return Ok(background::moved(&self.ctx, &task.id, job).await),
                 Ok(Step::Gone) => moved = None,
+                Ok(Step::Killed) => {
+                    job.abort();
+                    return Ok(command_outcome("", 137, output));
+                }
                 Ok(Step::Beat) if !announced => {
                     announced = true;
                     let line = task.started(false);
@@ -264,6 +287,8 @@ enum Step {
     Done(Option<Ran>),
     /// The client has moved it to the background.
     Moved,
+    /// The process is to end.
+    Killed,
     /// Nobody can do that any more.
     Gone,
     Beat,
@@ -364,10 +389,12 @@ fn command_outcome(command: &str, code: i32, output: &Output) -> Outcome {
 
 /// Runs a command line in the working directory and gives its exit code. Dropping it kills the shell.
 async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
+    let env = ctx.state().settings.env();
     let child = tokio::process::Command::new("bash")
         .arg("-c")
         .arg(format!("exec 2>&1\n{command}"))
         .current_dir(ctx.cwd())
+        .envs(env)
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)

@@ -8,9 +8,12 @@ use tokio::time::Instant;
 
 use super::brain::{Ask, CallPlan, ToolResult};
 use super::context::{Abort, Context, Priority, Prompt, Said, Stop};
+use super::hooks::Asked;
 use super::structured;
 use super::subagent::Subagent;
-use super::{cost, files, mcp, mcp_control, payload};
+use crate::peer::running::Exit;
+
+use super::{commands, cost, files, mcp, mcp_control, payload};
 
 pub(super) use super::ending::{ApiFailure, End};
 
@@ -80,12 +83,22 @@ pub(super) struct Turn {
     pub(super) stopped_by_hook: bool,
     /// A `message_stop` event that is still to come.
     pub(super) unstopped: Option<Value>,
+    /// Callbacks before a tool that were called when its call was told of, with its id.
+    pub(super) asked_before: Option<(String, Asked)>,
+    /// What is shown instead of the text, if a hook has said so.
+    pub(super) displayed: Option<String>,
+    /// The name of this turn for what is displayed of it.
+    pub(super) turn_id: Option<String>,
+    /// Whether the conversation was, or could not be, compacted.
+    pub(super) compacted: bool,
 }
 
 pub(super) async fn run(ctx: Arc<Context>, work: Work) {
     let abort = ctx.abort.clone();
     let prompt_id = ctx.uuid();
+    let before = ctx.state().prompt_id.replace(prompt_id.clone());
     let mut turn = Turn::new(ctx, abort, prompt_id);
+    let _ = turn.or_abort(turn.catch_up(before.as_deref())).await;
     turn.max_turns = turn.ctx.config.max_turns;
     turn.prompts = work.prompts;
     turn.origin = work.origin;
@@ -98,7 +111,7 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) {
 }
 
 impl Turn {
-    fn new(ctx: Arc<Context>, abort: Stop, prompt_id: String) -> Self {
+    pub(super) fn new(ctx: Arc<Context>, abort: Stop, prompt_id: String) -> Self {
         Self {
             ctx,
             agent: None,
@@ -131,6 +144,10 @@ impl Turn {
             prompt_id,
             stopped_by_hook: false,
             unstopped: None,
+            asked_before: None,
+            displayed: None,
+            turn_id: None,
+            compacted: false,
         }
     }
 
@@ -167,7 +184,14 @@ impl Turn {
                 }
             }
         }
+        let refused = self.expand().await;
         self.send_init().await;
+        if let Some(end) = refused {
+            if let End::Unexpanded(text) = &end {
+                self.send_unexpanded(text).await;
+            }
+            return Err(end);
+        }
         if let Some((reason, prompt)) = blocked {
             let text =
                 format!("UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {prompt}");
@@ -236,6 +260,7 @@ impl Turn {
             {
                 return Err(End::MaxTurns(limit));
             }
+            self.compact_if_full().await;
             ask.model = match &self.agent {
                 Some(agent) => agent.model.clone(),
                 None => self.ctx.state().model.clone(),
@@ -312,11 +337,13 @@ impl Turn {
     }
 
     pub(super) async fn send_init(&self) {
+        let commands = commands::all(&self.ctx);
+        let cwd = self.ctx.cwd();
         let line = {
             let state = self.ctx.state();
             let config = &self.ctx.config;
             let mut line = payload::init(&payload::Init {
-                cwd: self.ctx.cwd(),
+                cwd: &cwd,
                 home: &config.home,
                 session_id: &state.session_id,
                 model: &state.model,
@@ -327,6 +354,9 @@ impl Turn {
             });
             if let Some(agents) = line["agents"].as_array_mut() {
                 agents.extend(state.agents.keys().map(|name| json!(name)));
+            }
+            if let Some(names) = line["slash_commands"].as_array_mut() {
+                names.splice(0..0, commands.iter().map(|command| json!(command.name)));
             }
             let uuids: Vec<&String> = self
                 .prompts
@@ -349,6 +379,7 @@ impl Turn {
             "promptSource": "sdk", "turnOrigin": "sdk",
         });
         self.ctx.keep(|transcript| transcript.prompted(&prompt.text));
+        self.ctx.state().prompts += 1;
         self.ctx.record(None, "user", &uuid, fields);
         files::checkpoint(&self.ctx, &uuid);
         if !self.ctx.config.replay {
@@ -455,6 +486,10 @@ impl Turn {
         let mut calls = calls.into_iter();
         while let Some(call) = calls.next() {
             match self.call(call).await {
+                Ok(_) if *self.ctx.terminating.borrow() => {
+                    self.ctx.exit.send_replace(Some(Exit::Code(143)));
+                    return std::future::pending().await;
+                }
                 Ok(result) => results.push(result),
                 Err(Halt::Deferred(call)) => return Err(End::Deferred(call)),
                 Err(Halt::Abort(why)) => {

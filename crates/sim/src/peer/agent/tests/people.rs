@@ -121,10 +121,7 @@ async fn hooks_behind_tools_and_behind_failures() {
         batch["request"]["input"]["tool_calls"].as_array().unwrap().len(),
         2
     );
-    assert_eq!(
-        batch["request"]["input"]["tool_calls"][1]["tool_response"]["stdout"],
-        "2"
-    );
+    assert_eq!(batch["request"]["input"]["tool_calls"][1]["tool_response"], "2");
     hand.answer(&batch, json!({})).await;
     let failure = hand.until("control_request/hook_callback").await;
     assert_eq!(failure["request"]["input"]["hook_event_name"], "StopFailure");

@@ -48,6 +48,31 @@ async fn a_server_asks_a_person() {
 }
 
 #[tokio::test]
+async fn the_host_calls_a_tool_and_takes_the_call_back() {
+    let mut hand = Hand::ready(here().mcp_server("lab", lab())).await;
+    hand.prompt("%say hello").await;
+    hand.until("result/success").await;
+    hand.request(json!({"subtype": "mcp_call", "tool": "mcp__lab__ask"}))
+        .await;
+    let id = format!("req_{}", hand.requests);
+    let question = hand.until("control_request/elicitation").await;
+    hand.answer(&question, json!({"action": "accept", "content": {}}))
+        .await;
+    let answer = hand.until("control_response/success").await;
+    assert_eq!(answer["response"]["request_id"], id);
+    assert_eq!(answer["response"]["response"]["content"][0]["text"], "accepted");
+    hand.request(json!({"subtype": "mcp_call", "tool": "mcp__lab__ask"}))
+        .await;
+    hand.until("control_request/elicitation").await;
+    let id = format!("req_{}", hand.requests);
+    hand.write(&json!({"type": "control_cancel_request", "request_id": id}).to_string())
+        .await;
+    let answer = hand.until("control_response/error").await;
+    assert_eq!(answer["response"]["error"], "mcp_call cancelled by client: lab");
+    hand.end().await;
+}
+
+#[tokio::test]
 async fn servers_are_set_while_it_runs() {
     let mut hand = Hand::ready(here()).await;
     let servers = json!({

@@ -121,6 +121,24 @@ impl Transcript {
         self.begun = false;
     }
 
+    /// Goes on in the place of another project, and takes what is kept there. Says whether that was possible.
+    pub(super) fn relocate(&mut self, config_dir: &Path, cwd: &Path) -> bool {
+        let directory = place::project(config_dir, cwd);
+        let path = directory.join(format!("{}.jsonl", self.session_id));
+        if self.begun {
+            let moved = std::fs::create_dir_all(&directory).and_then(|()| std::fs::rename(&self.path, &path));
+            if moved.is_err() {
+                return false;
+            }
+            // There may be nothing beside it.
+            let _ = std::fs::rename(self.beside(), directory.join(&self.session_id));
+        }
+        self.open.clear();
+        self.envelope["cwd"] = json!(cwd.to_string_lossy());
+        (self.directory, self.path) = (directory, path);
+        true
+    }
+
     /// The session's own file.
     pub(super) fn path(&self) -> &Path {
         &self.path

@@ -1,5 +1,10 @@
 //! The scenarios.
 
+mod occasions;
+mod processes;
+mod requests;
+mod settings;
+
 use serde_json::{Value, json};
 
 use super::scenario::{Reply, Scenario, uuid};
@@ -9,6 +14,8 @@ const ECHO: &str = r#"%tool Bash {"command": "echo hello", "description": "say h
 /// Says that it runs, and waits to be told that it may end.
 const WAIT: &str = r#"%tool Bash {"command": "touch runs; until [ -e go ]; do sleep 0.1; done"}"#;
 const WRITE: &str = r#"%tool Write {"file_path": "{project}/made.txt", "content": "made"}"#;
+/// Starts an agent, in the background or not as `RB` says.
+const CALL: &str = r#"%tool Agent {"description": "look", "prompt": "%say from below", "subagent_type": "general-purpose", "run_in_background": RB}"#;
 const LONG: &str =
     "%slow 50 chunk=1\n%say a story without any end, told at leisure, letter by letter, and then told again";
 
@@ -25,6 +32,12 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions(),
         agents(),
         output(),
+        occasions::occasions(),
+        requests::requests(),
+        settings::settings(),
+        processes::servers(),
+        processes::signals(),
+        processes::queue(),
     ]
     .concat()
 }
@@ -259,9 +272,14 @@ fn calc(request: &Value) -> Option<Reply> {
     Some(Reply::Payload(json!({"mcp_response": answer})))
 }
 
+/// A host with one server.
+fn mcp_server(name: &'static str) -> Scenario {
+    Scenario::with_initialize(name, json!({"hooks": null, "sdkMcpServers": ["calc"]}))
+}
+
 fn mcp() -> Vec<Scenario> {
     let with = |name| {
-        Scenario::with_initialize(name, json!({"hooks": null, "sdkMcpServers": ["calc"]}))
+        mcp_server(name)
             .answer("mcp_message", calc)
             .answer("can_use_tool", allow)
     };
@@ -451,7 +469,6 @@ fn sessions() -> Vec<Scenario> {
 }
 
 fn agents() -> Vec<Scenario> {
-    const CALL: &str = r#"%tool Agent {"description": "look", "prompt": "%say from below", "subagent_type": "general-purpose", "run_in_background": RB}"#;
     let call = |background: &str| CALL.replace("RB", background);
     let helper = json!({"helper": {"description": "Helps", "prompt": "Help."}});
     vec![

@@ -1,0 +1,113 @@
+//! Slash commands that are files: `commands/NAME.md` of the project and of the user.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+
+/// A command of a file.
+pub(super) struct Command {
+    pub(super) name: String,
+    /// Whose it is, as settings are named.
+    pub(super) source: &'static str,
+    description: String,
+    hint: String,
+    body: String,
+}
+
+/// The command in a text, and what stands behind it.
+pub(super) fn called(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('/')?.trim_end();
+    let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let plain = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c));
+    plain.then_some((name, arguments.trim()))
+}
+
+/// All that there are, by name; those of the project win.
+pub(super) fn all(ctx: &Context) -> Vec<Command> {
+    let mut commands: Vec<Command> = Vec::new();
+    let project = ctx.cwd().join(".claude");
+    let user = ctx.config.config_dir.as_deref();
+    for (source, setting, directory) in [
+        ("project", "projectSettings", Some(project.as_path())),
+        ("user", "userSettings", user),
+    ] {
+        if let (Some(directory), true) = (directory, ctx.config.reads(source)) {
+            let read = read_all(&directory.join("commands"), setting);
+            commands.extend(read);
+        }
+    }
+    commands.sort_by(|a, b| a.name.cmp(&b.name));
+    commands.dedup_by(|later, first| later.name == first.name);
+    commands
+}
+
+fn read_all(directory: &Path, source: &'static str) -> Vec<Command> {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let commands = files.filter_map(|file| {
+        let path = file.path();
+        let name = path.file_stem()?.to_str()?.to_owned();
+        let text = std::fs::read_to_string(&path).ok()?;
+        (path.extension()? == "md").then(|| Command::read(name, source, &text))
+    });
+    commands.collect()
+}
+
+impl Command {
+    fn read(name: String, source: &'static str, text: &str) -> Self {
+        let parts = text
+            .strip_prefix("---\n")
+            .and_then(|rest| rest.split_once("\n---\n"));
+        let (front, body) = parts.unwrap_or(("", text));
+        let field = |key: &str| {
+            let mut lines = front.lines().filter_map(|line| line.split_once(':'));
+            let (_, value) = lines.find(|(name, _)| name.trim() == key)?;
+            Some(value.trim().trim_matches('"').to_owned())
+        };
+        let first = || body.lines().next().unwrap_or_default().to_owned();
+        Self {
+            name,
+            source,
+            description: field("description").unwrap_or_else(first),
+            hint: field("argument-hint").unwrap_or_default(),
+            body: body.to_owned(),
+        }
+    }
+
+    /// What it stands for with these arguments.
+    pub(super) fn expand(&self, arguments: &str) -> String {
+        self.body.trim_end().replace("$ARGUMENTS", arguments)
+    }
+
+    /// What `initialize` tells of it.
+    pub(super) fn listed(&self) -> Value {
+        let whose = self.source.trim_end_matches("Settings");
+        json!({
+            "name": self.name, "description": format!("{} ({whose})", self.description), "argumentHint": self.hint,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_read_and_expanded() {
+        let text = "---\ndescription: Greets\nargument-hint: \"[whom]\"\n---\nsay hello to $ARGUMENTS\n";
+        let command = Command::read("greet".to_owned(), "projectSettings", text);
+        assert_eq!(command.expand("you"), "say hello to you");
+        assert_eq!(
+            command.listed(),
+            json!({"name": "greet", "description": "Greets (project)", "argumentHint": "[whom]"})
+        );
+        assert_eq!(called("/greet you and me\n"), Some(("greet", "you and me")));
+        assert_eq!(called("/greet"), Some(("greet", "")));
+        assert_eq!(called("/a/path"), None);
+        assert_eq!(called("greet"), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! Another model for the session: who is asked, and who is told.
+
+use serde_json::{Value, json};
+
+use super::context::{Context, Said};
+use super::control::Reply;
+use super::hooks::Fired;
+use super::payload;
+
+/// `set_model`.
+pub(super) async fn set(ctx: &Context, request: &Value) -> Reply {
+    let name = match &request["model"] {
+        Value::Null => "default",
+        Value::String(name) => name,
+        _ => {
+            let error = "set_model: model must be a string";
+            return Reply::SameModel(error.to_owned(), "invalid_request");
+        }
+    };
+    match switch(ctx, name).await {
+        Ok(model) => Reply::Payload(json!({"model": model})),
+        Err(refused) => refused,
+    }
+}
+
+/// Goes on with another model unless a hook is against it, tells so if it is another, and gives it.
+pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
+    let model = payload::resolve_model(name);
+    let before = ctx.state().model.clone();
+    if model == before {
+        return Ok(model);
+    }
+    let (prompt_id, context) = {
+        let state = ctx.state();
+        (state.prompt_id.clone(), state.context)
+    };
+    let fields = json!({
+        "from_model": before, "to_model": model, "requested_model": name, "source": "sdk", "context_tokens": context,
+        "prompt_cache_warm": context > 0, "cache_ttl": "5m", "estimated_cache_write_usd": 0.0, "pricing": "catalog",
+    });
+    let fired = ctx
+        .fire(
+            "PreModelSwitch",
+            Some(&model),
+            prompt_id.as_deref(),
+            fields.clone(),
+        )
+        .await;
+    for fired in fired {
+        let Fired::Answer(answer) = fired else { continue };
+        let output = &answer["hookSpecificOutput"];
+        if output["permissionDecision"] == "deny" {
+            let reason = output["permissionDecisionReason"].as_str().unwrap_or_default();
+            let error = format!("Model switch blocked by a PreModelSwitch hook: {reason}");
+            return Err(Reply::SameModel(error, "blocked_by_hook"));
+        }
+    }
+    {
+        let mut state = ctx.state();
+        state.model.clone_from(&model);
+        state.switched = Some(fields);
+    }
+    let shown = if name == model || name == "default" {
+        model.clone()
+    } else {
+        format!("{name} ({model})")
+    };
+    let content = format!("<local-command-stdout>Set model to `{shown}`</local-command-stdout>");
+    ctx.say(Said {
+        agent: None,
+        kind: "user",
+        message: json!({"role": "user", "content": content}),
+        extra: json!({"isReplay": true}),
+        shown: true,
+        kept: None,
+    })
+    .await;
+    Ok(model)
+}

@@ -1,0 +1,175 @@
+//! Settings files: those of the user, of the project, and of the project on this machine.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::Config;
+use super::rules::Source;
+
+/// All of them, the strongest last, with the name under which `--setting-sources` knows them.
+const FILES: [(Source, &str); 3] = [
+    (Source::User, "user"),
+    (Source::Project, "project"),
+    (Source::Local, "local"),
+];
+
+/// What stands in settings files.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Files {
+    /// The settings of each, whether or not it is read.
+    pub(super) kept: Vec<(Source, Map<String, Value>)>,
+    /// What is wrong with them, as `get_settings` tells it.
+    pub(super) errors: Vec<Value>,
+    /// What the CLI says on stderr about them.
+    pub(super) complaints: Vec<String>,
+    /// Whether the project may grant permissions.
+    pub(super) trusted: bool,
+}
+
+/// Whether a file is read, and so written.
+pub(super) fn counts(source: Source, config: &Config) -> bool {
+    let mut files = FILES.iter();
+    files.any(|(known, name)| *known == source && config.reads(name))
+}
+
+/// Where a file is.
+pub(super) fn path(source: Source, config_dir: Option<&Path>, cwd: &Path) -> Option<PathBuf> {
+    match source {
+        Source::User => config_dir.map(|directory| directory.join("settings.json")),
+        Source::Project => Some(cwd.join(".claude/settings.json")),
+        Source::Local => Some(cwd.join(".claude/settings.local.json")),
+        _ => None,
+    }
+}
+
+impl Files {
+    /// Reads those that count.
+    pub(super) fn read(config: &Config) -> Self {
+        let config_dir = config.config_dir.as_deref();
+        let mut files = Self::default();
+        for (source, name) in FILES {
+            let path = path(source, config_dir, &config.cwd).filter(|_| config.reads(name));
+            let settings = match path.as_deref().map(read) {
+                Some(Ok(Some(settings))) => settings,
+                Some(Ok(None)) | None => Map::new(),
+                Some(Err(())) => {
+                    files.errors.push(json!({
+                        "file": path.unwrap_or_default().to_string_lossy(), "path": "",
+                        "message": "Invalid or malformed JSON",
+                    }));
+                    Map::new()
+                }
+            };
+            files.kept.push((source, settings));
+        }
+        files.trusted = is_trusted(config);
+        if !files.trusted {
+            files.distrust(config);
+        }
+        files
+    }
+
+    /// Complains about what a project would grant that nobody trusts yet.
+    fn distrust(&mut self, config: &Config) {
+        let Some((_, project)) = self.kept.iter().find(|(source, _)| *source == Source::Project) else {
+            return;
+        };
+        let registry = config.config_dir.as_deref().unwrap_or(Path::new(&config.home));
+        for key in ["allow", "additionalDirectories"] {
+            let ignored = strings(&project.get("permissions").unwrap_or(&Value::Null)[key]).len();
+            if ignored > 0 {
+                let entries = if ignored == 1 { "entry" } else { "entries" };
+                self.complaints.push(format!(
+                    "Ignoring {ignored} permissions.{key} {entries} from .claude/settings.json: this workspace has not been \
+                     trusted. Run Claude Code interactively here once and accept the trust dialog, or set \
+                     projects[\"{}\"].hasTrustDialogAccepted: true in {}.",
+                    config.cwd.display(),
+                    registry.join(".claude.json").display(),
+                ));
+            }
+        }
+    }
+}
+
+/// What is in a file; nothing if there is none.
+fn read(path: &Path) -> Result<Option<Map<String, Value>>, ()> {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return Ok(None);
+    };
+    serde_json::from_str(&text).map(Some).map_err(|_| ())
+}
+
+/// Whether the user has said that this project may grant permissions.
+fn is_trusted(config: &Config) -> bool {
+    let home = Path::new(&config.home);
+    let places = [config.config_dir.as_deref().unwrap_or(home), home];
+    let cwd = config.cwd.to_string_lossy();
+    places.iter().any(|place| {
+        let registry = read(&place.join(".claude.json")).ok().flatten();
+        registry.is_some_and(|registry| {
+            registry
+                .get("projects")
+                .is_some_and(|projects| projects[cwd.as_ref()]["hasTrustDialogAccepted"] == true)
+        })
+    })
+}
+
+pub(super) fn strings(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(|entry| entry.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// Changes a file, which comes to be if it was not there.
+///
+/// # Errors
+///
+/// What is wrong, for stderr: it cannot be read, holds something else than settings, or cannot be written.
+pub(super) fn change(path: &Path, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), String> {
+    let failed = |what: &str| format!("Error: cannot write settings to {}: {what}", path.display());
+    let mut settings = read(path)
+        .map_err(|()| failed("what is there is no JSON object"))?
+        .unwrap_or_default();
+    change(&mut settings);
+    let text = serde_json::to_string_pretty(&settings).map_err(|error| failed(&error.to_string()))?;
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|error| failed(&error.to_string()))?;
+    }
+    std::fs::write(path, text + "\n").map_err(|error| failed(&error.to_string()))
+}
+
+/// Makes a change of permissions in settings as they stand in a file.
+pub(super) fn apply(settings: &mut Map<String, Value>, update: &Value, rules: &[String]) {
+    let permissions = settings
+        .entry("permissions")
+        .or_insert_with(|| json!({}))
+        .as_object_mut();
+    let Some(permissions) = permissions else { return };
+    let mut set = |key: &str, change: &dyn Fn(Vec<String>) -> Vec<String>| {
+        let before = strings(permissions.get(key).unwrap_or(&Value::Null));
+        permissions.insert(key.to_owned(), json!(change(before)));
+    };
+    let behavior = update["behavior"].as_str().unwrap_or_default();
+    let more = |new: &[String], before: Vec<String>| -> Vec<String> {
+        let fresh = new.iter().filter(|entry| !before.contains(entry));
+        let fresh: Vec<String> = fresh.cloned().collect();
+        [before, fresh].concat()
+    };
+    let less = |gone: &[String], mut before: Vec<String>| -> Vec<String> {
+        before.retain(|entry| !gone.contains(entry));
+        before
+    };
+    let directories = strings(&update["directories"]);
+    match update["type"].as_str() {
+        Some("addRules") => set(behavior, &|before| more(rules, before)),
+        Some("replaceRules") => set(behavior, &|_| rules.to_vec()),
+        Some("removeRules") => set(behavior, &|before| less(rules, before)),
+        Some("addDirectories") => set("additionalDirectories", &|before| more(&directories, before)),
+        Some("removeDirectories") => set("additionalDirectories", &|before| less(&directories, before)),
+        Some("setMode") => {
+            permissions.insert("defaultMode".to_owned(), update["mode"].clone());
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,165 @@
+//! Callbacks for every event, and what calls them.
+
+use serde_json::{Value, json};
+
+use super::{CALL, ECHO, TOUCH, allow, nothing};
+use crate::scenario::{Reply, Scenario};
+
+/// All events for which a callback can be registered.
+const EVENTS: &[&str] = &[
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+];
+
+fn registrations(events: &[&str]) -> Value {
+    let hooks: serde_json::Map<String, Value> = events
+        .iter()
+        .map(|event| {
+            (
+                (*event).to_owned(),
+                json!([{"hookCallbackIds": [format!("hook_{event}")]}]),
+            )
+        })
+        .collect();
+    json!({ "hooks": hooks })
+}
+
+fn all(name: &'static str) -> Scenario {
+    Scenario::with_initialize(name, registrations(EVENTS))
+        .answer("hook_callback", nothing)
+        .answer("can_use_tool", allow)
+}
+
+fn only(name: &'static str, event: &str, answer: fn(&Value) -> Option<Reply>) -> Scenario {
+    Scenario::with_initialize(name, registrations(&[event]))
+        .answer("hook_callback", answer)
+        .answer("can_use_tool", allow)
+}
+
+pub(super) fn occasions() -> Vec<Scenario> {
+    let foreground = CALL.replace("RB", "false");
+    let with_tool = foreground.replace(
+        "%say from below",
+        "%tool Bash {\\\"command\\\": \\\"touch made.txt\\\"}\\n%say from below",
+    );
+    vec![
+        all("occasions_of_a_turn")
+            .file("CLAUDE.md", "Be brief.\n")
+            .turn(&format!("{TOUCH}\n%say done"))
+            .turn("%tool Read {\"file_path\": \"{project}/none.txt\"}\n%say done"),
+        all("occasions_of_a_stream")
+            .flags("--include-partial-messages")
+            .turn("%think hm\n%+say done"),
+        all("occasions_of_an_agent").turn(&format!("{with_tool}\n%say done")),
+        all("occasions_of_another_model")
+            .turn("%say one")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .turn("%say two")
+            .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+            .control(json!({"subtype": "apply_flag_settings", "settings": {"model": "claude-haiku-4-5-20251001"}}))
+            .turn("%say three"),
+        all("occasions_of_a_command")
+            .file(".claude/commands/greet.md", "%say hello to $ARGUMENTS\n")
+            .turn("/greet you and me"),
+        all("occasions_of_compaction")
+            .file("CLAUDE.md", "Be brief.\n")
+            .turn("%say one")
+            .turn("/compact")
+            .turn("%say two"),
+        all("occasions_of_clearing")
+            .file("CLAUDE.md", "Be brief.\n")
+            .turn("%say one")
+            .turn("/clear")
+            .turn("%say two"),
+        all("occasions_of_a_failure")
+            .variable("CLAUDE_CODE_MAX_RETRIES", "1")
+            .turn("%error 400 n=99 msg=\"bad request\"\n%say done"),
+        all("occasions_of_an_interrupt")
+            .prompt("%delay 60000\n%say never")
+            .until("system/init")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result"),
+        all("occasions_of_resuming")
+            .turn("%say one")
+            .then_process_with(registrations(EVENTS))
+            .answer("hook_callback", nothing)
+            .flag("--resume", "{session}")
+            .turn("%say two"),
+        all("occasions_of_settings")
+            .turn("%say one")
+            .control(json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}))
+            .control(json!({"subtype": "update_settings", "source": "localSettings", "settings": {"outputStyle": "Explanatory"}}))
+            .control(json!({"subtype": "rename_session", "title": "Tea"}))
+            .turn("%say two"),
+        only("switch_denied", "PreModelSwitch", |_| {
+            let output = json!({"hookEventName": "PreModelSwitch", "permissionDecision": "deny", "permissionDecisionReason": "no"});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn("%say one")
+        .control(json!({"subtype": "set_model", "model": "claude-sonnet-4-5-20250929"}))
+        .turn("%say two"),
+        only("message_shown_otherwise", "MessageDisplay", |_| {
+            let output = json!({"hookEventName": "MessageDisplay", "displayContent": "something else"});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn("%say one"),
+        only("expansion_refused", "UserPromptExpansion", |_| {
+            Some(Reply::Payload(json!({"decision": "block", "reason": "no commands"})))
+        })
+        .file(".claude/commands/greet.md", "%say hello to $ARGUMENTS\n")
+        .turn("/greet you"),
+        only("session_start_adds", "SessionStart", |_| {
+            let output = json!({"hookEventName": "SessionStart", "additionalContext": "by the way"});
+            Some(Reply::Payload(json!({"hookSpecificOutput": output})))
+        })
+        .turn("%say one")
+        .turn("/clear")
+        .turn(&format!("{ECHO}\n%say two")),
+        Scenario::new("own_command")
+            .file(".claude/commands/greet.md", "---\ndescription: Greets\nargument-hint: \"[whom]\"\n---\n%say hello to $ARGUMENTS\n")
+            .turn("/greet you and me"),
+        // What fills the context makes the CLI compact it before the next request.
+        Scenario::new("compaction_by_itself")
+            .flags("--autocompact 100000")
+            .turn("%usage in=40000 out=40000\n%say one")
+            .turn("%usage in=80000 out=10000\n%say two")
+            .turn("%usage in=120000 out=10000\n%say three")
+            .turn("%say four"),
+        all("occasions_of_compaction_by_itself")
+            .flags("--autocompact 100000")
+            .turn("%usage in=40000 out=10000\n%say one")
+            .turn("%usage in=90000 out=10000\n%say two")
+            .turn("%say three"),
+    ]
+}

@@ -1,0 +1,193 @@
+//! MCP servers that are processes, and signals to the CLI.
+
+use serde_json::{Value, json};
+
+use super::{LONG, TOUCH, WAIT, allow, nothing};
+use crate::scenario::{Reply, Scenario};
+
+/// A server over stdio, with tools that answer, fail, ask the user, and wait until they are told to stop.
+const SERVER: &str = r#"import json, sys
+
+TOOLS = [
+    {"name": "echo", "description": "Echoes", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}},
+    {"name": "fail", "description": "Fails", "inputSchema": {"type": "object", "properties": {}}},
+    {"name": "ask", "description": "Asks", "inputSchema": {"type": "object", "properties": {}}},
+    {"name": "wait", "description": "Waits", "inputSchema": {"type": "object", "properties": {}}},
+]
+SCHEMA = {"type": "object", "properties": {"colour": {"type": "string", "description": "a colour"}}, "required": ["colour"]}
+
+
+def say(message):
+    print(json.dumps(dict(jsonrpc="2.0", **message)), flush=True)
+
+
+def text(id, text, **more):
+    say({"id": id, "result": dict(content=[{"type": "text", "text": text}], **more)})
+
+
+asked = None
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        info = {"name": "lab", "version": "1.0.0"}
+        version = message["params"]["protocolVersion"]
+        say({"id": id, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
+    elif method == "tools/list":
+        say({"id": id, "result": {"tools": TOOLS}})
+    elif method == "tools/call":
+        name = message["params"]["name"]
+        if name == "echo":
+            text(id, "echo: " + message["params"]["arguments"].get("text", ""))
+        elif name == "fail":
+            text(id, "it failed", isError=True)
+        elif name == "ask":
+            asked = id
+            params = {"message": "Which colour?", "requestedSchema": SCHEMA}
+            say({"id": "question", "method": "elicitation/create", "params": params})
+        elif name == "wait":
+            open("runs", "w").close()
+    elif method == "notifications/cancelled":
+        open("cancelled", "w").close()
+    elif method == "ping":
+        say({"id": id, "result": {}})
+    elif method is None and id == "question":
+        text(asked, "answer: " + json.dumps(message.get("result", {}).get("action")))
+    elif id is not None:
+        say({"id": id, "error": {"code": -32601, "message": "Method not found"}})
+"#;
+
+const CONFIG: &str =
+    r#"{"mcpServers": {"lab": {"type": "stdio", "command": "python3", "args": ["server.py"]}}}"#;
+
+fn lab(scenario: Scenario) -> Scenario {
+    scenario
+        .file("server.py", SERVER)
+        .flags("--strict-mcp-config --allowedTools mcp__lab")
+        .flag("--mcp-config", CONFIG)
+}
+
+fn blue(_: &Value) -> Option<Reply> {
+    Some(Reply::Payload(
+        json!({"action": "accept", "content": {"colour": "blue"}}),
+    ))
+}
+
+fn decline(_: &Value) -> Option<Reply> {
+    Some(Reply::Payload(json!({"action": "decline"})))
+}
+
+pub(super) fn servers() -> Vec<Scenario> {
+    let ask = "%tool mcp__lab__ask {}\n%say done";
+    let hooks = json!({"hooks": {
+        "Elicitation": [{"hookCallbackIds": ["hook_before"]}],
+        "ElicitationResult": [{"hookCallbackIds": ["hook_behind"]}],
+    }});
+    vec![
+        lab(Scenario::new("server_process"))
+            .turn("%tool mcp__lab__echo {\"text\": \"x\"}\n%tool mcp__lab__fail {}\n%say done")
+            .control(json!({"subtype": "mcp_status"})),
+        lab(Scenario::new("server_asks")).answer("elicitation", blue).turn(ask),
+        lab(Scenario::new("server_asks_in_vain")).answer("elicitation", decline).turn(ask),
+        lab(Scenario::new("server_asks_and_the_host_fails"))
+            .answer("elicitation", |_| Some(Reply::Error("out of order")))
+            .turn(ask),
+        lab(Scenario::with_initialize("occasions_of_an_elicitation", hooks.clone()))
+            .answer("hook_callback", nothing)
+            .answer("elicitation", blue)
+            .turn(ask),
+        lab(Scenario::with_initialize("hook_answers_an_elicitation", hooks))
+            .answer("hook_callback", |request| {
+                Some(Reply::Payload(if request["input"]["hook_event_name"] == "Elicitation" {
+                    json!({"hookSpecificOutput": {"hookEventName": "Elicitation", "action": "accept", "content": {"colour": "red"}}})
+                } else {
+                    json!({})
+                }))
+            })
+            .answer("elicitation", blue)
+            .turn(ask),
+        lab(Scenario::new("interrupted_server"))
+            .prompt("%tool mcp__lab__wait {}\n%say never")
+            .until_file("runs")
+            .control(json!({"subtype": "interrupt"}))
+            .until("result")
+            .until_file("cancelled")
+            .turn("%say again"),
+        Scenario::new("server_that_is_not_there")
+            .flags("--strict-mcp-config")
+            .flag("--mcp-config", r#"{"mcpServers": {"lab": {"type": "stdio", "command": "no-such-program", "args": []}}}"#)
+            .turn("%say hello")
+            .control(json!({"subtype": "mcp_status"})),
+    ]
+}
+
+pub(super) fn signals() -> Vec<Scenario> {
+    let streaming = |name| {
+        Scenario::new(name)
+            .flags("--include-partial-messages")
+            .prompt(LONG)
+            .until("stream_event/content_block_delta")
+    };
+    let asked = |name| {
+        Scenario::new(name)
+            .prompt(&format!("{TOUCH}\n%say never"))
+            .until("control_request/can_use_tool")
+    };
+    let running = |name| {
+        Scenario::new(name)
+            .answer("can_use_tool", allow)
+            .flags("--allowedTools Bash")
+            .prompt(&format!("{WAIT}\n%say never"))
+            .until_file("runs")
+    };
+    vec![
+        Scenario::new("terminated_idle").turn("%say hello").signal("TERM"),
+        streaming("terminated_stream").signal("TERM"),
+        asked("terminated_question").signal("TERM"),
+        running("terminated_command").signal("TERM"),
+        Scenario::new("interrupted_idle_by_signal")
+            .turn("%say hello")
+            .signal("INT"),
+        streaming("interrupted_stream_by_signal").signal("INT"),
+        asked("interrupted_question_by_signal").signal("INT"),
+        Scenario::new("hung_up_idle").turn("%say hello").signal("HUP"),
+        streaming("killed_stream").signal("KILL"),
+    ]
+}
+
+pub(super) fn queue() -> Vec<Scenario> {
+    vec![
+        Scenario::new("prompt_for_later")
+            .flags("--include-partial-messages")
+            .prompt_with(1, LONG, json!({}))
+            .until("stream_event/content_block_delta")
+            .prompt_with(2, "%say later", json!({"priority": "later"}))
+            .prompt_with(3, "%say next", json!({"priority": "next"}))
+            .until("result")
+            .until("result")
+            .until("result"),
+        Scenario::new("prompt_sent_twice")
+            .prompt_with(1, "%say one", json!({}))
+            .until("result")
+            .prompt_with(1, "%say one", json!({}))
+            .turn("%say two"),
+        Scenario::new("prompts_without_uuids")
+            .prompt(LONG)
+            .until("system/init")
+            .prompt("%say two")
+            .prompt("%say three")
+            .until("result")
+            .until("result"),
+        Scenario::new("two_prompts_folded")
+            .flags("--allowedTools Bash")
+            .prompt_with(1, &format!("{WAIT}\n%say done"), json!({}))
+            .until_file("runs")
+            .prompt_with(2, "and this", json!({}))
+            .prompt_with(3, "and that", json!({}))
+            .until("command_lifecycle/queued")
+            .until("command_lifecycle/queued")
+            .until("command_lifecycle/queued")
+            .make_file("go")
+            .until("result"),
+    ]
+}
