@@ -263,6 +263,11 @@ pub(crate) fn put(variables: &mut Variables, name: OsString, value: OsString) {
     variables.insert(name, value);
 }
 
+/// Takes a variable out, whatever case Windows may have it in.
+pub(crate) fn remove(variables: &mut Variables, name: &str) {
+    variables.retain(|other, _| !same(other, OsStr::new(name)));
+}
+
 /// Looks a variable up, whatever case Windows may have it in. An empty value counts as none.
 pub(crate) fn get<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
     let found = match variables.get(OsStr::new(name)) {

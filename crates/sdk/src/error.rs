@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_sessions::store::StoreError;
+
 use crate::cause::Cause;
 use crate::claim::ClaimProblem;
 use crate::conn::watchdog::{Phase, Stall};
@@ -54,6 +56,10 @@ pub(crate) enum Kind {
     Claim(ClaimProblem),
     Revive(ReviveProblem),
     McpNotReady(McpNotReady),
+    Store {
+        what: String,
+        source: StoreError,
+    },
     Unsupported {
         feature: &'static str,
         capability: &'static str,
@@ -243,6 +249,14 @@ impl Error {
         }
     }
 
+    /// What the session store said, if it failed while a session was to go on from it.
+    pub fn as_store_error(&self) -> Option<&StoreError> {
+        match &*self.0 {
+            Kind::Store { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
     /// How the process ended, if that is what went wrong.
     pub fn end(&self) -> Option<&End> {
         match &*self.0 {
@@ -358,6 +372,7 @@ impl fmt::Display for Error {
             Kind::Claim(problem) => problem.fmt(f),
             Kind::Revive(problem) => problem.fmt(f),
             Kind::McpNotReady(problem) => problem.fmt(f),
+            Kind::Store { what, .. } => write!(f, "the session store failed: {what}"),
             Kind::Unsupported { feature, capability } => {
                 write!(
                     f,
@@ -404,6 +419,7 @@ impl StdError for Error {
         match &*self.0 {
             Kind::Spawn { source, .. } => Some(source),
             Kind::Account(mismatch) => Some(mismatch),
+            Kind::Store { source, .. } => Some(source),
             Kind::Options(error) => error.source(),
             Kind::Invalid {
                 source: Some(source), ..

@@ -65,9 +65,10 @@
 //! [`Callbacks`] for those who want one object. What nobody handles, and what a callback fails at, is refused. A callback may call
 //! its session, and a person may answer hours later ([`Session::pending`]).
 //!
-//! # What it does not do yet
+//! # Sessions kept elsewhere
 //!
-//! Session stores. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
+//! [`Options::session_store`] keeps conversations in a store, from which any machine can go on with them; [`sessions`] has what can
+//! be done with them without a process. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
 
 pub mod discover;
 pub mod env;
@@ -103,6 +104,7 @@ mod session;
 mod spare;
 mod start;
 mod stats;
+mod store;
 mod streams;
 mod token;
 mod turn;
@@ -136,6 +138,7 @@ pub use session::{Drained, Interrupted, Session, SessionState};
 pub use spare::{ClaimFailed, Spare};
 pub use start::Agent;
 pub use stats::Stats;
+pub use store::StoreFlush;
 pub use streams::{Ambient, AmbientEvent, Frames};
 pub use token::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer, TokenRequest};
 pub use turn::{OutcomeWatch, Turn};

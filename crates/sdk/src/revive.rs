@@ -150,7 +150,9 @@ impl Session {
         let Some(id) = ids.last() else {
             return Err(problem(ReviveProblem::NeverBegan));
         };
-        let unkept = origin.isolation == Isolation::Hermetic && origin.hermetic_home.is_none();
+        let unkept = origin.isolation == Isolation::Hermetic
+            && origin.hermetic_home.is_none()
+            && !origin.hosting.store.is_set();
         if unkept || origin.persist_session == Some(false) {
             return Err(problem(ReviveProblem::NotKept));
         }

@@ -21,6 +21,7 @@ use crate::mcp::{Bridge, McpHosting, hold_prompts};
 use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
 use crate::outcome::Fields;
 use crate::session::{Session, Settings, encode_request};
+use crate::store::{self, Mirror, Places, StoreOptions};
 use crate::transport::Transport;
 use crate::version::CliVersion;
 
@@ -44,6 +45,7 @@ pub(crate) struct Hosting {
     buffer_bytes: usize,
     slow_reader: SlowReader,
     stderr_tail_bytes: usize,
+    pub(crate) store: StoreOptions,
 }
 
 impl Default for Hosting {
@@ -65,6 +67,7 @@ impl Default for Hosting {
             buffer_bytes: 64 * 1024 * 1024,
             slow_reader: SlowReader::default(),
             stderr_tail_bytes: 64 * 1024,
+            store: StoreOptions::default(),
         }
     }
 }
@@ -272,16 +275,33 @@ impl Opened {
             host = host.awaiting_claim();
         }
 
+        // What contradicts is found before a store is asked.
+        let surroundings = Surroundings::of_this_process();
+        let checked = options.check_store(host.awaits_claim);
+        checked.map_err(|error| Error::new(Kind::Options(error)))?;
+        let mut concrete = options.clone();
+        let restored = match host.remote {
+            false => store::load(&mut concrete, &surroundings).await?,
+            true => None,
+        };
+
         // Looks at the disk, and may look at many places.
         let handlers = hosting.handlers.clone();
         let (mut options, launch) = tokio::task::spawn_blocking(move || {
-            let announced = handlers.announced(options.clone(), host.answers_permissions);
-            let launch = announced.launch(&Surroundings::of_this_process(), host);
+            let announced = handlers.announced(concrete, host.answers_permissions);
+            let launch = announced.launch(&surroundings, host);
+            let launch = launch.map_err(|error| Error::new(Kind::Options(error)));
+            let launch = launch.and_then(|mut launch| {
+                if let Some(restored) = restored {
+                    restored.put(&announced, &mut launch)?;
+                }
+                Ok(launch)
+            });
             (options, launch)
         })
         .await
         .map_err(|error| Error::invalid_because("options", error))?;
-        let mut launch = launch.map_err(|error| Error::new(Kind::Options(error)))?;
+        let mut launch = launch?;
         hosting.handlers.introduce(&mut launch.initialize);
         // This process may change its directory; what is started again later is to find the session where it was.
         if role == Role::Session {
@@ -298,6 +318,14 @@ impl Opened {
                     source,
                 })
             })?;
+        let mirror = hosting.store.keeping().map(|keeping| {
+            let config = store::config_dir(&launch.env).unwrap_or_default();
+            Mirror::new(
+                &keeping,
+                Places::below(&config, host.remote),
+                hosting.buffer_bytes,
+            )
+        });
         let bridge = Arc::new(Bridge::new(hosting.mcp.servers()));
         let conn = Conn::start(
             connection,
@@ -324,6 +352,7 @@ impl Opened {
                 .map(|secret| secret.reveal().to_owned())
                 .collect(),
             Box::new(std::mem::take(&mut launch.guard)),
+            mirror,
         );
         bridge.attach(&conn);
         Ok(Self {

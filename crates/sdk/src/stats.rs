@@ -33,6 +33,12 @@ pub struct Stats {
     pub unmatched_responses: u64,
     /// Requests that came again while they were open; they were answered once.
     pub duplicate_requests: u64,
+    /// Entries that the [session store](crate::Options::session_store) took.
+    pub mirrored_entries: u64,
+    /// How often something could not be stored there; each was told by a `mirror_error` frame.
+    pub mirror_errors: u64,
+    /// Bytes that wait to be stored there.
+    pub mirror_waiting_bytes: usize,
     /// Lines that were no frames, and frames that did not fit their type.
     pub misfits: u64,
     /// What this build has no type for, and how often it came. At most 256 kinds are told apart. Together with

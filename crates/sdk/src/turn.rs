@@ -1,6 +1,7 @@
 //! One prompt's turn.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -14,6 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;
 use crate::session::{Interrupted, Session};
+use crate::store::Mirror;
 
 /// The turn of one prompt: its events, and its own outcome.
 ///
@@ -119,6 +121,7 @@ impl Turn {
     pub fn watch(&self) -> OutcomeWatch {
         OutcomeWatch {
             settled: self.settled.clone(),
+            mirror: self.session.conn().mirror.clone(),
         }
     }
 
@@ -180,12 +183,15 @@ impl Stream for Turn {
 #[derive(Debug, Clone)]
 pub struct OutcomeWatch {
     settled: watch::Receiver<Settled>,
+    /// What has to have come to the store first.
+    mirror: Option<Arc<Mirror>>,
 }
 
 impl OutcomeWatch {
-    /// The outcome if the turn has ended.
+    /// The outcome if the turn has ended and is in the session store, if there is one.
     pub fn now(&self) -> Option<Result<Outcome>> {
-        self.settled.borrow().clone()
+        let is_stored = || self.mirror.as_ref().is_none_or(|mirror| mirror.is_flushed());
+        self.settled.borrow().clone().filter(|_| is_stored())
     }
 
     /// Waits for the end of the turn.
@@ -201,6 +207,9 @@ impl OutcomeWatch {
             .wait_for(Option::is_some)
             .await
             .map(|settled| settled.clone());
+        if let Some(mirror) = &self.mirror {
+            mirror.flushed().await;
+        }
         // The sender goes only after it said how the turn ended.
         settled
             .ok()

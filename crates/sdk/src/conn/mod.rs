@@ -44,6 +44,7 @@ use self::watchdog::{Patience, Stall};
 pub(crate) use self::withdrawn::Withdrawn;
 use crate::error::{Error, Kind};
 use crate::session::{Session, WeakSession};
+use crate::store::Mirror;
 use crate::transport;
 
 /// How many lines may wait for the writer, of each kind; a sender waits when they are full.
@@ -95,6 +96,8 @@ pub(crate) struct Conn {
     dispatching: tokio::sync::Mutex<()>,
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
+    /// What brings the conversation to a store, if there is one.
+    pub(crate) mirror: Option<Arc<Mirror>>,
     pub(crate) pid: Option<u32>,
     /// What ends the process where nobody runs the tasks any more.
     undriven: Mutex<Option<Undriven>>,
@@ -121,6 +124,7 @@ impl Conn {
         closing: Closing,
         redact: Vec<String>,
         guard: Box<dyn std::any::Any + Send>,
+        mirror: Option<Arc<Mirror>>,
     ) -> Arc<Self> {
         let (control, control_lines) = mpsc::channel(WRITER_QUEUE);
         let (prompts, prompt_lines) = mpsc::channel(WRITER_QUEUE);
@@ -134,7 +138,12 @@ impl Conn {
         let undriven = Undriven::of(connection.process.signaller(), ended.clone(), closing.clone());
         let conn = Arc::new(Self {
             span: span.clone(),
-            router: Mutex::new(Router::new(limits.patience, limits.buffer, span.clone())),
+            router: Mutex::new(Router::new(
+                limits.patience,
+                limits.buffer,
+                span.clone(),
+                mirror.clone(),
+            )),
             control,
             outlet: Outlet::default(),
             prompts,
@@ -146,6 +155,7 @@ impl Conn {
             dispatching: tokio::sync::Mutex::default(),
             budget: Arc::new(Budget::new(limits.buffer, limits.slow_reader.clone())),
             limits,
+            mirror,
             pid: connection.process.id(),
             undriven: Mutex::new(undriven),
             handle: OnceLock::new(),

@@ -1,6 +1,7 @@
 //! Where each frame goes. No I/O and no waiting: the reader calls it for every frame, holding one lock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::drift::{Drift, DriftKind};
@@ -26,7 +27,8 @@ use crate::ledger::Ledger;
 use crate::outcome::{Fields, Outcome, is_result};
 use crate::revive::Lost;
 use crate::stats::Stats;
-use crate::usage::Meter;
+use crate::store::Mirror;
+use crate::usage::{Meter, TurnUsage};
 
 /// How many control requests of ours may be unanswered at once.
 pub(crate) const MAX_REQUESTS: usize = 1024;
@@ -112,12 +114,14 @@ pub(crate) struct Router {
     agents_ended: Option<Instant>,
     pub(crate) last_result: Option<Outcome>,
     pub(crate) recent: Recent,
+    /// Takes what the CLI writes to its transcripts, if there is a store for it.
+    mirror: Option<Arc<Mirror>>,
     /// Set at the end: whoever comes later gets it.
     pub(crate) ended: Option<Error>,
 }
 
 impl Router {
-    pub(crate) fn new(patience: Patience, room: usize, span: Span) -> Self {
+    pub(crate) fn new(patience: Patience, room: usize, span: Span, mirror: Option<Arc<Mirror>>) -> Self {
         Self {
             watchdog: Watchdog::new(patience, Instant::now()),
             startup: Startup::default(),
@@ -142,6 +146,7 @@ impl Router {
             agents_ended: None,
             last_result: None,
             recent: Recent::default(),
+            mirror,
             ended: None,
         }
     }
@@ -151,6 +156,12 @@ impl Router {
         self.stats.bytes += frame.bytes().len() as u64;
         self.recent.on_frame(frame);
         self.note_drift(frame);
+        if frame.kind() == "transcript_mirror"
+            && let Some(mirror) = &self.mirror
+        {
+            mirror.offer(frame);
+            return None;
+        }
         self.taps.retain_mut(|tap| tap.give(frame));
         match frame.kind() {
             "control_response" => self.on_response(frame),
@@ -165,6 +176,15 @@ impl Router {
             }
             "transcript_mirror" => None,
             _ => self.on_message(frame, now),
+        }
+    }
+
+    /// Tells something of our own, as if the CLI had. It is no sign of its life.
+    pub(crate) fn tell(&mut self, frame: &Frame) {
+        self.taps.retain_mut(|tap| tap.give(frame));
+        let (route, _) = self.turns.on_frame(frame, None, |_| TurnUsage::default());
+        if route == Route::Ambient {
+            self.ambient.retain_mut(|lane| lane.give(frame));
         }
     }
 
@@ -247,6 +267,7 @@ impl Router {
     }
 
     pub(crate) fn stats(&self, budget: &Budget) -> Stats {
+        let mirrored = self.mirror.as_ref().map(|mirror| mirror.counts());
         Stats {
             held_bytes: budget.held(),
             spilled_bytes: budget.spilled(),
@@ -256,6 +277,9 @@ impl Router {
             held_prompt_bytes: self.turns.held_bytes(),
             unanswered_by_cli: self.pending.len(),
             unanswered_by_us: self.asked.len(),
+            mirrored_entries: mirrored.map_or(0, |mirrored| mirrored.entries),
+            mirror_errors: mirrored.map_or(0, |mirrored| mirrored.errors),
+            mirror_waiting_bytes: mirrored.map_or(0, |mirrored| mirrored.waiting_bytes),
             ..self.stats.clone()
         }
     }
@@ -388,6 +412,10 @@ impl Router {
     }
 
     fn on_message(&mut self, frame: &Frame, now: Instant) -> Option<Action> {
+        if let Some(mirror) = self.mirror.as_ref().filter(|_| is_result(frame)) {
+            // Whoever is told of the turn's end waits for this.
+            mirror.want();
+        }
         if frame.kind() == "system" {
             self.on_system(frame, now);
         } else if is_result(frame) && frame.session_id().is_some() {

@@ -82,6 +82,13 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
         Arc::clone(&close_stdin),
     ));
     tokio::spawn(dispatch(Arc::clone(conn)));
+    if let Some(mirror) = &conn.mirror {
+        tokio::spawn(
+            Arc::clone(mirror)
+                .run(Arc::clone(conn))
+                .instrument(conn.span.clone()),
+        );
+    }
     tokio::spawn(watch(Arc::clone(conn)).instrument(conn.span.clone()));
     let supervisor = Supervisor {
         conn: Arc::clone(conn),
@@ -450,6 +457,10 @@ impl Supervisor {
         };
         if tokio::time::timeout(DRAIN, rest).await.is_err() {
             reader.abort();
+        }
+        if let Some(mirror) = &self.conn.mirror {
+            // Before the end is told: what could not be stored is told too.
+            mirror.finish().await;
         }
         self.finish(exit, reason, stage, stalled)
     }

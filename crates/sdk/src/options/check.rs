@@ -34,6 +34,7 @@ impl Options {
         self.check_account()?;
         self.check_permissions(surroundings, host)?;
         self.check_session()?;
+        self.check_store(host.awaits_claim)?;
         if host.awaits_claim {
             self.check_spare()?;
         }
@@ -166,7 +167,8 @@ impl Options {
                 advice: "name a session or take the latest one",
             });
         }
-        if resumes && self.isolation == Isolation::Hermetic && self.hermetic_home.is_none() {
+        let is_kept = self.hermetic_home.is_some() || self.hosting.store.is_set();
+        if resumes && self.isolation == Isolation::Hermetic && !is_kept {
             return Err(requires(
                 if self.resume.is_some() {
                     "resume"

@@ -89,6 +89,8 @@ pub struct Guard {
     home: Option<tempfile::TempDir>,
     parking: Option<tempfile::TempDir>,
     files: Vec<tempfile::TempPath>,
+    /// Where a session from a store goes on.
+    resumed: Option<crate::store::Place>,
 }
 
 impl Guard {
@@ -108,6 +110,10 @@ impl Guard {
         files
             .chain(places.map(tempfile::TempDir::close))
             .fold(Ok(()), io::Result::and)
+    }
+
+    pub(crate) fn keep(&mut self, place: crate::store::Place) {
+        self.resumed = Some(place);
     }
 
     /// Where a spare is parked.
@@ -495,7 +501,7 @@ impl Options {
     }
 
     /// Gives a private place to the user that the CLI is going to run as.
-    fn hand_over(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn hand_over(&self, path: &Path) -> io::Result<()> {
         match self.user {
             #[cfg(unix)]
             Some(user) => std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)),

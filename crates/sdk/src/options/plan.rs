@@ -215,6 +215,9 @@ impl Options {
         if self.persist_session == Some(false) {
             args.switch("no-session-persistence");
         }
+        if self.hosting.store.is_set() {
+            args.switch("session-mirror");
+        }
         Ok(())
     }
 

@@ -19,6 +19,7 @@ mod real;
 #[cfg(unix)]
 mod replay;
 mod simulated;
+mod stores;
 mod support;
 mod unreaped;
 mod watchdog;

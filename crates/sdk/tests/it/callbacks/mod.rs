@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, 
 use tokio::time::timeout;
 
 /// The CLI's end of the pipes. The clock is paused, so that waiting costs nothing.
-struct Wire {
+pub(crate) struct Wire {
     write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
 }
@@ -23,13 +23,13 @@ struct Wire {
 /// Longer than any deadline that is not for ever.
 const AGES: Duration = Duration::from_secs(100 * 24 * 3600);
 
-fn agent() -> Options {
+pub(crate) fn agent() -> Options {
     Agent::builder().auth(Auth::ApiKey(Secret::new("simulated")))
 }
 
 impl Wire {
     /// Starts a session, and tells how it introduced itself.
-    async fn start(options: Options) -> (Session, Self, Value) {
+    pub(crate) async fn start(options: Options) -> (Session, Self, Value) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024 * 1024);
         let (stdout, stdin) = tokio::io::split(ours);
         let (lines, write) = tokio::io::split(theirs);
@@ -56,14 +56,27 @@ impl Wire {
         request["request"].clone()
     }
 
-    async fn say(&mut self, line: &Value) {
+    pub(crate) async fn say(&mut self, line: &Value) {
         self.write
             .write_all(format!("{line}\n").as_bytes())
             .await
             .unwrap();
     }
 
-    async fn ask(&mut self, id: &str, request: &Value) {
+    /// A line as it is.
+    pub(crate) async fn say_raw(&mut self, line: &[u8]) {
+        self.write.write_all(line).await.unwrap();
+        if !line.ends_with(b"\n") {
+            self.write.write_all(b"\n").await.unwrap();
+        }
+    }
+
+    /// Waits until the session closes its end, and goes.
+    pub(crate) async fn end(mut self) {
+        while let Ok(Some(_)) = self.lines.next_line().await {}
+    }
+
+    pub(crate) async fn ask(&mut self, id: &str, request: &Value) {
         self.say(&asked(id, request)).await;
     }
 
@@ -72,13 +85,13 @@ impl Wire {
             .await;
     }
 
-    async fn line(&mut self) -> Value {
+    pub(crate) async fn line(&mut self) -> Value {
         let line = timeout(AGES, self.lines.next_line()).await.expect("a line comes");
         serde_json::from_str(&line.unwrap().expect("the session writes")).unwrap()
     }
 
     /// The next answer: to which request, and which.
-    async fn answer(&mut self) -> (String, Value) {
+    pub(crate) async fn answer(&mut self) -> (String, Value) {
         let line = self.line().await;
         assert_eq!(line["type"], "control_response", "{line}");
         let response = &line["response"];

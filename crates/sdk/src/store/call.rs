@@ -1,0 +1,52 @@
+//! Calls of a store, which is code of the user.
+
+use std::time::Duration;
+
+use outrigger_sessions::store::StoreError;
+use tokio::task::JoinSet;
+
+/// Why a call of a store gave nothing.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The store says so.
+    Store(StoreError),
+    /// It took too long, and was dropped.
+    Late(Duration),
+    /// It panicked, or its runtime is shut down.
+    Broken(String),
+}
+
+impl Failure {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Store(error) => error.chain(),
+            Self::Late(after) => format!("the session store took longer than {after:?}; it may still do it"),
+            Self::Broken(how) => format!("the session store broke down: {how}"),
+        }
+    }
+
+    /// Whether it may be tried again: not while the first may still happen, nor where it never will.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Store(error) => !error.is_fenced(),
+            Self::Late(_) => false,
+            Self::Broken(_) => true,
+        }
+    }
+}
+
+/// Waits for it, no longer than `timeout`, in a task of its own, so that a panic stays there. Dropping the future drops it.
+pub(super) async fn call<T: Send + 'static>(
+    timeout: Duration,
+    future: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, Failure> {
+    let mut task = JoinSet::new();
+    task.spawn(future);
+    match tokio::time::timeout(timeout, task.join_next()).await {
+        Ok(Some(Ok(Ok(value)))) => Ok(value),
+        Ok(Some(Ok(Err(error)))) => Err(Failure::Store(error)),
+        Ok(Some(Err(broken))) => Err(Failure::Broken(broken.to_string())),
+        Ok(None) => Err(Failure::Broken("it was not run".to_owned())),
+        Err(_) => Err(Failure::Late(timeout)),
+    }
+}

@@ -1,0 +1,205 @@
+//! What a session that goes on elsewhere needs of the user's configuration, and nothing that must not leave its place.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::RawJson;
+
+/// Settings that would have the CLI look for plugins where there are none, and install them anew each time.
+const PLUGIN_SETTINGS: [&str; 3] = [
+    "enabledPlugins",
+    "extraKnownMarketplaces",
+    "additionalMarketplaces",
+];
+
+/// Where the user's configuration is.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// The config directory.
+    pub(super) config: PathBuf,
+    /// Where `.claude.json` is: in the config directory if one was named, else in the home.
+    pub(super) claude_json: PathBuf,
+    /// Whether the session is paid by the login that is kept there.
+    pub(super) login: bool,
+}
+
+type Filter = fn(Vec<u8>) -> Vec<u8>;
+
+/// Copies it. What isn't there, or can't be read, is left out: the CLI then says itself what it lacks.
+pub(super) fn copy(source: &Source, to: &Path) -> io::Result<()> {
+    let unchanged = |text: Vec<u8>| text;
+    let mut files: Vec<(PathBuf, &str, Filter)> = vec![
+        (source.claude_json.clone(), ".claude.json", unchanged),
+        (source.config.join(".config.json"), ".config.json", unchanged),
+        (
+            source.config.join("settings.json"),
+            "settings.json",
+            without_plugins,
+        ),
+        (
+            source.config.join("cowork_settings.json"),
+            "cowork_settings.json",
+            without_plugins,
+        ),
+    ];
+    if source.login {
+        let credentials = source.config.join(".credentials.json");
+        files.push((credentials, ".credentials.json", without_refresh_token));
+    }
+    for (from, name, filter) in files {
+        match read(&from) {
+            Ok(Some(content)) => write_private(&to.join(name), &filter(content))?,
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, file = %from.display(), "left out of a session that goes on elsewhere")
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A regular file, if there is one; whoever opened a pipe would wait.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_file() => fs::read(path).map(Some),
+        Ok(_) => Err(io::Error::other("it is no file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file that only this user can read.
+pub(super) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path)?.write_all(content)
+}
+
+type Object = BTreeMap<String, RawJson>;
+
+/// A JSON object, with or without the mark that some editors put before it.
+fn object(text: &[u8]) -> Option<Object> {
+    let text = std::str::from_utf8(text).ok()?;
+    RawJson::from_text(text.trim_start_matches('\u{feff}'))
+        .ok()?
+        .decode()
+        .ok()
+}
+
+/// The same settings without what would misbehave in another directory. What can't be read stays: the CLI says what is wrong.
+fn without_plugins(text: Vec<u8>) -> Vec<u8> {
+    let Some(mut settings) = object(&text) else {
+        return text;
+    };
+    let before = settings.len();
+    settings.retain(|key, _| !PLUGIN_SETTINGS.contains(&key.as_str()));
+    let mut changed = settings.len() < before;
+    if let Some(mut env) = settings.get("env").and_then(|env| env.decode::<Object>().ok())
+        && env.remove("CLAUDE_CONFIG_DIR").is_some()
+        && let Ok(env) = RawJson::encode(&env)
+    {
+        settings.insert("env".to_owned(), env);
+        changed = true;
+    }
+    match RawJson::encode(&settings) {
+        Ok(settings) if changed => settings.get().as_bytes().to_vec(),
+        _ => text,
+    }
+}
+
+/// The same credentials without the token that is good for one use: used there, its successor would be lost with the directory,
+/// and the user logged out.
+fn without_refresh_token(text: Vec<u8>) -> Vec<u8> {
+    let nothing = || b"{}".to_vec();
+    // Fails closed: what is not understood may hold it.
+    let Some(mut credentials) = object(&text) else {
+        return nothing();
+    };
+    for login in credentials.values_mut() {
+        let Ok(mut fields) = login.decode::<Object>() else {
+            continue;
+        };
+        fields.remove("refreshToken");
+        match RawJson::encode(&fields) {
+            Ok(fields) => *login = fields,
+            Err(_) => return nothing(),
+        }
+    }
+    RawJson::encode(&credentials).map_or_else(|_| nothing(), |text| text.get().as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_lose_what_belongs_to_their_place() {
+        let filtered = |text: &str| String::from_utf8(without_plugins(text.into())).unwrap();
+        let settings = "\u{feff}{\"model\":\"x\",\"enabledPlugins\":{},\"extraKnownMarketplaces\":{},\
+                        \"additionalMarketplaces\":[],\"env\":{\"A\":\"1\",\"CLAUDE_CONFIG_DIR\":\"/c\"},\"n\":1e999}";
+        assert_eq!(filtered(settings), r#"{"env":{"A":"1"},"model":"x","n":1e999}"#);
+        for same in ["{ \"model\" : 1 }", "not json", "[]", ""] {
+            assert_eq!(filtered(same), same);
+        }
+    }
+
+    #[test]
+    fn no_refresh_token_leaves_its_place() {
+        let filtered = |text: &str| String::from_utf8(without_refresh_token(text.into())).unwrap();
+        let text =
+            r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r"},"other":{"refreshToken":"r"},"n":1}"#;
+        assert_eq!(
+            filtered(text),
+            r#"{"claudeAiOauth":{"accessToken":"a"},"n":1,"other":{}}"#
+        );
+        assert_eq!(filtered(r#"{"claudeAiOauth":{"refreshToken":"#), "{}");
+    }
+
+    #[test]
+    fn what_is_there_is_copied_for_the_user_alone() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let config = from.path().join("c");
+        fs::create_dir(&config).unwrap();
+        fs::write(from.path().join(".claude.json"), "{}").unwrap();
+        fs::write(
+            config.join(".credentials.json"),
+            r#"{"claudeAiOauth":{"refreshToken":"r"}}"#,
+        )
+        .unwrap();
+        fs::write(config.join("settings.json"), "{}").unwrap();
+        fs::create_dir(config.join("cowork_settings.json")).unwrap();
+        let names = |login| {
+            let source = Source {
+                config: config.clone(),
+                claude_json: from.path().join(".claude.json"),
+                login,
+            };
+            let to = to.path().join(login.to_string());
+            fs::create_dir(&to).unwrap();
+            copy(&source, &to).unwrap();
+            let entries = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap());
+            #[cfg(unix)]
+            let entries = entries.inspect(|entry| {
+                use std::os::unix::fs::PermissionsExt;
+                assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            });
+            let mut names: Vec<_> = entries
+                .map(|entry| entry.file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        assert_eq!(
+            names(true),
+            [".claude.json", ".credentials.json", "settings.json"]
+        );
+        assert_eq!(names(false), [".claude.json", "settings.json"]);
+    }
+}

@@ -1,0 +1,284 @@
+//! What the CLI says of its transcript, on its way to the store. The clock is paused, so that waiting costs nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger::protocol::Frame;
+use outrigger::protocol::inbound::Message;
+use outrigger::protocol::inbound::system::SystemMessage;
+use outrigger::sessions::store::SessionKey;
+use outrigger::{Frames, Options, Session, StoreFlush, Turn};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Fate, Kept};
+use crate::callbacks::{Wire, agent};
+
+const ID: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
+
+fn main() -> SessionKey {
+    SessionKey::new("-p", ID)
+}
+
+fn stored(kept: &Arc<Kept>) -> Options {
+    agent().session_store(Arc::clone(kept) as _)
+}
+
+/// Entries of the main transcript, or of a part's.
+fn mirrored(part: Option<&str>, entries: impl IntoIterator<Item = Value>) -> Value {
+    let part = part.map(|part| format!("/{part}")).unwrap_or_default();
+    let entries: Vec<_> = entries.into_iter().collect();
+    json!({"type": "transcript_mirror", "filePath": format!("/far/.claude/projects/-p/{ID}{part}.jsonl"), "entries": entries})
+}
+
+fn entry(n: usize) -> Value {
+    json!({"type": "user", "uuid": format!("u{n}")})
+}
+
+fn result() -> Value {
+    json!({"type": "result", "subtype": "success", "is_error": false, "result": "done", "session_id": ID})
+}
+
+struct Stage {
+    session: Session,
+    wire: Wire,
+    frames: Frames,
+}
+
+impl Stage {
+    async fn start(options: Options) -> Self {
+        let (session, wire, _) = Wire::start(options).await;
+        let frames = session.frames();
+        Self {
+            session,
+            wire,
+            frames,
+        }
+    }
+
+    async fn prompt(&mut self) -> Turn {
+        let turn = self.session.prompt("go").await.unwrap();
+        self.wire.line().await;
+        turn
+    }
+
+    /// The next frame that is a `mirror_error`, of all that the session says.
+    async fn mirror_error(&mut self) -> (Value, String) {
+        loop {
+            let frame: Frame = self.frames.next().await.expect("the session lives").unwrap();
+            assert_ne!(frame.kind(), "transcript_mirror", "it is taken out");
+            if let Ok(Message::System(system)) = frame.decode()
+                && let SystemMessage::MirrorError(error) = *system
+            {
+                return (serde_json::to_value(&error.key).unwrap(), error.error);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_cli_writes_is_stored_before_the_outcome_is_told() {
+    let kept = Kept::with([Fate::Takes(Duration::from_secs(7))]);
+    let mut stage = Stage::start(stored(&kept)).await;
+    let mut turn = stage.prompt().await;
+    let watch = turn.watch();
+    let begun = Instant::now();
+    let odd = r#"{"type":"transcript_mirror","filePath":"/far/.claude/projects/-p/ID.jsonl","entries":[{"type":"x", "t":"\ud800\u0000"}]}"#;
+    stage.wire.say(&mirrored(None, [entry(1), entry(2)])).await;
+    stage
+        .wire
+        .say(&mirrored(Some("subagents/agent-1"), [entry(3)]))
+        .await;
+    let odd = Frame::from_line(odd.replace("ID", ID));
+    stage.wire.say_raw(odd[0].line()).await;
+    stage.wire.say(&result()).await;
+    // The CLI is answered meanwhile: nobody but the outcome waits for the store.
+    stage
+        .wire
+        .ask(
+            "q",
+            &json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t"}),
+        )
+        .await;
+    assert_eq!(stage.wire.answer().await.0, "q");
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(watch.now().is_none(), "it is not stored yet");
+    assert!(turn.outcome().await.unwrap().is_success());
+    assert_eq!(begun.elapsed().as_secs(), 7);
+    assert!(watch.now().is_some());
+
+    // One append for each transcript, in the order in which they came first.
+    let sub = main().with_subpath("subagents/agent-1");
+    assert_eq!(kept.appended(), [(main(), 3), (sub.clone(), 1)]);
+    let texts = kept.texts(&main());
+    assert_eq!(texts[0], entry(1).to_string());
+    assert_eq!(texts[2], r#"{"type":"x", "t":"\ud800\u0000"}"#);
+    assert_eq!(kept.texts(&sub), [entry(3).to_string()]);
+    let stats = stage.session.stats();
+    assert_eq!(
+        (
+            stats.mirrored_entries,
+            stats.mirror_errors,
+            stats.mirror_waiting_bytes
+        ),
+        (4, 0, 0)
+    );
+    assert!(stats.unknown.is_empty() && stats.misfits == 0, "{stats:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_the_last_turn_is_stored_before_the_session_is_closed() {
+    let kept = Kept::with([Fate::Takes(Duration::from_secs(3))]);
+    let mut stage = Stage::start(stored(&kept)).await;
+    stage.wire.say(&mirrored(None, [entry(1)])).await;
+    let wire = stage.wire;
+    let closing = stage.session.close();
+    let ends = async move {
+        wire.end().await;
+    };
+    let (closed, ()) = tokio::join!(closing, ends);
+    closed.unwrap();
+    assert_eq!(kept.appended(), [(main(), 1)]);
+    assert_eq!(kept.texts(&main()).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_that_fails_is_tried_three_times_and_then_told() {
+    let kept = Kept::with([Fate::Fails, Fate::Panics]);
+    let mut stage = Stage::start(stored(&kept)).await;
+    let mut turn = stage.prompt().await;
+    stage.wire.say(&mirrored(None, [entry(1)])).await;
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    let times: Vec<_> = kept.log.lock().unwrap().iter().map(|(at, ..)| *at).collect();
+    let pauses: Vec<_> = times
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_millis())
+        .collect();
+    assert_eq!(pauses, [200, 800]);
+    assert_eq!(kept.texts(&main()), [entry(1).to_string()]);
+    assert_eq!(stage.session.stats().mirror_errors, 0);
+
+    kept.appends.lock().unwrap().extend([Fate::Fails; 3]);
+    let mut turn = stage.prompt().await;
+    stage
+        .wire
+        .say(&mirrored(Some("subagents/agent-1"), [entry(2)]))
+        .await;
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    let (key, error) = stage.mirror_error().await;
+    assert_eq!(
+        key,
+        json!({"projectKey": "-p", "sessionId": ID, "subpath": "subagents/agent-1"})
+    );
+    assert_eq!(error, "write: no disk");
+    assert_eq!(stage.session.stats().mirror_errors, 1);
+
+    // It goes on, without what was left out.
+    let mut turn = stage.prompt().await;
+    stage.wire.say(&mirrored(None, [entry(3)])).await;
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    assert_eq!(kept.texts(&main()).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_that_hangs_is_given_up_after_a_minute_and_not_tried_again() {
+    let kept = Kept::with([Fate::Hangs]);
+    let mut stage = Stage::start(stored(&kept)).await;
+    let mut turn = stage.prompt().await;
+    let begun = Instant::now();
+    stage.wire.say(&mirrored(None, [entry(1)])).await;
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 60);
+    assert_eq!(kept.appended().len(), 1);
+    let (_, error) = stage.mirror_error().await;
+    assert!(error.contains("longer than 60s"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn much_is_stored_before_the_turn_ends() {
+    for (entries, size) in [(501, 1), (3, 400 << 10)] {
+        let kept = Kept::new();
+        let mut stage = Stage::start(stored(&kept)).await;
+        let _turn = stage.prompt().await;
+        let large = |n| json!({"type": "x", "uuid": format!("u{n}"), "t": "x".repeat(size)});
+        for n in 0..entries - 1 {
+            stage.wire.say(&mirrored(None, [large(n)])).await;
+        }
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        assert_eq!(kept.appended(), [], "{entries} of {size}");
+        stage.wire.say(&mirrored(None, [large(entries)])).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(kept.appended(), [(main(), entries)], "{entries} of {size}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn eager_means_an_append_for_each_frame() {
+    let kept = Kept::new();
+    let mut stage = Stage::start(stored(&kept).session_store_flush(StoreFlush::Eager)).await;
+    let _turn = stage.prompt().await;
+    stage.wire.say(&mirrored(None, [entry(1), entry(2)])).await;
+    stage.wire.say(&mirrored(None, [])).await;
+    stage.wire.say(&mirrored(None, [entry(3)])).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(kept.appended(), [(main(), 2), (main(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_finds_no_room_is_left_out_and_told() {
+    let kept = Kept::with([Fate::Takes(Duration::from_secs(50))]);
+    let options = stored(&kept)
+        .session_store_flush(StoreFlush::Eager)
+        .buffer_bytes(6000);
+    let mut stage = Stage::start(options).await;
+    let mut turn = stage.prompt().await;
+    for n in 0..4 {
+        let large = json!({"type": "x", "uuid": format!("u{n}"), "t": "x".repeat(2000)});
+        stage.wire.say(&mirrored(None, [large])).await;
+        // Each is on its way before the next one comes.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    let (key, error) = stage.mirror_error().await;
+    assert_eq!(key["sessionId"], ID);
+    assert!(error.contains("2 lines of the CLI were left out"), "{error}");
+    assert_eq!(kept.texts(&main()).len(), 2);
+    assert_eq!(stage.session.stats().mirror_waiting_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_no_transcript_is_told() {
+    let kept = Kept::new();
+    let mut stage = Stage::start(stored(&kept)).await;
+    let mut turn = stage.prompt().await;
+    let elsewhere =
+        json!({"type": "transcript_mirror", "filePath": "/elsewhere/x.jsonl", "entries": [entry(1)]});
+    stage.wire.say(&elsewhere).await;
+    stage
+        .wire
+        .say(&json!({"type": "transcript_mirror", "entries": []}))
+        .await;
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    assert!(stage.mirror_error().await.1.contains("can't be read"));
+    assert!(stage.mirror_error().await.1.contains("/elsewhere/x.jsonl"));
+    assert_eq!(kept.appended(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_store_the_frames_are_the_readers() {
+    let mut stage = Stage::start(agent()).await;
+    stage.wire.say(&mirrored(None, [entry(1)])).await;
+    let frame = loop {
+        let frame = stage.frames.next().await.unwrap().unwrap();
+        if frame.kind() != "control_response" {
+            break frame;
+        }
+    };
+    assert_eq!(frame.kind(), "transcript_mirror");
+}
