@@ -1,0 +1,61 @@
+use outrigger_sessions::Error;
+use outrigger_sessions::relocate::RelocateOptions;
+
+use crate::rig::{Rig, THREE_TURNS, json, lines};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_in_another_directory() {
+    let rig = Rig::start().await;
+    let file = rig.three_turns().await;
+    let (old, new) = (rig.sandbox.project(), rig.sandbox.path().join("elsewhere"));
+    std::fs::create_dir(&new).unwrap();
+    let Err(Error::NotFound(error)) = rig.sessions.find_in(&file.id, &new) else {
+        panic!("it is not there")
+    };
+    assert_eq!(error.elsewhere, [file.path.clone()]);
+
+    let moved = file
+        .relocate(&rig.sessions, &new, &RelocateOptions::new())
+        .unwrap();
+    assert!(!file.path.exists());
+    let cwds = |dir: &std::path::Path| {
+        let dir = dir.canonicalize().unwrap();
+        let lines = lines(&moved);
+        lines
+            .iter()
+            .filter(|line| json(line)["cwd"] == dir.to_str().unwrap())
+            .count()
+    };
+    assert!(cwds(&old) == 0 && cwds(&new) > 5);
+    std::fs::remove_dir_all(&old).unwrap();
+    let dir = rig.sessions.resume_dir(&file.id).unwrap();
+    assert_eq!(dir, new.canonicalize().unwrap());
+    let before = cwds(&new);
+    assert_eq!(rig.resume_in(&dir, &file.id).await, THREE_TURNS);
+    assert!(cwds(&new) > before, "it goes on in the file that was moved");
+    assert_eq!(rig.sessions.find_all(&file.id).len(), 1);
+    // The CLI that continues the newest session of the directory finds it, too.
+    let id = rig.run_in(&new, &["--continue"], &["%say more"]).await;
+    assert_eq!(id, file.id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_on_another_machine() {
+    let (here, there) = (Rig::start().await, Rig::start().await);
+    let file = here.three_turns().await;
+    let dir = there.sandbox.project();
+    for options in [
+        RelocateOptions::new().copy(true).keep_records(true),
+        RelocateOptions::new(),
+    ] {
+        let moved = file.relocate(&there.sessions, &dir, &options).unwrap();
+        assert_eq!(moved.info().unwrap().unwrap().session_id, file.id);
+        assert_eq!(
+            there.sessions.resume_dir(&file.id).unwrap(),
+            dir.canonicalize().unwrap()
+        );
+        assert_eq!(there.resume(&file.id).await, THREE_TURNS);
+        there.sessions.delete(&file.id).unwrap();
+    }
+    assert!(here.sessions.find(&file.id).unwrap_err().is_not_found());
+}
