@@ -1,3 +1,5 @@
+//! Leases, with the real CLI as somebody who asked for none.
+
 use std::time::Duration;
 
 use outrigger_sessions::Error;

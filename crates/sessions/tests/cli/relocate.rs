@@ -1,3 +1,5 @@
+//! Sessions that moved, resumed in their new place.
+
 use outrigger_sessions::Error;
 use outrigger_sessions::relocate::RelocateOptions;
 
@@ -12,7 +14,7 @@ async fn a_session_goes_on_in_another_directory() {
     let Err(Error::NotFound(error)) = rig.sessions.find_in(&file.id, &new) else {
         panic!("it is not there")
     };
-    assert_eq!(error.elsewhere, [file.path.clone()]);
+    assert_eq!(error.elsewhere, std::slice::from_ref(&file.path));
 
     let moved = file
         .relocate(&rig.sessions, &new, &RelocateOptions::new())

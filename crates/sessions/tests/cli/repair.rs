@@ -1,3 +1,5 @@
+//! What the real CLI makes of damages, and of what was mended.
+
 use std::fs;
 
 use outrigger_sessions::SessionFile;

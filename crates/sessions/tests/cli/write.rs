@@ -1,3 +1,5 @@
+//! Forks, titles, tags and removal.
+
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,3 +1,5 @@
+//! Leases, between threads and between processes that are killed.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,3 +1,5 @@
+//! Moves and copies.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Damages, each for itself and at random.
+
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Forks, and what the official SDKs were seen to make of the same records.
+
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
