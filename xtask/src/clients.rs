@@ -157,6 +157,14 @@ fn build(root: &Path) -> Result<PathBuf> {
 
 /// The command that runs the Python program, once its packages are there.
 fn python(source: &Path, place: &Path) -> Result<Command> {
+    let mut command = isolated(&install_python(source, place)?)?;
+    // Without files of its own in the tree.
+    command.arg("-B").arg(source.join("main.py"));
+    Ok(command)
+}
+
+/// Installs what the Python programs need, unless it is there; the interpreter that has it.
+pub(crate) fn install_python(source: &Path, place: &Path) -> Result<PathBuf> {
     let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let wanted = read(&source.join("requirements.txt"))?;
     let environment = place.join("venv");
@@ -183,14 +191,19 @@ fn python(source: &Path, place: &Path) -> Result<Command> {
         )?;
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     }
-    let mut command = isolated(&interpreter)?;
-    // Without files of its own in the tree.
-    command.arg("-B").arg(source.join("main.py"));
-    Ok(command)
+    Ok(interpreter)
 }
 
 /// The command that runs the TypeScript program, once its packages are there.
 fn typescript(source: &Path, place: &Path) -> Result<Command> {
+    install_typescript(source, place)?;
+    let mut command = isolated(Path::new("node"))?;
+    command.arg(place.join("main.mjs"));
+    Ok(command)
+}
+
+/// Copies the TypeScript programs to `place` and installs what they need there, unless it is there.
+pub(crate) fn install_typescript(source: &Path, place: &Path) -> Result<()> {
     let wanted = read(&source.join("package-lock.json"))?;
     let stamp = place.join("installed");
     // A module finds packages beside or above itself, and the tree shall have none.
@@ -216,9 +229,7 @@ fn typescript(source: &Path, place: &Path) -> Result<Command> {
         )?;
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     }
-    let mut command = isolated(Path::new("node"))?;
-    command.arg(place.join("main.mjs"));
-    Ok(command)
+    Ok(())
 }
 
 /// Runs a package client, which may use the network and is set up by its own environment.

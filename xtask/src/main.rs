@@ -12,6 +12,7 @@ mod fuzz;
 mod guards;
 mod inventory;
 mod isolation;
+mod sessions;
 mod soak;
 mod test;
 
@@ -33,6 +34,8 @@ usage: cargo xtask COMMAND
   inventory [--version V] [--output FILE] [--no-cli]
                        writes down what the published TypeScript SDK (the newest, or V) and its Claude Code have: kinds, fields,
                        sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
+  sessions-diff        compares what the official SDKs and this workspace read of the same sessions, of the real Claude Code and
+                       by chance; needs what `clients` needs
   soak [--turns N] [--bytes N]
                        runs sessions of many turns (10,000) and of many bytes (1GiB), in memory and against a simulated CLI,
                        and fails when memory does not stay flat
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
+        Some("sessions-diff") => sessions::run(&arguments.collect::<Vec<_>>()),
         Some("soak") => soak::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),
         Some("help" | "--help" | "-h") => {

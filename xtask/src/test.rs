@@ -1,6 +1,7 @@
 //! Runs the tests, off every network but the loopback.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
@@ -8,6 +9,11 @@ use anyhow::{Context as _, Result};
 use crate::{fetch, isolation};
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
+    run_with(arguments, &[])
+}
+
+/// Like [`run`], with paths that the tests are told by variables.
+pub(crate) fn run_with(arguments: Vec<OsString>, paths: &[(&str, &PathBuf)]) -> Result<ExitCode> {
     // The last thing that needs a network.
     fetch::run()?;
 
@@ -28,7 +34,8 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             command.args(["--exclude", "xtask"]);
         }
     }
-    let status = command.args(&arguments).status().context("cannot run cargo")?;
+    command.args(&arguments).envs(paths.iter().copied());
+    let status = command.status().context("cannot run cargo")?;
     Ok(match status.code() {
         Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         None => ExitCode::FAILURE,

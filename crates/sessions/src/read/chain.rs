@@ -11,11 +11,13 @@ use super::index::{Id, Index, Kept, Kind, Node};
 /// back in afterwards.
 pub(super) fn main(index: &mut Index, timestamp: &mut dyn FnMut(&Node) -> String) -> Vec<u32> {
     relink(index);
-    let Some(leaf) = leaf(index) else {
+    let Some((leaf, queued)) = leaf(index) else {
         return Vec::new();
     };
     let chain = walk(index, leaf);
-    put_back(index, chain, timestamp)
+    let mut whole = put_back(index, chain, timestamp);
+    whole.extend(queued);
+    whole
 }
 
 /// The conversation of a subagent: what the parents lead to from the last prompt or answer of its file.
@@ -87,11 +89,11 @@ fn is_main(node: &Node) -> bool {
 
 /// Whether a record is something that was said.
 fn is_message(node: &Node) -> bool {
-    matches!(node.kind, Kind::User | Kind::Assistant | Kind::Queued)
+    matches!(node.kind, Kind::User | Kind::Assistant)
 }
 
-/// Where the conversation stands.
-fn leaf(index: &Index) -> Option<u32> {
+/// Where the conversation stands, and the prompts that have queued up behind that.
+fn leaf(index: &Index) -> Option<(u32, Vec<u32>)> {
     let mains = index.nodes.iter().filter(|node| is_main(node));
     let parents: HashSet<Id> = mains.filter_map(|node| node.parent).collect();
     let mut ends: Vec<u32> = (0..)
@@ -103,15 +105,21 @@ fn leaf(index: &Index) -> Option<u32> {
     // What leads to nothing that was said need not be gone over again.
     let mut in_vain = vec![false; index.nodes.len()];
     for end in ends {
+        let mut queued = Vec::new();
         let mut next = Some(end);
         while let Some(at) = next {
-            if is_message(index.node(at)) {
-                return Some(at);
+            let node = index.node(at);
+            if is_message(node) {
+                queued.reverse();
+                return Some((at, queued));
             }
             if std::mem::replace(&mut in_vain[at as usize], true) {
                 break;
             }
-            next = index.node(at).parent.and_then(|parent| index.get(parent));
+            if node.kind == Kind::Queued {
+                queued.push(at);
+            }
+            next = node.parent.and_then(|parent| index.get(parent));
         }
     }
     None

@@ -78,7 +78,9 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) is_sidechain: bool,
     pub(super) is_of_team: bool,
-    /// Whether it is not meant to be shown.
+    /// Whether it is marked as not meant to be shown.
+    pub(super) is_meta: bool,
+    /// Whether it is not shown.
     pub(super) is_hidden: bool,
 }
 
@@ -176,6 +178,7 @@ impl Index {
             kind,
             is_sidechain: holds("isSidechain"),
             is_of_team: holds("teamName"),
+            is_meta: holds("isMeta"),
             is_hidden: holds("isMeta") && !last(&fields, "origin").is_some_and(is_from_others),
         };
         let (mut calls, mut kept, mut copy) = (Vec::new(), None, None);

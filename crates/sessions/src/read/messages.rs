@@ -7,7 +7,7 @@ use std::iter::FusedIterator;
 use std::path::{Path, PathBuf};
 
 use super::chain;
-use super::index::{Index, Kind, Node};
+use super::index::{Id, Index, Kind, Node};
 use super::lite::{field, read_at};
 use super::message::SessionMessage;
 use crate::error::{Error, Result};
@@ -129,9 +129,7 @@ impl Messages {
                 if let Some(error) = failed {
                     return Err(error);
                 }
-                let mut copies = HashSet::new();
-                let shown = |at: &u32| is_shown(&index, *at, options.include_system_messages, &mut copies);
-                chain.into_iter().filter(shown).collect()
+                shown(&index, chain, options.include_system_messages)
             }
             Part::Subagent {
                 parent_tool_use_id,
@@ -212,22 +210,43 @@ impl Messages {
     }
 }
 
-/// Whether a record of the chain is handed out.
-fn is_shown(index: &Index, at: u32, include_system: bool, copies: &mut HashSet<super::index::Id>) -> bool {
-    let node = index.node(at);
-    if node.is_sidechain || node.is_of_team || node.is_hidden {
-        return false;
+/// What of the chain is handed out.
+fn shown(index: &Index, mut chain: Vec<u32>, include_system: bool) -> Vec<u32> {
+    let mut copied: HashSet<Id> = HashSet::new();
+    let ids: HashSet<Id> = if index.copies.is_empty() {
+        HashSet::new()
+    } else {
+        chain.iter().map(|at| index.node(*at).id).collect()
+    };
+    // A prompt that had queued up was put into a turn unless a prompt follows it: then that is the turn it began.
+    let mut is_before_prompt = false;
+    let mut in_vain = HashSet::new();
+    for at in chain.iter().rev() {
+        match index.node(*at).kind {
+            Kind::User => is_before_prompt = !index.calls.contains_key(at) && !index.node(*at).is_meta,
+            Kind::Assistant => is_before_prompt = false,
+            Kind::Queued if is_before_prompt => drop(in_vain.insert(*at)),
+            _ => {}
+        }
     }
-    match node.kind {
-        Kind::User | Kind::Assistant => true,
-        Kind::System => include_system,
-        // The same prompt may be there twice.
-        Kind::Queued => match index.copies.get(&at) {
-            Some(source) => index.get(*source).is_none() && copies.insert(*source),
-            None => true,
-        },
-        Kind::Attachment | Kind::Progress => false,
-    }
+    chain.retain(|at| {
+        let node = index.node(*at);
+        if node.is_sidechain || node.is_of_team || node.is_hidden {
+            return false;
+        }
+        match node.kind {
+            Kind::User | Kind::Assistant => true,
+            Kind::System => include_system,
+            Kind::Queued if in_vain.contains(at) => false,
+            // The same prompt may be there twice.
+            Kind::Queued => match index.copies.get(at) {
+                Some(source) => !ids.contains(source) && copied.insert(*source),
+                None => true,
+            },
+            Kind::Attachment | Kind::Progress => false,
+        }
+    });
+    chain
 }
 
 impl Iterator for Messages {
