@@ -350,7 +350,8 @@ impl CommandLine {
 
     /// The agent that these flags and these surroundings call for.
     ///
-    /// `OUTRIGGER_SIM_REAL_TOOLS=1` lets tools really run, `OUTRIGGER_SIM_SEED` makes ids repeat.
+    /// `OUTRIGGER_SIM_REAL_TOOLS=1` lets tools really run, `OUTRIGGER_SIM_SEED` makes ids repeat,
+    /// `OUTRIGGER_SIM_CLOCK=virtual` makes times repeat.
     ///
     /// # Errors
     ///
@@ -435,6 +436,9 @@ impl CommandLine {
             Some(Ok(seed)) => agent.seed(seed),
             _ => agent.seed(uuid::Uuid::new_v4().as_u64_pair().0),
         };
+        if around.get("OUTRIGGER_SIM_CLOCK") == Some("virtual") {
+            agent = agent.virtual_clock(true);
+        }
         self.session(agent, around)
     }
 

@@ -1,6 +1,7 @@
 //! A peer that runs, as the client and as the test see it.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
@@ -273,10 +274,15 @@ pub(crate) fn reins() -> (Running, Reins) {
     (running, reins)
 }
 
+/// No time that is counted.
+const MEASURED: u64 = u64::MAX;
+
 /// What went through.
 #[derive(Debug)]
 pub(crate) struct Log {
     start: Instant,
+    /// The time in milliseconds, where it is counted; `MEASURED` where it is not.
+    counted: AtomicU64,
     state: Mutex<LogState>,
     /// Tells of every new line.
     grown: watch::Sender<()>,
@@ -293,6 +299,7 @@ impl Log {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             start: Instant::now(),
+            counted: AtomicU64::new(MEASURED),
             state: Mutex::default(),
             grown: watch::Sender::new(()),
         })
@@ -303,8 +310,12 @@ impl Log {
     }
 
     pub(crate) fn add(&self, from_client: bool, json: Value) {
+        // What the client writes comes when it comes.
+        if !from_client {
+            self.skip(std::time::Duration::from_millis(1));
+        }
         self.lock().lines.push(Line {
-            at: self.start.elapsed(),
+            at: self.elapsed(),
             from_client,
             json,
         });
@@ -336,7 +347,22 @@ impl Log {
 
     /// Since the peer began.
     pub(super) fn elapsed(&self) -> std::time::Duration {
-        self.start.elapsed()
+        match self.counted.load(Ordering::Relaxed) {
+            MEASURED => self.start.elapsed(),
+            counted => std::time::Duration::from_millis(counted),
+        }
+    }
+
+    /// Counts times from here on, instead of measuring them.
+    pub(super) fn count(&self) {
+        self.counted.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds to the time, where it is counted.
+    pub(super) fn skip(&self, time: std::time::Duration) {
+        if self.counted.load(Ordering::Relaxed) != MEASURED {
+            self.counted.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::step::{
     Run, Step, Subagent, Usage, Wait,
 };
 use super::text::TextMatch;
-use super::{AgentScript, Pacing, Placed, Unmatched};
+use super::{AgentScript, Clock, Pacing, Placed, Unmatched};
 use crate::fault::Fault;
 
 /// The fields of an object; nothing of any other value.
@@ -49,6 +49,13 @@ impl AgentScript {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Counts times instead of measuring them, so that they repeat.
+    #[must_use]
+    pub fn virtual_clock(mut self) -> Self {
+        self.clock = Clock::Virtual;
         self
     }
 

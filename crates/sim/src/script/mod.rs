@@ -90,6 +90,8 @@ pub struct AgentScript {
     pub mcp_servers: Vec<String>,
     /// What ids are made from. Unless given 0 in memory, and something else each time for the executable.
     pub seed: Option<u64>,
+    /// How times come to be.
+    pub clock: Clock,
     /// How slowly everything comes; at once unless given.
     pub pacing: Pacing,
     /// Whether `Bash`, `Read`, `Write` and `Edit` really run and touch files, in the working directory.
@@ -112,6 +114,19 @@ pub struct AgentScript {
     /// The file that it came from, for messages.
     #[serde(skip)]
     source: Source,
+}
+
+/// How times come to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Clock {
+    /// They are measured.
+    #[default]
+    Real,
+    /// They are counted, so that they repeat: each line takes a millisecond, and what the model waits is over at once and
+    /// added; see [`Builder::virtual_clock`].
+    Virtual,
 }
 
 /// How slowly things come.
@@ -161,6 +176,7 @@ impl Default for AgentScript {
             tools: None,
             mcp_servers: Vec::new(),
             seed: None,
+            clock: Clock::default(),
             pacing: Pacing::default(),
             real_tools: false,
             files: BTreeMap::new(),
@@ -225,6 +241,7 @@ impl AgentScript {
             .sdk_mcp_servers(self.mcp_servers.iter().cloned())
             .seed(self.seed.unwrap_or_default())
             .latency(self.pacing.turn)
+            .virtual_clock(self.clock == Clock::Virtual)
             .real_tools(self.real_tools)
             .files(self.files.clone());
         if !self.faults.is_empty() || self.any_step(&|step| matches!(step, Step::Fault(_))) {

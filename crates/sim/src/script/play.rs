@@ -236,6 +236,7 @@ impl Player {
                     output: usage.output,
                 }
             }
+            Step::Cost(cost) => reply.cost = Some(cost),
             Step::Pace(pace) => {
                 reply.response.pace = Some(Pace {
                     every: pace.every,

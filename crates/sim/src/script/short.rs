@@ -97,6 +97,18 @@ pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
     Ok(<Length as Deserialize>::deserialize(deserializer)?.time)
 }
 
+/// For `#[serde(deserialize_with)]`: an amount of money, which is not negative.
+pub(crate) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let dollars = f64::deserialize(deserializer)?;
+    if dollars.is_finite() && dollars >= 0.0 {
+        Ok(dollars)
+    } else {
+        Err(serde::de::Error::custom(
+            "a cost is a number of US dollars, and not negative",
+        ))
+    }
+}
+
 /// A duration, as a type of its own.
 #[derive(Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]

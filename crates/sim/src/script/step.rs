@@ -45,6 +45,8 @@ pub enum Step {
     Compact(Compact),
     /// The tokens that the response costs in which this step stands.
     Usage(Usage),
+    /// What that response costs in US dollars, if not the list price of its tokens.
+    Cost(#[serde(deserialize_with = "short::dollars")] f64),
     /// How slowly the response comes in which this step stands.
     Pace(Pace),
     /// Nothing goes on until something has happened.

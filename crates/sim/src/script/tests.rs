@@ -211,6 +211,7 @@ fn what_is_read_can_be_built() {
 model: opus
 permission_mode: plan
 seed: 7
+clock: virtual
 pacing: {every: 10ms, chunk: 4, turn: 1s}
 real_tools: true
 files: {a.txt: text}
@@ -230,6 +231,7 @@ prompts:
       - api_error: 529
       - api_error: {status: 500, message: m, times: 1}
       - usage: {input: 1, output: 2}
+      - cost: 0.25
       - pace: {chunk: 1, every: 1ms}
       - wait: 2s
       - wait: interrupt
@@ -258,6 +260,7 @@ expect:
         .model("opus")
         .permission_mode("plan")
         .seed(7)
+        .virtual_clock()
         .pacing(Pacing::pieces(4, ms(10)).turn(ms(1000)))
         .real_tools(true)
         .file("a.txt", "text")
@@ -282,6 +285,7 @@ expect:
                 .step(ApiError::new(529))
                 .step(ApiError::new(500).message("m").times(1))
                 .step(Usage::new(1, 2))
+                .step(Step::Cost(0.25))
                 .step(Pace::new(1, ms(1)))
                 .wait(Wait::Time(ms(2000)))
                 .wait(Wait::Interrupt)

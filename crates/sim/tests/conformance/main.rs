@@ -17,6 +17,7 @@
 
 mod compare;
 mod differences;
+mod handover;
 mod play;
 mod scenario;
 mod scenarios;

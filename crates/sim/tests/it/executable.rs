@@ -441,3 +441,34 @@ fn gates_are_files() {
     assert_eq!(output.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"through\""));
 }
+
+#[test]
+fn times_repeat_on_a_virtual_clock() {
+    let place = tempfile::tempdir().unwrap();
+    let script = place.path().join("script.yaml");
+    let text = "seed: 7\nclock: virtual\nprompts:\n  - steps: [{think: hm}, {say: slow}, {pace: {chunk: 1, every: 20m}}, {cost: 0.25}]\n";
+    std::fs::write(&script, text).unwrap();
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "go on"}});
+    let flags: Vec<&str> = FLAGS
+        .into_iter()
+        .chain(["--include-partial-messages", "--script", script.to_str().unwrap()])
+        .collect();
+    let told = || -> Vec<Value> {
+        let (output, _) = run(&flags, &format!("{prompt}\n"));
+        assert_eq!(output.status.code(), Some(0));
+        let lines = output.stdout.split(|byte| *byte == b'\n');
+        let lines = lines.filter(|line| !line.is_empty());
+        let lines = lines.map(|line| serde_json::from_slice::<Value>(line).unwrap());
+        // What names the place or the process differs.
+        lines.filter(|line| line["subtype"] != "init").collect()
+    };
+    let first = told();
+    assert_eq!(first, told());
+    let result = first.last().unwrap();
+    // Six letters and a signature, of twenty minutes each, without waiting for any.
+    assert!(
+        result["duration_ms"].as_u64().unwrap() > 6 * 20 * 60_000,
+        "{result}"
+    );
+    assert_eq!(result["total_cost_usd"], 0.25);
+}

@@ -34,6 +34,7 @@ Environment:
   OUTRIGGER_SIM_SCRIPT, OUTRIGGER_SIM_REPORT, OUTRIGGER_SIM_GATES   As the flags, which win.
   OUTRIGGER_SIM_LOG         A file to which it appends how it was started and what went through.
   OUTRIGGER_SIM_SEED        A number from which ids are made, so that they repeat.
+  OUTRIGGER_SIM_CLOCK       With `virtual`, times are counted and not measured, so that they repeat.
   OUTRIGGER_SIM_REAL_TOOLS  With 1, tools really run.
 
 Exit codes: those of the CLI, 97 if the script was not content with the client (stderr says why), 98 if the script cannot

@@ -114,6 +114,8 @@ pub struct Reply {
     pub calls: Vec<CallPlan>,
     /// What it waits for before it begins.
     pub gate: Option<Gate>,
+    /// What it costs in US dollars, if that is not the list price of its tokens.
+    pub(crate) cost: Option<f64>,
     /// What it does, each before the block of that index.
     pub(crate) acts: Vec<(usize, Act)>,
 }
@@ -234,6 +236,13 @@ impl Reply {
     #[must_use]
     pub fn outcome(mut self, outcome: Outcome) -> Self {
         self.calls.push(CallPlan::Outcome(outcome));
+        self
+    }
+
+    /// Says what it costs, in US dollars; the list price of its tokens unless set.
+    #[must_use]
+    pub fn cost_usd(mut self, cost: f64) -> Self {
+        self.cost = Some(cost);
         self
     }
 

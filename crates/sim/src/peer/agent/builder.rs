@@ -323,6 +323,14 @@ impl Builder {
         self
     }
 
+    /// Whether times are counted instead of measured, so that the same conversation has the same times wherever it is had:
+    /// each line that the agent writes takes a millisecond, and what the model or a pretended command waits is over at once
+    /// and added. Waits for the client, for commands and for servers take as long as they take, and count nothing.
+    pub fn virtual_clock(mut self, counted: bool) -> Self {
+        self.agent.config.virtual_clock = counted;
+        self
+    }
+
     /// How many tokens fit into the context: a million unless set. The conversation is compacted before a request once the
     /// last one, with its answer, had that many less 33,000; how many it had stands in the script.
     pub fn context_window(mut self, tokens: u64) -> Self {

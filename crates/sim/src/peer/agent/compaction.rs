@@ -42,7 +42,7 @@ impl Turn {
             command: Some("compact".to_owned()),
             text: text.to_owned(),
         };
-        let began = tokio::time::Instant::now();
+        let began = self.ctx.log.elapsed();
         let compacting = json!({"status": "compacting"});
         self.ctx.send_system("status", compacting).await;
         let custom = (!instructions.is_empty()).then_some(instructions);
@@ -58,7 +58,8 @@ impl Turn {
         let done = json!({"status": null, "compact_result": "success"});
         self.ctx.send_system("status", done).await;
         self.send_init().await;
-        self.send_boundary(Trigger::Manual, began.elapsed()).await;
+        self.send_boundary(Trigger::Manual, self.ctx.log.elapsed().saturating_sub(began))
+            .await;
         let message = json!({"role": "user", "content": SUMMARY});
         self.say_summary(message, json!({"isReplay": false, "isSynthetic": true}))
             .await;
@@ -95,7 +96,7 @@ impl Turn {
             return;
         }
         self.compacted = true;
-        let began = tokio::time::Instant::now();
+        let began = self.ctx.log.elapsed();
         let (blocked, _) = self.before_compaction(Trigger::Auto, None).await;
         let compacting = json!({"status": "compacting", "compact_output_chars": 0});
         self.ctx.send_system("status", compacting).await;
@@ -107,7 +108,8 @@ impl Turn {
         self.behind_compaction(Trigger::Auto).await;
         let done = json!({"status": null, "compact_result": "success"});
         self.ctx.send_system("status", done).await;
-        self.send_boundary(Trigger::Auto, began.elapsed()).await;
+        self.send_boundary(Trigger::Auto, self.ctx.log.elapsed().saturating_sub(began))
+            .await;
         let message = json!({"role": "user", "content": [{"type": "text", "text": SUMMARY}]});
         self.user_lines += 1;
         self.say_summary(message, json!({"isSynthetic": true})).await;

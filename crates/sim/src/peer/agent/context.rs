@@ -596,6 +596,20 @@ impl Context {
         let _ = self.complaints.send(Some(text.into())).await;
     }
 
+    /// Lets time pass, in which nothing else is to happen. On a virtual clock it has passed at once.
+    pub(super) async fn pause(&self, time: std::time::Duration) {
+        // Even a sleep of no time takes a tick of the clock.
+        if time.is_zero() {
+            return;
+        }
+        if self.config.virtual_clock {
+            self.log.skip(time);
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(time).await;
+        }
+    }
+
     pub(super) fn timestamp(&self) -> String {
         timestamp(self.log.elapsed())
     }
@@ -627,12 +641,14 @@ impl State {
         self.tasks.iter().find(|task| task.is_origin(origin))?.tag
     }
 
-    /// Counts tokens of a model.
-    pub(super) fn use_tokens(&mut self, model: &str, input: u64, output: u64) {
+    /// Counts tokens of a model, at the list price unless they cost something else.
+    pub(super) fn use_tokens(&mut self, model: &str, input: u64, output: u64, cost: Option<f64>) {
         for used in [&mut self.used, &mut self.used_since] {
-            used.entry(model.to_owned())
-                .or_default()
-                .add(model, input, output);
+            let used = used.entry(model.to_owned()).or_default();
+            match cost {
+                Some(cost) => used.add_at(cost, input, output),
+                None => used.add(model, input, output),
+            }
         }
     }
 

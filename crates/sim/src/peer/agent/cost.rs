@@ -20,12 +20,18 @@ fn price(model: &str) -> (f64, f64) {
 }
 
 impl Used {
-    /// Counts a response.
+    /// Counts a response, at the list price.
     pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
         let (per_input, per_output) = price(model);
+        let cost = (input as f64 * per_input + output as f64 * per_output) / 1e6;
+        self.add_at(cost, input, output);
+    }
+
+    /// Counts a response that costs so many US dollars.
+    pub(super) fn add_at(&mut self, cost: f64, input: u64, output: u64) {
         self.input += input;
         self.output += output;
-        self.cost += (input as f64 * per_input + output as f64 * per_output) / 1e6;
+        self.cost += cost;
     }
 
     /// One entry of `modelUsage`.

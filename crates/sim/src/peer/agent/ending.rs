@@ -197,7 +197,7 @@ impl Turn {
             let latency = self.ctx.config.latency.as_millis() as u64;
             set("time_to_request_ms", json!(latency));
             if self.prompts.iter().any(|prompt| prompt.uuid.is_some()) {
-                let sent = wall_ms(self.ctx.log.elapsed().saturating_sub(self.began.elapsed()));
+                let sent = wall_ms(self.began);
                 set("request_sent_wall_ms", json!(sent));
                 set("first_request_input_tokens", json!(10));
                 set("first_request_cache_read_input_tokens", json!(0));
@@ -222,7 +222,7 @@ impl Turn {
             set("subagent_stats", state.subagents.to_json());
         }
         set("type", json!("result"));
-        set("duration_ms", json!(self.began.elapsed().as_millis() as u64));
+        set("duration_ms", json!(self.took().as_millis() as u64));
         set("duration_api_ms", json!(self.api_time.as_millis() as u64));
         set("stop_reason", json!(self.stop_reason));
         set("usage", payload::usage(self.tokens.0, self.tokens.1));

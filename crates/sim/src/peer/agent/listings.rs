@@ -202,7 +202,8 @@ async fn aside(ctx: &Context, question: &str) -> String {
     };
     let reply = ctx.brain.lock().await.reply(&ask);
     let usage = reply.response.usage;
-    ctx.state().use_tokens(&ask.model, usage.input, usage.output);
+    ctx.state()
+        .use_tokens(&ask.model, usage.input, usage.output, reply.cost);
     let blocks = reply.response.blocks.into_iter();
     let texts = blocks.filter_map(|block| match block {
         Block::Text(text) => Some(text),

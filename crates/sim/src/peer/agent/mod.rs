@@ -140,6 +140,8 @@ pub(super) struct Config {
     pub(super) max_retries: u32,
     pub(super) latency: Duration,
     pub(super) seed: u64,
+    /// Whether times are counted and not measured.
+    pub(super) virtual_clock: bool,
     pub(super) real_tools: bool,
     pub(super) files: BTreeMap<String, String>,
     pub(super) handlers: Vec<(String, Handler)>,
@@ -211,6 +213,7 @@ impl Agent {
             max_retries: 10,
             latency: Duration::from_millis(2),
             seed: 0,
+            virtual_clock: false,
             faults: None,
             process: false,
             wire: None,
@@ -272,6 +275,9 @@ impl Agent {
             signals,
         };
         let Self { mut config, brain } = self;
+        if config.virtual_clock {
+            log.count();
+        }
         let stage = if config.process {
             Stage::Process
         } else {

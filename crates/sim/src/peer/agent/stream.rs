@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::act::Act;
 use super::brain::{CallPlan, Reply};
@@ -40,6 +39,7 @@ impl Turn {
             response,
             calls: plans,
             gate,
+            cost,
             acts,
         } = reply;
         if self.streams() {
@@ -49,16 +49,12 @@ impl Turn {
             }
             self.ctx.send_system("status", status).await;
         }
-        let asked = Instant::now();
+        let asked = self.ctx.log.elapsed();
         let wait = async {
             if let Some(gate) = &gate {
                 gate.pass().await;
             }
-            let delay = self.ctx.config.latency + response.delay;
-            // Even a sleep of no time takes a tick of the clock.
-            if !delay.is_zero() {
-                tokio::time::sleep(delay).await;
-            }
+            self.ctx.pause(self.ctx.config.latency + response.delay).await;
         };
         if let Err(why) = self.or_abort(wait).await {
             return Err(self.cut_short(why, None, None).await);
@@ -73,8 +69,8 @@ impl Turn {
             };
             return Err(self.cut_short(why, None, None).await);
         }
-        let calls = self.message(model, &response, &acts).await?;
-        self.api_time += asked.elapsed();
+        let calls = self.message(model, &response, cost, &acts).await?;
+        self.api_time += self.ctx.log.elapsed().saturating_sub(asked);
         let mut plans = plans.into_iter();
         Ok(calls
             .into_iter()
@@ -94,6 +90,7 @@ impl Turn {
         &mut self,
         model: &str,
         response: &Response,
+        cost: Option<f64>,
         acts: &[(usize, Act)],
     ) -> Result<Vec<Call>, End> {
         let number = self.ctx.state().ids.message();
@@ -150,7 +147,7 @@ impl Turn {
         self.context = usage.input + usage.output;
         {
             let mut state = self.ctx.state();
-            state.use_tokens(model, usage.input, usage.output);
+            state.use_tokens(model, usage.input, usage.output, cost);
             if self.agent.is_none() {
                 state.context = self.context;
             }
@@ -235,17 +232,12 @@ impl Turn {
             }
         };
         self.send_event(message, event, display(thinks)).await;
-        let began = Instant::now();
+        let began = self.ctx.log.elapsed();
         let (mut so_far, mut tokens) = (String::new(), 0);
         for delta in deltas {
             let pause = response.pace.map_or(Duration::ZERO, |pace| pace.every);
             // A look at the abort even if there is no pause.
-            let wait = async {
-                if !pause.is_zero() {
-                    tokio::time::sleep(pause).await;
-                }
-            };
-            if let Err(why) = self.or_abort(wait).await {
+            if let Err(why) = self.or_abort(self.ctx.pause(pause)).await {
                 let open = Some((index, matches!(block, Block::Text(_)).then_some(so_far)));
                 return Err(self.cut_short(why, Some(message), open).await);
             }
@@ -266,7 +258,7 @@ impl Turn {
             self.send_event(message, event, display(thought)).await;
         }
         let extra = if thinks {
-            let ms = began.elapsed().as_millis() as u64;
+            let ms = self.ctx.log.elapsed().saturating_sub(began).as_millis() as u64;
             json!({"thinking_duration_ms": ms.max(1), "thinking_display": "updates"})
         } else {
             json!({})
@@ -327,7 +319,7 @@ impl Turn {
                 "description": format!("Running {what}"), "subagent_type": agent.kind, "last_tool_name": name,
                 "usage": {
                     "total_tokens": message.input + 1, "tool_uses": self.calls,
-                    "duration_ms": self.began.elapsed().as_millis() as u64,
+                    "duration_ms": self.took().as_millis() as u64,
                 },
             });
             self.ctx.send_system("task_progress", fields).await;
@@ -413,7 +405,9 @@ impl Turn {
         if let Some(message) = message {
             // What was not finished has no counts; the CLI estimates them.
             let output = message.characters.div_ceil(3);
-            self.ctx.state().use_tokens(&message.model, message.input, output);
+            self.ctx
+                .state()
+                .use_tokens(&message.model, message.input, output, None);
             if let Some((_, Some(text))) = &open
                 && !text.is_empty()
             {
@@ -493,10 +487,7 @@ impl Turn {
                     "error_status": failure.status, "error": failure.kind,
                 });
                 self.ctx.send_system("api_retry", fields).await;
-                if let Err(why) = self
-                    .or_abort(tokio::time::sleep(Duration::from_millis(delay)))
-                    .await
-                {
+                if let Err(why) = self.or_abort(self.ctx.pause(Duration::from_millis(delay))).await {
                     return Err(self.cut_short(why, None, None).await);
                 }
             }

@@ -364,11 +364,11 @@ fn launched(ctx: &Context, agent: &Subagent) -> Outcome {
 /// Runs an agent to its end. Boxed, for an agent may start others.
 fn play(mut turn: Turn, definition: Definition) -> Pin<Box<dyn Future<Output = Report> + Send>> {
     Box::pin(async move {
-        let began = tokio::time::Instant::now();
         turn.max_turns = definition.max_turns;
         turn.only_tools = definition.tools;
         turn.no_tools = definition.disallowed;
         let end = run(&mut turn).await.err();
+        let took = turn.took();
         Report {
             end,
             text: turn.text,
@@ -376,7 +376,7 @@ fn play(mut turn: Turn, definition: Definition) -> Pin<Box<dyn Future<Output = R
             calls: turn.calls,
             tokens: turn.context,
             usage: turn.last_usage,
-            took: began.elapsed(),
+            took,
         }
     })
 }

@@ -126,13 +126,14 @@ impl Turn {
         meta: Value,
         messages: &[String],
     ) -> Result<ToolResult, Abort> {
-        let began = tokio::time::Instant::now();
+        let began = self.ctx.log.elapsed();
         let mut outcome = match &call.plan {
             CallPlan::Outcome(outcome) => outcome.clone(),
             _ if is_agent_tool(&call.name) && !self.is_handled(&call.name) => self.run_agent(&call).await?,
             _ => self.run_tool(&call).await?,
         };
-        if let Err(why) = self.after_tool(&call, &mut outcome, began.elapsed()).await {
+        let took = self.ctx.log.elapsed().saturating_sub(began);
+        if let Err(why) = self.after_tool(&call, &mut outcome, took).await {
             self.send_rejected(&call.id, permission::STOPPED).await;
             return Err(why);
         }
@@ -442,7 +443,7 @@ async fn pretended_command(ctx: &Context, command: &str, output: &Output) -> i32
                     .first()
                     .and_then(|argument| argument.parse::<f64>().ok());
                 let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                tokio::time::sleep(duration.unwrap_or_default()).await;
+                ctx.pause(duration.unwrap_or_default()).await;
             }
             "touch" => {
                 for file in arguments {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::brain::{Ask, CallPlan, ToolResult};
 use super::context::{Abort, Context, Priority, Prompt, Said, Stop};
@@ -44,7 +43,8 @@ pub(super) struct Turn {
     pub(super) prompts: Vec<Prompt>,
     pub(super) folded: Vec<Prompt>,
     pub(super) origin: Option<Value>,
-    pub(super) began: Instant,
+    /// When it began, since the agent did.
+    pub(super) began: Duration,
     /// How many rounds it may have.
     pub(super) max_turns: Option<u64>,
     /// The tools that there are, and those that there are not, for a subagent.
@@ -113,13 +113,13 @@ pub(super) async fn run(ctx: Arc<Context>, work: Work) {
 impl Turn {
     pub(super) fn new(ctx: Arc<Context>, abort: Stop, prompt_id: String) -> Self {
         Self {
+            began: ctx.log.elapsed(),
             ctx,
             agent: None,
             abort,
             prompts: Vec::new(),
             folded: Vec::new(),
             origin: None,
-            began: Instant::now(),
             max_turns: None,
             only_tools: None,
             no_tools: Vec::new(),
@@ -151,6 +151,11 @@ impl Turn {
         }
     }
 
+    /// How long it has taken so far.
+    pub(super) fn took(&self) -> Duration {
+        self.ctx.log.elapsed().saturating_sub(self.began)
+    }
+
     /// The turn of a subagent.
     pub(super) fn of_agent(ctx: Arc<Context>, agent: Arc<Subagent>, abort: Stop, prompt_id: String) -> Self {
         Self {
@@ -161,11 +166,7 @@ impl Turn {
     }
 
     async fn play(&mut self) -> Result<(), End> {
-        let latency = self.ctx.config.latency;
-        // Even a sleep of no time takes a tick of the clock.
-        if !latency.is_zero() {
-            tokio::time::sleep(latency).await;
-        }
+        self.ctx.pause(self.ctx.config.latency).await;
         // Without an `initialize` nobody has begun to connect them.
         mcp_control::start(&self.ctx);
         // An abort shows as soon as the model would be asked.
