@@ -48,6 +48,25 @@ pub struct SessionInfo {
     pub archived: Option<bool>,
 }
 
+impl SessionInfo {
+    /// Of a session of which nothing else is known.
+    pub(crate) fn bare(session_id: SessionId, last_modified: u64) -> Self {
+        Self {
+            session_id,
+            summary: String::new(),
+            last_modified: i64::try_from(last_modified).unwrap_or(i64::MAX),
+            file_size: None,
+            custom_title: None,
+            first_prompt: None,
+            git_branch: None,
+            cwd: None,
+            tag: None,
+            created_at: None,
+            archived: None,
+        }
+    }
+}
+
 /// What surrounds a transcript that its info is read from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around<'a> {

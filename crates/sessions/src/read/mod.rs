@@ -12,7 +12,7 @@ pub(crate) mod prompt;
 mod subagents;
 #[cfg(test)]
 mod tests;
-mod time;
+pub(crate) mod time;
 
 pub use cost::{Cost, ModelCost};
 pub use info::SessionInfo;

@@ -9,6 +9,7 @@
 //! great depth) is not to be lost. And an entry with a `uuid` that the transcript has already is not stored again, so that
 //! whoever is in doubt sends it once more.
 
+mod checkout;
 pub mod conformance;
 mod entry;
 mod error;
@@ -16,6 +17,7 @@ mod import;
 mod key;
 mod lease;
 mod memory;
+mod sessions;
 mod summary;
 
 use std::future::Future;
@@ -30,6 +32,7 @@ pub use self::import::{Batches, ImportOptions, Imported, import_to_store, split_
 pub use self::key::SessionKey;
 pub use self::lease::{Lease, LeaseStore};
 pub use self::memory::MemoryStore;
+pub use self::sessions::StoreSessions;
 pub use self::summary::{SummaryEntry, fold_summary};
 
 /// A boxed future, as object-safe traits return it.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::SessionKey;
 use super::entry::{self, Fields};
+use crate::id::SessionId;
+use crate::read::{SessionInfo, time};
 
 /// How many characters of a first prompt are kept.
 const PROMPT_CHARS: usize = 200;
@@ -105,7 +107,7 @@ impl Data {
             self.set_raw("isSidechain", entry.is_true("isSidechain").to_string());
         }
         if self.get("createdAt").is_none()
-            && let Some(at) = entry.text("timestamp").and_then(|at| epoch_ms(&at))
+            && let Some(at) = entry.text("timestamp").and_then(|at| time::parse(&at))
         {
             self.set_raw("createdAt", at.to_string());
         }
@@ -257,52 +259,32 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Milliseconds since 1970 of a timestamp as transcripts have them: `2026-01-02T03:04:05.678Z`, or with an offset.
-fn epoch_ms(text: &str) -> Option<i64> {
-    let (date, time) = text.split_once(['T', ' '])?;
-    let mut date = date.split('-');
-    let mut next = |digits: usize| {
-        let part = date
-            .next()
-            .filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()))?;
-        part.parse::<i64>().ok()
-    };
-    let (year, month, day) = (next(4)?, next(2)?, next(2)?);
-    let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
-    let (time, zone) = time.split_at(zone_at);
-    let mut time = time.split(':');
-    let mut next = || time.next()?.parse::<f64>().ok().filter(|part| *part >= 0.0);
-    let (hour, minute) = (next()?, next()?);
-    let second = next().unwrap_or(0.0);
-    if !(1..=12).contains(&month)
-        || !(1..=31).contains(&day)
-        || hour > 24.0
-        || minute >= 60.0
-        || second >= 61.0
-    {
+/// What a summary shows; `None` for a side chain, and where there is nothing to show.
+pub(super) fn info(id: &SessionId, summary: &SummaryEntry, mtime: u64) -> Option<SessionInfo> {
+    let data = Fields::of(summary.data.get());
+    if data.is_true("isSidechain") {
         return None;
     }
-    let offset = match zone {
-        "" | "Z" | "z" => 0.0,
-        _ => {
-            let sign = if zone.starts_with('-') { -1.0 } else { 1.0 };
-            let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
-            let hours: f64 = digits.get(..2)?.parse().ok()?;
-            let minutes: f64 = digits.get(2..4).unwrap_or("0").parse().ok()?;
-            sign * (hours * 60.0 + minutes)
-        }
+    let text = |name: &str| data.text(name).filter(|text| !text.is_empty());
+    let prompt = if data.is_true("firstPromptLocked") {
+        text("firstPrompt")
+    } else {
+        text("commandFallback")
     };
-    let seconds = hour * 3600.0 + (minute - offset) * 60.0 + second;
-    Some(days_since_1970(year, month, day) * 86_400_000 + (seconds * 1000.0).round() as i64)
-}
-
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March, so that the day that is not always there is the last one.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    let title = text("customTitle").or_else(|| text("aiTitle"));
+    let shown = title
+        .clone()
+        .or_else(|| text("lastPrompt"))
+        .or_else(|| text("summaryHint"));
+    let mut info = SessionInfo::bare(id.clone(), mtime);
+    info.summary = shown.or_else(|| prompt.clone())?;
+    info.custom_title = title;
+    info.first_prompt = prompt;
+    info.git_branch = text("gitBranch");
+    info.cwd = text("cwd");
+    info.tag = text("tag");
+    info.created_at = data.get("createdAt").and_then(|at| at.parse().ok());
+    Some(info)
 }
 
 #[cfg(test)]
