@@ -91,6 +91,10 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             "outrigger".to_owned(),
             set(&["outrigger-protocol", "outrigger-sessions"]),
         ),
+        (
+            "outrigger-stores".to_owned(),
+            set(&["outrigger-protocol", "outrigger-sessions"]),
+        ),
         ("outrigger-sim".to_owned(), set(&["outrigger-protocol"])),
         (
             "outrigger-cli".to_owned(),

@@ -1,0 +1,61 @@
+//! Session stores that last: where conversations of the Claude Code CLI are kept, so that any machine can go on with them.
+//!
+//! All are [`SessionStore`](outrigger_sessions::store::SessionStore)s, to be given to the SDK's `Options::session_store`. Each
+//! is a feature; none is on unless asked for.
+//!
+//! | feature | store | what it is for |
+//! |---|---|---|
+//! | `sqlite` | `SqliteStore` | one machine, any number of processes: the one to begin with |
+//!
+//! All keep the whole contract (`outrigger_sessions::store::conformance::check`), and leases. They need a tokio runtime.
+
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
+
+#[cfg(feature = "sqlite")]
+mod shared {
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use outrigger_sessions::store::{Lease, Result, SessionKey, StoreError, StoreErrorKind};
+
+    /// Milliseconds since 1970 by this machine's clock.
+    pub(crate) fn now_ms() -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| since.as_millis() as u64)
+    }
+
+    /// That a lease is about the session that is to be written.
+    pub(crate) fn covered(lease: &Lease, key: &SessionKey) -> Result<()> {
+        if lease.covers(key) {
+            return Ok(());
+        }
+        let what = format!(
+            "the lease of {}/{} does not cover {key}",
+            lease.project_key, lease.session_id
+        );
+        Err(StoreError::new(StoreErrorKind::Invalid, what))
+    }
+
+    /// The error for who comes while another has the lease. Between two looks it may have been given back.
+    pub(crate) fn is_held(key: &SessionKey, by: Option<(String, u64)>) -> StoreError {
+        let (owner, until) = by.unwrap_or_default();
+        StoreError::new(
+            StoreErrorKind::Held { owner, until },
+            format!("the session {} is leased", key.main()),
+        )
+    }
+
+    /// The error for who was overtaken.
+    pub(crate) fn is_over(lease: &Lease) -> StoreError {
+        StoreError::fenced(format!(
+            "the lease {} of {}/{} is over",
+            lease.fence, lease.project_key, lease.session_id
+        ))
+    }
+}
+
+#[cfg(feature = "sqlite")]
+pub(crate) use shared::{covered, is_held, is_over, now_ms};

@@ -1,0 +1,74 @@
+//! The SQLite store.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod owners;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{SessionKey, SessionStore, conformance};
+use outrigger_stores::SqliteStore;
+
+fn open(directory: &Path) -> SqliteStore {
+    SqliteStore::open(directory.join("sessions.db")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_every_contract() {
+    let places = std::sync::Mutex::new(Vec::new());
+    let make = || {
+        let place = tempfile::tempdir().unwrap();
+        let store = open(place.path());
+        places.lock().unwrap().push(place);
+        std::future::ready(Ok(Arc::new(store) as Arc<dyn SessionStore>))
+    };
+    let report = conformance::check(make).await.unwrap();
+    assert!(report.skipped.is_empty(), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_took_is_there_when_it_is_opened_again() {
+    let place = tempfile::tempdir().unwrap();
+    let key = SessionKey::new("p", "s");
+    let entries = [RawJson::from_text(r#"{"uuid":"a"}"#).unwrap()];
+    open(place.path()).append(&key, &entries).await.unwrap();
+    assert_eq!(SqliteStore::migrate(place.path().join("sessions.db")).unwrap(), 1);
+    let again = open(place.path());
+    assert_eq!(again.load(&key).await.unwrap().unwrap(), entries);
+    // Two that have it open at once see each other's.
+    let other = open(place.path());
+    other
+        .append(&key, &[RawJson::from_text(r#"{"uuid":"b"}"#).unwrap()])
+        .await
+        .unwrap();
+    assert_eq!(again.load(&key).await.unwrap().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_database_is_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("x.db");
+    std::fs::write(
+        &file,
+        "this is no database, and long enough to be seen as none".repeat(10),
+    )
+    .unwrap();
+    let error = SqliteStore::open(&file).unwrap_err();
+    assert!(error.to_string().contains("x.db"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_that_are_killed_lose_and_double_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let stores = (0..3)
+        .map(|_| Arc::new(open(place.path())) as Arc<dyn SessionStore>)
+        .collect();
+    owners::kill_at_random(stores).await;
+}
