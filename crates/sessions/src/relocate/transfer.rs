@@ -16,7 +16,7 @@ use crate::write::object::Object;
 
 /// What the CLI keeps of a session in other places of the config directory, each in a directory with the session's id: the undo history
 /// of files, and the list of tasks.
-const ELSEWHERE: [&str; 2] = ["file-history", "tasks"];
+pub(crate) const ELSEWHERE: [&str; 2] = ["file-history", "tasks"];
 
 /// How a session is taken to another place. By default it is moved, and its records say the new directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,9 +49,11 @@ impl RelocateOptions {
 }
 
 /// What changes in the records.
-struct Change<'c> {
-    id: (&'c SessionId, &'c SessionId),
-    dir: Option<(PathBuf, &'c str)>,
+pub(crate) struct Change<'c> {
+    /// The old id and the new one.
+    pub(crate) id: (&'c SessionId, &'c SessionId),
+    /// The old directory and the new one.
+    pub(crate) dir: Option<(PathBuf, &'c str)>,
 }
 
 impl SessionFile {
@@ -102,7 +104,7 @@ impl SessionFile {
             dir: old_dir.map(|old| (old, &*real)),
         };
         create_dir(path.parent().unwrap_or(&path))?;
-        let mut created = Created(Vec::new());
+        let mut created = Created::default();
         let (draft, length) = self.draft(&path, &change, &real)?;
         let rewrite = |_: &Path, line: &str| change.apply(line);
         for (from, into) in self.parts(to, &id, &path) {
@@ -110,12 +112,12 @@ impl SessionFile {
                 if into.exists() {
                     return Err(Error::Exists(into));
                 }
-                created.0.push(into.clone());
+                created.add(into.clone());
                 copy_tree(&from, &into, &rewrite)?;
             }
         }
         draft.create()?;
-        created.0.push(path.clone());
+        created.add(path.clone());
         if !options.copy {
             let now = fs::metadata(&self.path)
                 .map_err(Error::io("read", &self.path))?
@@ -130,7 +132,7 @@ impl SessionFile {
                 }
             }
         }
-        created.0.clear();
+        created.keep();
         SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| crate::write::gone(&path))
     }
 
@@ -173,7 +175,7 @@ impl SessionFile {
 
 impl Change<'_> {
     /// The record as it is in the new place, if it changes.
-    fn apply(&self, line: &str) -> Option<String> {
+    pub(crate) fn apply(&self, line: &str) -> Option<String> {
         let mut record = Object::parse(line)?;
         let mut is_changed = false;
         let (old, new) = self.id;
@@ -193,7 +195,23 @@ impl Change<'_> {
 }
 
 /// What was created so far, and is removed if the rest fails.
-struct Created(Vec<PathBuf>);
+#[derive(Debug, Default)]
+pub(crate) struct Created(Vec<PathBuf>);
+
+impl Created {
+    pub(crate) fn add(&mut self, path: PathBuf) {
+        self.0.push(path);
+    }
+
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.0.iter().any(|created| created == path)
+    }
+
+    /// Everything is there now.
+    pub(crate) fn keep(&mut self) {
+        self.0.clear();
+    }
+}
 
 impl Drop for Created {
     fn drop(&mut self) {

@@ -79,25 +79,20 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"torn\n{}\n{\"a\":1}\n");
     }
 
-    #[test]
-    fn threads_that_append_lose_and_mix_nothing() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("x.jsonl");
-        fs::write(&path, "{}\n").unwrap();
-        let (writers, each) = (4, 200);
-        std::thread::scope(|scope| {
-            for writer in 0..writers {
-                let path = &path;
-                scope.spawn(move || {
-                    for nth in 0..each {
-                        // Long and short ones, so that a write in two parts would show.
-                        let filler = "x".repeat((nth * 97) % 20_000);
-                        append(path, &format!(r#"{{"w":{writer},"n":{nth},"f":"{filler}"}}"#)).unwrap();
-                    }
-                });
-            }
-        });
-        let text = fs::read_to_string(&path).unwrap();
+    const PATH: &str = "OUTRIGGER_TEST_APPEND_PATH";
+    const EACH: usize = 200;
+
+    /// Appends long and short records, so that a write in two parts would show.
+    fn append_all(path: &Path, writer: usize) {
+        for nth in 0..EACH {
+            let filler = "x".repeat((nth * 97) % 20_000);
+            append(path, &format!(r#"{{"w":{writer},"n":{nth},"f":"{filler}"}}"#)).unwrap();
+        }
+    }
+
+    /// Whether all of these writers' records are there, each whole and in order.
+    fn assert_all(path: &Path, writers: usize) {
+        let text = fs::read_to_string(path).unwrap();
         let mut next = vec![0; writers];
         for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
             let value: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -105,6 +100,44 @@ mod tests {
             assert_eq!(value["n"], next[writer]);
             next[writer] += 1;
         }
-        assert_eq!(next, vec![each; writers]);
+        assert_eq!(next, vec![EACH; writers]);
+    }
+
+    /// What the processes of the next test run.
+    #[test]
+    fn appending_process() {
+        if let Some((path, writer)) = std::env::var(PATH)
+            .ok()
+            .as_deref()
+            .and_then(|set| set.rsplit_once('#'))
+        {
+            append_all(Path::new(path), writer.parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn threads_and_processes_that_append_lose_and_mix_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x.jsonl");
+        fs::write(&path, "{}\n").unwrap();
+        let process = |writer: usize| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "write::append::tests::appending_process"])
+                .env(PATH, format!("{}#{writer}", path.display()))
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let processes = [process(0), process(1)];
+        std::thread::scope(|scope| {
+            for writer in 2..4 {
+                let path = &path;
+                scope.spawn(move || append_all(path, writer));
+            }
+        });
+        for mut process in processes {
+            assert!(process.wait().unwrap().success());
+        }
+        assert_all(&path, 4);
     }
 }

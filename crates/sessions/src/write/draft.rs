@@ -44,6 +44,11 @@ impl Draft {
             .map_err(Error::io("write to", &self.path))
     }
 
+    /// What adds to it, for those who want a writer.
+    pub(crate) fn writer(&mut self) -> &mut (impl Write + use<>) {
+        &mut self.file
+    }
+
     /// Adds a line.
     pub(crate) fn line(&mut self, text: &str) -> Result<()> {
         self.write(text.as_bytes())?;

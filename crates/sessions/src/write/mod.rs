@@ -9,7 +9,9 @@ mod append;
 mod archive;
 mod delete;
 pub(crate) mod draft;
+mod export;
 mod fork;
+mod import;
 mod mark;
 pub(crate) mod object;
 mod plan;
@@ -19,4 +21,5 @@ pub(crate) mod testing;
 
 pub use fork::ForkOptions;
 pub(crate) use fork::gone;
+pub use import::Imported;
 pub use tag::clean_tag;

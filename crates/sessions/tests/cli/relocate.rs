@@ -61,3 +61,29 @@ async fn a_session_goes_on_on_another_machine() {
     }
     assert!(here.sessions.find(&file.id).unwrap_err().is_not_found());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_exported_goes_on_where_it_is_imported() {
+    let (here, there) = (Rig::start().await, Rig::start().await);
+    let file = here.three_turns().await;
+    let (export, plain) = (
+        here.sandbox.path().join("export"),
+        here.sandbox.path().join("plain"),
+    );
+    file.export(&export).unwrap();
+    file.export_jsonl(&plain).unwrap();
+    let dir = there.sandbox.project();
+    for (source, is_new) in [(&export, false), (&plain, true)] {
+        let imported = there.sessions.import(source, &dir).unwrap();
+        assert_eq!(
+            imported.was.is_some(),
+            is_new,
+            "the second one finds its id taken"
+        );
+        assert_eq!(there.resume(&imported.file.id).await, THREE_TURNS);
+        assert_eq!(
+            there.sessions.resume_dir(&imported.file.id).unwrap(),
+            dir.canonicalize().unwrap()
+        );
+    }
+}

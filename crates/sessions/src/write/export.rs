@@ -1,0 +1,115 @@
+//! A session as one file.
+//!
+//! The file is a header, then each part, then an end, which says that nothing was cut off:
+//!
+//! ```text
+//! {"type":"outrigger-session","version":1,"sessionId":"…","cwd":"…","exportedAt":"…"}
+//! {"file":"transcript.jsonl","bytes":1234}
+//! … 1234 bytes …
+//! {"file":"beside/subagents/agent-1.jsonl","bytes":567}
+//! … 567 bytes …
+//! {"end":true,"files":2}
+//! ```
+//!
+//! Each line and each part ends with a line break that is not counted. The parts are byte for byte what they were.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write};
+use std::path::{Component, Path, PathBuf};
+
+use super::draft::Draft;
+use super::object::{Object, quoted};
+use crate::clock::now;
+use crate::error::{Error, Result};
+use crate::place::SessionFile;
+use crate::relocate::ELSEWHERE;
+use crate::relocate::beside::files_below;
+
+/// The `type` in the first line.
+pub(super) const KIND: &str = "outrigger-session";
+
+/// What exports of this version begin with, and what is read.
+pub(super) const VERSION: u64 = 1;
+
+/// The transcript's name in an export.
+pub(super) const TRANSCRIPT: &str = "transcript.jsonl";
+
+/// What lies beside the transcript is below this.
+pub(super) const BESIDE: &str = "beside";
+
+impl SessionFile {
+    /// Writes the session as one file, which [`Sessions::import`](crate::Sessions::import) reads: the transcript as far as it went,
+    /// what lies beside it, the undo history of files and the list of tasks.
+    ///
+    /// It has all that was said, the results of tools included, so it can be read by its owner only.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] when `target` is there already; when something cannot be read or written. Nothing is left behind then.
+    pub fn export(&self, target: impl AsRef<Path>) -> Result<()> {
+        let mut draft = Draft::of(target.as_ref())?;
+        self.export_to(draft.writer())?;
+        draft.create()
+    }
+
+    /// As [`export`](Self::export), to a writer.
+    ///
+    /// # Errors
+    /// When something cannot be read or written.
+    pub fn export_to(&self, target: &mut dyn Write) -> Result<()> {
+        let mut header = Object::new();
+        header.set_string("type", KIND);
+        header.set("version", VERSION.to_string());
+        header.set_string("sessionId", self.id.as_str());
+        if let Some(cwd) = self.recorded_dir()? {
+            header.set_string("cwd", &cwd.to_string_lossy());
+        }
+        header.set_string("exportedAt", &now());
+        let failed = |error| Error::io("write", "the export")(error);
+        writeln!(target, "{}", header.to_text()).map_err(failed)?;
+        let parts = self.parts_of_export()?;
+        for (path, name) in &parts {
+            let file = File::open(path).map_err(Error::io("open", path))?;
+            let length = file.metadata().map_err(Error::io("read", path))?.len();
+            writeln!(target, r#"{{"file":{},"bytes":{length}}}"#, quoted(name)).map_err(failed)?;
+            // What is appended meanwhile is not in it, and what is cut off must not shift the rest.
+            let copied = io::copy(&mut file.take(length), target).map_err(Error::io("copy", path))?;
+            if copied != length {
+                return Err(Error::Changed(path.clone()));
+            }
+            writeln!(target).map_err(failed)?;
+        }
+        writeln!(target, r#"{{"end":true,"files":{}}}"#, parts.len()).map_err(failed)
+    }
+
+    /// Writes the transcript alone as it is, which is JSON, a record a line.
+    ///
+    /// # Errors
+    /// As [`export`](Self::export).
+    pub fn export_jsonl(&self, target: impl AsRef<Path>) -> Result<()> {
+        let mut draft = Draft::of(target.as_ref())?;
+        let mut file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        io::copy(&mut file, draft.writer()).map_err(Error::io("copy", &self.path))?;
+        draft.create()
+    }
+
+    /// The parts: where each is, and its name in the export.
+    fn parts_of_export(&self) -> Result<Vec<(PathBuf, String)>> {
+        let mut parts = vec![(self.path.clone(), TRANSCRIPT.to_owned())];
+        let mut add = |below: &Path, name: &str| -> Result<()> {
+            for (path, relative) in files_below(below)? {
+                let relative: Vec<_> = relative
+                    .components()
+                    .map(Component::as_os_str)
+                    .map(|it| it.to_string_lossy())
+                    .collect();
+                parts.push((path, format!("{name}/{}", relative.join("/"))));
+            }
+            Ok(())
+        };
+        add(&self.beside(), BESIDE)?;
+        for part in ELSEWHERE {
+            add(&self.config_dir().join(part).join(self.id.as_str()), part)?;
+        }
+        Ok(parts)
+    }
+}
