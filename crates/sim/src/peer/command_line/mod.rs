@@ -1,143 +1,14 @@
 //! The CLI's command line: which flags there are, what they take, and how it refuses them.
 
+mod flags;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use self::flags::{FLAGS, MODES, Takes, flag_name, long_name, takes};
 use super::agent::{Agent, Builder, payload};
-
-/// What a flag takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    Nothing,
-    One,
-    Perhaps,
-    Many,
-}
-
-/// Flags that are taken and checked but change nothing, for there is nothing for them to change here: no terminal, no
-/// account, no plugins, no prompt of the CLI's own, no API.
-#[cfg(test)]
-const WITHOUT_EFFECT: &[&str] = &[
-    "--agent",
-    "--append-subagent-system-prompt",
-    "--bare",
-    "--betas",
-    "--channels",
-    "--debug",
-    "--debug-file",
-    "--debug-to-stderr",
-    "--exclude-dynamic-system-prompt-sections",
-    "--file",
-    "--from-pr",
-    "--include-hook-events",
-    "--initialize-fields",
-    "--managed-settings",
-    "--managed-settings-in-initialize",
-    "--max-thinking-tokens",
-    "--plugin-dir",
-    "--plugin-dir-no-mcp",
-    "--plugin-url",
-    "--print",
-    "--project-config-root",
-    "--prompt-suggestions",
-    "--restricted",
-    "--resume-drops-turn",
-    "--safe-mode",
-    "--strict-mcp-config",
-    "--system-prompt-snapshot",
-    "--task-budget",
-    "--thinking-display",
-    "--workload",
-];
-
-/// Every flag as the CLI shows it in complaints. `<x>` is a value, `[x]` one that may be missing, `…` any number.
-const FLAGS: &[&str] = &[
-    "--add-dir <directories...>",
-    "--agent <agent>",
-    "--agents <json-or-file>",
-    "--allow-dangerously-skip-permissions",
-    "--allowedTools <tools...>",
-    "--allowed-tools <tools...>",
-    "--append-system-prompt <prompt>",
-    "--append-system-prompt-file <file>",
-    "--append-subagent-system-prompt <prompt>",
-    "--autocompact <auto|tokens>",
-    "--await-claim",
-    "--await-initialize",
-    "--bare",
-    "--betas <betas...>",
-    "--channels <channels...>",
-    "--continue",
-    "-c",
-    "--dangerously-skip-permissions",
-    "--debug [filter]",
-    "-d [filter]",
-    "--debug-file <path>",
-    "--debug-to-stderr",
-    "--disable-slash-commands",
-    "--disallowedTools <tools...>",
-    "--disallowed-tools <tools...>",
-    "--effort <level>",
-    "--exclude-dynamic-system-prompt-sections",
-    "--fallback-model <model>",
-    "--file <specs...>",
-    "--fork-session",
-    "--forward-subagent-text",
-    "--from-pr [value]",
-    "--include-hook-events",
-    "--include-partial-messages",
-    "--initialize-fields <fields>",
-    "--input-format <format>",
-    "--json-schema <schema>",
-    "--managed-settings <json>",
-    "--managed-settings-in-initialize",
-    "--max-budget-usd <amount>",
-    "--max-thinking-tokens <tokens>",
-    "--max-turns <turns>",
-    "--mcp-config <configs...>",
-    "--model <model>",
-    "--name <name>",
-    "-n <name>",
-    "--no-session-persistence",
-    "--output-format <format>",
-    "--permission-mode <mode>",
-    "--permission-prompt-tool <tool>",
-    "--permission-prompts <target>",
-    "--plugin-dir <path>",
-    "--plugin-dir-no-mcp <path>",
-    "--plugin-url <url>",
-    "--print",
-    "-p",
-    "--project-config-root <path>",
-    "--prompt-suggestions [value]",
-    "--replay-user-messages",
-    "--restricted",
-    "--resume [value]",
-    "-r [value]",
-    "--resume-drops-turn <uuid>",
-    "--resume-session-at <uuid>",
-    "--safe-mode",
-    "--session-id <uuid>",
-    "--session-mirror",
-    "--setting-sources <sources>",
-    "--settings <file-or-json>",
-    "--strict-mcp-config",
-    "--system-prompt <prompt>",
-    "--system-prompt-file <file>",
-    "--system-prompt-snapshot <on|off>",
-    "--task-budget <tokens>",
-    "--thinking <mode>",
-    "--thinking-display <mode>",
-    "--tools <tools...>",
-    "--verbose",
-    "--version",
-    "-v",
-    "--workload <name>",
-];
-
-const MODES: &str = "acceptEdits, auto, bypassPermissions, manual, dontAsk, plan";
 
 /// A command line of the CLI that has been read, whether or not the simulation does something with a flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -567,34 +438,6 @@ fn refuse(stderr: impl Into<String>) -> Refusal {
     }
 }
 
-fn flag_name(shown: &str) -> &str {
-    shown.split_once(' ').map_or(shown, |(name, _)| name)
-}
-
-/// The name under which a flag is asked for.
-fn long_name(shown: &str) -> &str {
-    match flag_name(shown) {
-        "-c" => "--continue",
-        "-d" => "--debug",
-        "-n" => "--name",
-        "-p" => "--print",
-        "-r" => "--resume",
-        "-v" => "--version",
-        "--allowed-tools" => "--allowedTools",
-        "--disallowed-tools" => "--disallowedTools",
-        name => name,
-    }
-}
-
-fn takes(shown: &str) -> Takes {
-    match shown.split_once(' ') {
-        None => Takes::Nothing,
-        Some((_, value)) if value.starts_with('[') => Takes::Perhaps,
-        Some((_, value)) if value.ends_with("...>") => Takes::Many,
-        Some(_) => Takes::One,
-    }
-}
-
 /// Settings are JSON, or the path of a file; JSON that is none is taken for a path, as the CLI does.
 fn read_settings(settings: &str, cwd: &Path) -> Result<Value, Refusal> {
     if let Ok(json @ Value::Object(_)) = serde_json::from_str(settings) {
@@ -624,6 +467,7 @@ fn read_mcp_config(config: &str, cwd: &Path) -> Result<Value, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use super::flags::WITHOUT_EFFECT;
     use super::*;
 
     const BASE: &str =
@@ -658,7 +502,7 @@ mod tests {
     /// Which flags do something shows in the source of this file.
     #[test]
     fn each_flag_has_an_effect_or_is_known_to_have_none() {
-        let source = include_str!("command_line.rs");
+        let source = include_str!("mod.rs");
         let code = &source[source.find("impl CommandLine").unwrap()..source.find("mod tests").unwrap()];
         for shown in FLAGS {
             let name = long_name(shown);

@@ -1,0 +1,111 @@
+//! What comes on stdin, how it ends, and what goes wrong at the API.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn api_errors() {
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt("%error 529\n%say recovered").await;
+    let retry = hand.until("system/api_retry").await;
+    assert_eq!(
+        (&retry["error_status"], &retry["error"]),
+        (&json!(529), &json!("overloaded"))
+    );
+    assert_eq!(hand.until("result/success").await["result"], "recovered");
+    hand.prompt("%error 400 n=99 msg=\"bad request\"\n%say never")
+        .await;
+    let assistant = hand.until("assistant").await;
+    assert_eq!(
+        (&assistant["message"]["model"], &assistant["error"]),
+        (&json!("<synthetic>"), &json!("unknown"))
+    );
+    let result = hand.next().await;
+    assert_eq!(result["result"], "API Error: 400 bad request");
+    assert_eq!(result["is_error"], true);
+    assert_eq!(result["api_error_status"], 400);
+    assert_eq!(result["terminal_reason"], "api_error");
+    let (exit, _) = hand.end().await;
+    assert_eq!(exit, Exit::Code(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_input_ends_it() {
+    for (line, complaint) in [
+        (
+            "this is not json",
+            "Error parsing streaming input line (type=unknown, 16 chars): SyntaxError",
+        ),
+        (
+            "{\"type\":\"user\",\"message\":",
+            "Error parsing streaming input line (type=user, 25 chars): SyntaxError",
+        ),
+        (
+            "{\"type\":\"user\"}",
+            "Error: Expected message role 'user', got 'undefined'",
+        ),
+        (
+            "{\"type\":\"user\",\"message\":{\"role\":\"assistant\",\"content\":\"hi\"}}",
+            "Error: Expected message role 'user', got 'assistant'",
+        ),
+        (
+            "{\"type\":\"control_request\"}",
+            "Error: Missing request on control_request",
+        ),
+    ] {
+        let mut hand = Hand::ready(Agent::builder()).await;
+        hand.write(line).await;
+        assert_eq!(hand.agent.exit().await, Exit::Code(1));
+        assert_eq!(hand.stderr.next_line().await.unwrap().unwrap(), complaint);
+    }
+    let mut hand = Hand::ready(Agent::builder()).await;
+    for line in [
+        "[]",
+        "42",
+        "{}",
+        "",
+        "   ",
+        "{\"type\":\"system\",\"subtype\":\"x\"}",
+        "{\"type\":\"keep_alive\"}",
+    ] {
+        hand.write(line).await;
+    }
+    hand.prompt("%say got \u{1F600}").await;
+    assert_eq!(hand.end().await.0, Exit::Code(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_of_input_and_signals() {
+    // The turn finishes, and a question that is open becomes an error.
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt(&format!("{TOUCH}\n%say after")).await;
+    hand.until("control_request/can_use_tool").await;
+    hand.stdin = None;
+    let user = hand.until("user").await;
+    let content = user["message"]["content"][0]["content"].as_str().unwrap();
+    assert!(
+        content.contains("stream closed before response received"),
+        "{content}"
+    );
+    assert_eq!(hand.end().await.0, Exit::Code(0));
+
+    for (signal, exit) in [
+        (Signal::Term, Exit::Code(143)),
+        (Signal::Hup, Exit::Code(129)),
+        (Signal::Kill, Exit::Signal(9)),
+        (Signal::Int, Exit::Code(0)),
+    ] {
+        let mut hand = Hand::ready(Agent::builder()).await;
+        hand.prompt(SLOW).await;
+        hand.until("system/init").await;
+        hand.agent.signal(signal);
+        assert_eq!(hand.agent.exit().await, exit);
+        let wrote_result = hand.kinds().contains(&"result/error_during_execution".to_owned());
+        assert_eq!(wrote_result, signal == Signal::Int);
+    }
+
+    let mut hand = Hand::ready(Agent::builder()).await;
+    hand.prompt(SLOW).await;
+    hand.until("system/init").await;
+    hand.request(json!({"subtype": "end_session"})).await;
+    assert_eq!(hand.agent.exit().await, Exit::Code(1));
+}
