@@ -121,7 +121,13 @@ async def control_requests(rig):
     async with rig.client(**options) as client:
         await client.toggle_mcp_server("desk", False)
         await client.toggle_mcp_server("desk", True)
-        await client.reconnect_mcp_server("desk")
+        # Servers of the host are not the CLI's to reconnect.
+        refused = ""
+        try:
+            await client.reconnect_mcp_server("desk")
+        except Exception as error:
+            refused = str(error)
+        holds(refused, "a server of the host cannot be reconnected")
         messages = await turn(client, f"%tool Bash {json.dumps(command)}\n%say started")
         succeeded(messages, "started")
         [task] = [message for message in of(messages, SystemMessage) if message.subtype == "task_started"]
@@ -130,7 +136,7 @@ async def control_requests(rig):
         equal([server["status"] for server in status["mcpServers"]], ["connected"], "mcp_status")
     process = rig.process()
     errors = [frame["response"]["error"] for frame in process.wrote("control_response/error")]
-    equal(errors, [], "errors")
+    equal(len(errors), 1, f"errors: {errors}")
     for subtype in ("mcp_toggle", "mcp_reconnect", "stop_task", "mcp_status"):
         holds(process.read(f"control_request/{subtype}"), f"{subtype} was asked")
 
