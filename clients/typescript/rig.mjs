@@ -13,6 +13,8 @@ const SIMULATOR = process.env.OUTRIGGER_SIM;
 /** A home, a project and a log for the processes of one scenario. */
 export class Rig {
   #chats = [];
+  /** Whether the scenario starts no CLI. */
+  offline = false;
 
   constructor(root) {
     this.root = root;

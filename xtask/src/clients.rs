@@ -71,7 +71,8 @@ struct Choice {
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     let choice = Choice::read(&arguments)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    let simulator = build(&root)?;
+    let simulator = build(&root, "outrigger-sim", "outrigger-sim")?;
+    let outrigger = build(&root, "outrigger-cli", "outrigger")?;
     let target = simulator
         .ancestors()
         .nth(2)
@@ -89,7 +90,11 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
         failed += play(
             client,
             command,
-            [("OUTRIGGER_SIM", &simulator), ("OUTRIGGER_SCRIPTS", &scripts)],
+            [
+                ("OUTRIGGER_SIM", &simulator),
+                ("OUTRIGGER", &outrigger),
+                ("OUTRIGGER_SCRIPTS", &scripts),
+            ],
             &place,
             &choice.scenarios,
         )?;
@@ -132,25 +137,21 @@ impl Choice {
     }
 }
 
-/// Builds the simulated CLI and says where it is.
-fn build(root: &Path) -> Result<PathBuf> {
+/// Builds a program of ours and says where it is.
+fn build(root: &Path, package: &str, name: &str) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
-        .args(["build", "--locked", "--package", "outrigger-sim"])
-        .args([
-            "--bin",
-            "outrigger-sim",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--locked", "--package", package, "--bin", name])
+        .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run cargo")?;
-    ensure!(output.status.success(), "the simulated CLI could not be built");
+    ensure!(output.status.success(), "{name} could not be built");
     let messages = output.stdout.split(|byte| *byte == b'\n');
     messages
         .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "outrigger-sim")
+        .filter(|message| message["target"]["name"] == name)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .context("cargo named no executable")
 }
@@ -262,7 +263,7 @@ fn isolated(program: &Path) -> Result<Command> {
 fn play(
     client: Client,
     mut command: Command,
-    paths: [(&str, &PathBuf); 2],
+    paths: [(&str, &PathBuf); 3],
     place: &Path,
     scenarios: &[String],
 ) -> Result<usize> {

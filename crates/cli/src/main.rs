@@ -23,6 +23,7 @@ mod protocol;
 mod report;
 mod run;
 mod screen;
+mod settings;
 mod signals;
 
 use std::process::ExitCode;
@@ -51,6 +52,8 @@ enum Command {
     Explain(Box<explain::Args>),
     /// Let the real CLI talk to an API without a model: scripted, recorded or replayed.
     MockApi(Box<mock_api::Args>),
+    /// Look at the settings on disk, and where each value comes from.
+    Settings(Box<settings::Args>),
     /// Hold recorded conversations against the types.
     Protocol(protocol::Args),
     Record(Box<cassette::record::Args>),
@@ -68,6 +71,7 @@ async fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args).await,
         Command::Explain(args) => explain::run(*args).await,
         Command::MockApi(args) => return mock_api::run(*args).await,
+        Command::Settings(args) => settings::run(*args).await,
         Command::Protocol(args) => protocol::run(args).await,
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,

@@ -76,6 +76,7 @@ pub mod hooks;
 pub mod mcp;
 pub mod options;
 pub mod permissions;
+pub mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transport;

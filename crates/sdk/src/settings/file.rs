@@ -1,0 +1,109 @@
+//! One source's text, down to what the CLI takes of it.
+
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::settings::Settings;
+use outrigger_protocol::shared::JsonObject;
+use serde_json::Value;
+
+use super::fit::{self, Author};
+use super::{SettingsProblem, value};
+
+/// Settings while they are put together.
+pub(super) type Object = serde_json::Map<String, Value>;
+
+/// More than this is no settings file.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A file was there and could not be taken.
+pub(super) struct Refused;
+
+/// Reads a file. `None` if there is none, or nothing in it.
+pub(super) fn read(
+    path: &Path,
+    author: Author,
+    problems: &mut Vec<SettingsProblem>,
+) -> Result<Option<Object>, Refused> {
+    let place = path.display().to_string();
+    let mut refuse = |problem: String| {
+        problems.push(SettingsProblem {
+            place: place.clone(),
+            problem,
+        });
+        Err(Refused)
+    };
+    let mut text = Vec::new();
+    match fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text)) {
+        Ok(length) if length as u64 > MOST_BYTES => {
+            return refuse(format!(
+                "is longer than {} MiB, so nothing of it counts",
+                MOST_BYTES >> 20
+            ));
+        }
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return refuse(format!("cannot be read: {error}")),
+    }
+    let text = String::from_utf8_lossy(&text);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let parsed = RawJson::from_text(text).and_then(|raw| value(&raw));
+    let object = match parsed {
+        Ok(Value::Object(object)) => object,
+        Ok(_) => return refuse("is no JSON object, so nothing of it counts".to_owned()),
+        Err(error) => return refuse(format!("is no JSON, so nothing of it counts: {error}")),
+    };
+    match fit::fit(object, author) {
+        Ok((taken, notes)) => {
+            problems.extend(notes.into_iter().map(|problem| SettingsProblem {
+                place: place.clone(),
+                problem,
+            }));
+            Ok(Some(taken))
+        }
+        Err(problem) => refuse(problem),
+    }
+}
+
+/// Settings that a program gives. What does not fit is left out, and told.
+pub(super) fn given(
+    settings: &JsonObject,
+    place: &str,
+    author: Author,
+    problems: &mut Vec<SettingsProblem>,
+) -> Object {
+    let mut tell = |problem| {
+        problems.push(SettingsProblem {
+            place: place.to_owned(),
+            problem,
+        })
+    };
+    let Ok(Value::Object(object)) = value(settings) else {
+        tell("they are no JSON that can be read, so nothing of them counts".to_owned());
+        return Object::new();
+    };
+    match fit::fit(object, author) {
+        Ok((taken, notes)) => {
+            notes.into_iter().for_each(tell);
+            taken
+        }
+        Err(problem) => {
+            tell(problem);
+            Object::new()
+        }
+    }
+}
+
+/// The typed form; what has no field is in `extra`.
+pub(super) fn typed(object: &Object) -> Settings {
+    RawJson::encode(object)
+        .and_then(|raw| raw.decode())
+        .unwrap_or_default()
+}

@@ -1,0 +1,169 @@
+//! What a program that embeds the CLI may manage: it can take away, and not give.
+
+use outrigger_protocol::shared::JsonObject;
+use serde_json::{Value, json};
+
+use super::file::Object;
+use super::fit::{self, Author};
+use super::value;
+
+/// What a key may say.
+enum May {
+    /// Only this.
+    Be(&'static str),
+    /// Anything that fits.
+    Anything,
+    /// Only that nothing may be used.
+    BeEmpty,
+    /// Anything but false and an empty list.
+    NotBeFalse,
+    /// Anything but what is empty.
+    NotBeEmpty,
+    /// An object of keys that may say this.
+    Have(&'static [(&'static str, May)]),
+}
+
+use May::{Anything, Be, BeEmpty, Have, NotBeEmpty, NotBeFalse};
+
+const ROOT: &[(&str, May)] = &[
+    ("allowManagedHooksOnly", Be("true")),
+    ("allowManagedMcpServersOnly", Be("true")),
+    ("allowManagedPermissionRulesOnly", Be("true")),
+    ("allowedHttpHookUrls", BeEmpty),
+    ("allowedMcpServers", Anything),
+    ("allowedProviders", Anything),
+    (
+        "attribution",
+        Have(&[("commitTrailers", Be("false")), ("sessionUrl", Be("false"))]),
+    ),
+    ("availableModels", Anything),
+    ("availableModelsMatch", Be(r#""exact""#)),
+    ("deniedMcpServers", Anything),
+    ("deniedModels", NotBeEmpty),
+    ("disableAgentView", Be("true")),
+    ("disableArtifact", Be("true")),
+    ("disableAutoMode", Be(r#""disable""#)),
+    ("disableClaudeAiConnectors", Be("true")),
+    ("disableCommandPluginSources", Be("true")),
+    ("disableRemoteControl", Be("true")),
+    ("disableSideloadFlags", Be("true")),
+    ("disableSkillShellExecution", Be("true")),
+    ("disableWindowsBashCommandSplit", Be("true")),
+    ("disableWorkflows", Be("true")),
+    ("enableArtifact", Be("false")),
+    ("enableWorkflows", Be("false")),
+    ("enforceAvailableModels", Be("true")),
+    ("forceLoginOrgUUID", NotBeEmpty),
+    ("httpHookAllowedEnvVars", BeEmpty),
+    (
+        "permissions",
+        Have(&[
+            ("deny", Anything),
+            ("ask", Anything),
+            ("allow", Anything),
+            ("additionalDirectories", Anything),
+            ("disableBypassPermissionsMode", Be(r#""disable""#)),
+            ("disableAutoMode", Be(r#""disable""#)),
+            ("blockReadsOutsideWorkingDirectories", Be("true")),
+            ("blockWritesOutsideWorkingDirectories", Be("true")),
+            ("denyInsteadOfPrompting", Be("true")),
+        ]),
+    ),
+    (
+        "sandbox",
+        Have(&[
+            ("enabled", Be("true")),
+            ("failIfUnavailable", Be("true")),
+            ("autoAllowBashIfSandboxed", Be("false")),
+            ("allowUnsandboxedCommands", Be("false")),
+            ("enableWeakerNestedSandbox", Be("false")),
+            ("enableWeakerNetworkIsolation", Be("false")),
+            ("allowAppleEvents", Be("false")),
+            ("allowNestedUserNamespaces", Be("false")),
+            ("windows", Have(&[("backend", Be(r#""sandboxuser""#))])),
+            (
+                "network",
+                Have(&[
+                    ("allowedDomains", Anything),
+                    ("deniedDomains", Anything),
+                    ("allowManagedDomainsOnly", Be("true")),
+                    ("strictAllowlist", Be("true")),
+                    ("allowAllUnixSockets", Be("false")),
+                    ("allowLocalBinding", Be("false")),
+                ]),
+            ),
+            (
+                "filesystem",
+                Have(&[
+                    ("denyRead", Anything),
+                    ("denyWrite", Anything),
+                    ("allowRead", Anything),
+                    ("allowManagedReadPathsOnly", Be("true")),
+                    ("disabled", Be("false")),
+                ]),
+            ),
+            (
+                "credentials",
+                Have(&[
+                    ("allowPlaintextInject", Be("false")),
+                    (
+                        "sigv4",
+                        Have(&[
+                            ("streaming", Be(r#""deny""#)),
+                            ("presigned", Be(r#""deny""#)),
+                            ("sigv4a", Be(r#""deny""#)),
+                        ]),
+                    ),
+                ]),
+            ),
+        ]),
+    ),
+    ("strictKnownMarketplaces", Anything),
+    ("strictPluginOnlyCustomization", NotBeFalse),
+    ("syncClaudeAiPlugins", Be("false")),
+    ("syncClaudeAiSkills", Be("false")),
+];
+
+/// The restrictions among `settings`. What does not fit means the strictest value, as in what an administrator manages.
+pub(super) fn to_restrictions(settings: &JsonObject) -> Object {
+    let Ok(Value::Object(object)) = value(settings) else {
+        return Object::new();
+    };
+    let mut object = object;
+    // Whoever turns it off wants no trailers either.
+    if object.get("attribution") == Some(&json!(false)) {
+        object.insert(
+            "attribution".to_owned(),
+            json!({"commitTrailers": false, "sessionUrl": false}),
+        );
+    }
+    let object = match fit::fit(object, Author::Administrator) {
+        Ok((taken, _)) => taken,
+        Err(_) => return Object::new(),
+    };
+    keep(object, ROOT)
+}
+
+fn keep(object: Object, rules: &[(&str, May)]) -> Object {
+    object
+        .into_iter()
+        .filter_map(|(key, value)| {
+            let (_, may) = rules.iter().find(|(name, _)| *name == key)?;
+            let kept = match (may, value) {
+                (Anything, value) => Some(value),
+                (Be(only), value) => (value.to_string() == *only).then_some(value),
+                (BeEmpty, value) => (value == json!([])).then_some(value),
+                (NotBeFalse, value) => (value != json!(false) && value != json!([])).then_some(value),
+                (NotBeEmpty, value) => (value != json!("")
+                    && (key == "forceLoginOrgUUID" || value != json!([])))
+                .then_some(value),
+                (Have(rules), Value::Object(object)) => {
+                    let kept = keep(object, rules);
+                    (!kept.is_empty()).then_some(Value::Object(kept))
+                }
+                (Have(_), _) => None,
+            };
+            Some((key, kept?))
+        })
+        .collect()
+}
