@@ -139,7 +139,7 @@ fn asked(show: &Show) -> Result<ResolveSettings, Failure> {
 }
 
 fn object(flag: &str, given: &str) -> Result<JsonObject, Failure> {
-    let text = if given.trim_start().starts_with('{') {
+    let text = if given.trim_start().starts_with(['{', '[']) {
         given.to_owned()
     } else {
         fs::read_to_string(given).with_context(|| format!("{flag} {given}"))?

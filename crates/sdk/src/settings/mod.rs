@@ -292,15 +292,17 @@ impl ResolvedSettings {
             .rev()
             .find(sets)
             .map(|source| source.entry.source);
-        let escalates = match (&permissions.default_mode, set_by) {
-            (
-                Some(ReportedPermissionMode::BypassPermissions | ReportedPermissionMode::Auto),
-                Some(ResolvedSettingSource::Project | ResolvedSettingSource::Local),
-            ) => true,
-            (Some(ReportedPermissionMode::AcceptEdits), Some(ResolvedSettingSource::Project)) => true,
-            _ => false,
+        use ReportedPermissionMode::{AcceptEdits, Auto, BypassPermissions};
+        let escalates = match set_by {
+            Some(ResolvedSettingSource::Project) => &[BypassPermissions, Auto, AcceptEdits][..],
+            Some(ResolvedSettingSource::Local) => &[BypassPermissions, Auto],
+            _ => &[],
         };
-        if escalates {
+        if permissions
+            .default_mode
+            .as_ref()
+            .is_some_and(|mode| escalates.contains(mode))
+        {
             permissions.default_mode = None;
         }
         settings

@@ -151,7 +151,9 @@ fn keep(object: Object, rules: &[(&str, May)]) -> Object {
             let (_, may) = rules.iter().find(|(name, _)| *name == key)?;
             let kept = match (may, value) {
                 (Anything, value) => Some(value),
-                (Be(only), value) => (value.to_string() == *only).then_some(value),
+                (Be(only), value) => serde_json::from_str(only)
+                    .is_ok_and(|only: Value| only == value)
+                    .then_some(value),
                 (BeEmpty, value) => (value == json!([])).then_some(value),
                 (NotBeFalse, value) => (value != json!(false) && value != json!([])).then_some(value),
                 (NotBeEmpty, value) => (value != json!("")
