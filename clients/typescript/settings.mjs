@@ -11,7 +11,7 @@ import { filterEscalatingDefaultMode, resolveSettings } from "@anthropic-ai/clau
 const execute = promisify(execFile);
 
 /** Values of which each key holds some. */
-const VALUES = [null, 7, -1, 1.5, "x", "", true, false, [], [7], ["x"], {}, { a: 7 }, { a: "x" }, { a: {} }, [{}]];
+const VALUES = [null, 7, "x", true, ["x"], { a: {} }];
 
 /** Keys where the two differ on purpose, and why. */
 const KNOWN = new Map([
