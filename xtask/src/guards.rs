@@ -30,6 +30,30 @@ const GUARDS: &[Guard] = &[
         instead: "let foreign = false;",
     },
     Guard {
+        trap: "turns::folded_steer",
+        file: "crates/sdk/src/conn/turns.rs",
+        line: "\"completed\" if self.is_in_running(&id) => self.completed_in_running(&id),",
+        instead: "\"completed\" if id.is_empty() => self.completed_in_running(&id),",
+    },
+    Guard {
+        trap: "sessions::resume_from_other_cwd",
+        file: "crates/sdk/src/cause.rs",
+        line: "(\"No conversation found\", Cause::UnknownSession),",
+        instead: "",
+    },
+    Guard {
+        trap: "sessions::double_resume",
+        file: "crates/sdk/src/cause.rs",
+        line: "(\"Error: Session ID\", Cause::SessionInUse),",
+        instead: "",
+    },
+    Guard {
+        trap: "sessions::corrupted_transcript",
+        file: "crates/sessions/src/read/index.rs",
+        line: "index.damaged += 1;",
+        instead: "",
+    },
+    Guard {
         trap: "turns::stalled_stream_per_phase",
         file: "crates/sdk/src/conn/watchdog.rs",
         line: "Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),",

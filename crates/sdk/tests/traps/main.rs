@@ -33,11 +33,11 @@
 //! | allow without input impossible | `allow_without_input_impossible` |
 //! | question without handler | `question_without_handler` |
 //! | MCP pending at first turn | elsewhere, with the other rules of waiting: `prompts_are_held_back_until_the_servers_have_connected` |
-//! | resume from other cwd | elsewhere, with the real CLI: `what_cannot_be_resumed_says_why` |
-//! | double resume | elsewhere, with the real CLI: `what_cannot_be_resumed_says_why` |
+//! | resume from other cwd | `resume_from_other_cwd`; real: `what_cannot_be_resumed_says_why` |
+//! | double resume | `double_resume`; real: `what_cannot_be_resumed_says_why` |
 //! | id change on clear | `id_change_on_clear`; real: `clearing_begins_a_new_conversation` |
 //! | kill mid-tool, then resume | elsewhere, with the real CLI: `a_session_that_was_killed_in_a_turn_goes_on_as_it_was` |
-//! | corrupted transcript | none: transcripts are the CLI's, and nothing here reads or repairs them |
+//! | corrupted transcript | `corrupted_transcript` |
 //! | cumulative cost deltas | `cumulative_cost_deltas` |
 //! | partial and final dedupe | `partial_and_final_dedupe` |
 //! | subagent attribution | `subagent_attribution` |
@@ -56,6 +56,7 @@ mod kit;
 #[cfg(target_os = "linux")]
 mod processes;
 mod requests;
+mod sessions;
 mod turns;
 
 use std::path::Path;
