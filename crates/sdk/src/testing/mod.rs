@@ -15,7 +15,8 @@
 //! * [`Faulty`] is a transport around another on which things go wrong, as a schedule of faults says;
 //!   [`chaos`](mod@sim::fault::chaos) tries many schedules, and finds the shortest that breaks a test.
 //!
-//! * [`assert`](mod@assert) asks of what went through, wherever it was recorded: which tools ran, what was asked and answered, what it cost.
+//! * [`assert`](mod@assert) asks of what went through, wherever it was recorded: which tools ran, what was asked and answered, what it
+//!   cost. [`Traced`] is a transport around another that keeps it, for sessions of the real CLI too.
 //!
 //! What plays the CLI is the crate `outrigger-sim`, which knows nothing of this one; it is here as [`sim`].
 
@@ -25,6 +26,7 @@ mod recording;
 mod replay;
 mod simulated;
 mod snapshot;
+mod traced;
 
 use std::path::{Path, PathBuf};
 
@@ -36,6 +38,7 @@ pub use recording::Recording;
 pub use replay::Replay;
 pub use simulated::Simulated;
 pub use snapshot::{snapshot, snapshot_all};
+pub use traced::Traced;
 
 /// The file of this session of a cassette, counted from 1: `it.ndjson`, `it.2.ndjson`, …
 fn numbered(path: &Path, number: usize) -> PathBuf {

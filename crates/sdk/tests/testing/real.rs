@@ -1,8 +1,9 @@
 //! Sessions of the real CLI, recorded and played back.
 
 use futures_util::StreamExt as _;
+use outrigger::testing::assert::{Trace, question, tool};
 use outrigger::testing::sim::cassette::{Cassette, Places, Redactor, Rules};
-use outrigger::testing::{Recording, Replay};
+use outrigger::testing::{Recording, Replay, Traced};
 use outrigger::{Local, Options, Policy, Session};
 use serde_json::Value;
 
@@ -77,4 +78,43 @@ async fn a_session_of_the_real_cli_plays_back_with_the_same_events() {
         (rig.api.request_count(), elsewhere.api.request_count()),
         (asked, 0)
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_the_real_cli_can_be_asked_what_it_did() {
+    let rig = Rig::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("real.ndjson");
+    let recording = Recording::new(Local::new(), &path);
+    let traced = Traced::new(recording.clone());
+    assert_eq!(traced.trace(), Trace::default());
+    let session = rig
+        .options()
+        .permissions(Policy::allow_list(["Bash"]).unwrap())
+        .transport(traced.clone())
+        .start()
+        .await
+        .unwrap();
+    let pid = session.pid().unwrap();
+    for prompt in PROMPTS {
+        turn(&session, prompt).await;
+    }
+    // While it lives, and of what was recorded afterwards.
+    let living = traced.trace();
+    session.close().await.unwrap();
+    recording.finish().unwrap();
+    for trace in [living, traced.trace(), Trace::from_file(&path).unwrap()] {
+        trace.called([tool("Bash"), tool("Write")]).unwrap();
+        trace
+            .asked([question("Bash").allowed(), question("Write").denied()])
+            .unwrap();
+        trace.cost_below(1.0).unwrap();
+        assert!(trace.cost_below(0.0).is_err());
+        trace.turns_below(10).unwrap();
+        assert!(trace.turns_below(2).is_err());
+        trace.all_answered().unwrap();
+        trace.nothing_unknown().unwrap();
+        assert!(trace.called([tool("Bash")]).is_err());
+    }
+    outrigger::testing::assert::no_process_left(pid, std::time::Duration::from_secs(10)).unwrap();
 }

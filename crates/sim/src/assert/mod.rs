@@ -1,6 +1,7 @@
 //! What a conversation must have been, said about what went through.
 //!
-//! A [`Trace`] is a conversation, wherever it comes from: a simulator's [`Report`], a cassette, the frames of a real run.
+//! A [`Trace`] is a conversation, wherever it comes from: a simulator's [`Report`], a cassette, a session of the real CLI that
+//! `outrigger::testing::Traced` listens to.
 //! Its questions have answers that read well in the output of `unwrap`: what was wrong, and the neighbourhood in which it was.
 //!
 //! ```

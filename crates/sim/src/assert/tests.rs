@@ -220,3 +220,25 @@ fn processes_that_are_left() {
     rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
     no_process_left(pid, Duration::from_secs(30)).unwrap();
 }
+
+#[test]
+fn a_cassette_is_a_conversation() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassettes/v2.ndjson");
+    let trace = Trace::from_file(path).unwrap();
+    trace.called([tool("Bash")]).unwrap();
+    trace.asked([question("Bash").allowed()]).unwrap();
+    trace.all_answered().unwrap();
+    trace.nothing_unknown().unwrap();
+    trace.cost_below(1.0).unwrap();
+    assert!(trace.called([tool("Read")]).is_err());
+    // A conversation that was cut off has a question without an answer.
+    let cassette = crate::cassette::Cassette::read(path).unwrap();
+    let mut cut = cassette.clone();
+    let asked = cut.events.iter().position(|event| {
+        matches!(&event.what, crate::cassette::What::Out(said, _) if said.kind() == "control_request/can_use_tool")
+    });
+    cut.events.truncate(asked.unwrap() + 1);
+    let error = Trace::from(&cut).all_answered().unwrap_err().to_string();
+    assert!(error.contains("can_use_tool"), "{error}");
+    assert!(Trace::from_file("/no/such/file").is_err());
+}

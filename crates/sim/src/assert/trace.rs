@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 
 use outrigger_protocol::check::{Checker, Direction};
 use serde_json::Value;
 
+use crate::cassette::{Cassette, CassetteError, What};
 use crate::peer::{Line, Report};
 
 /// How many lines are shown on either side of one that is wrong.
@@ -59,8 +61,25 @@ impl Trace {
         Self::new(
             lines
                 .into_iter()
-                .map(|(from_client, text)| Line::new(from_client, crate::peer::read_json(text))),
+                .map(|(from_client, text)| Line::of_text(from_client, text)),
         )
+    }
+
+    /// What was recorded in a cassette. Places and secrets are placeholders in it: `{{cwd}}/main.rs`.
+    ///
+    /// ```no_run
+    /// use outrigger_sim::assert::{Trace, tool};
+    ///
+    /// let trace = Trace::from_file("tests/cassettes/hello.ndjson").unwrap();
+    /// trace.called([tool("Read")]).unwrap();
+    /// trace.cost_below(0.05).unwrap();
+    /// trace.nothing_unknown().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// When the file is no cassette, or cannot be read.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, CassetteError> {
+        Ok(Self::from(&Cassette::read(path)?))
     }
 
     /// The lines.
@@ -208,6 +227,23 @@ impl Trace {
             more => around.push_str(&format!("    … {more} lines more")),
         }
         Violation { what, around }
+    }
+}
+
+/// Blank lines are none.
+impl From<&Cassette> for Trace {
+    fn from(cassette: &Cassette) -> Self {
+        let lines = cassette.events.iter().filter_map(|event| {
+            let (from_client, said) = match &event.what {
+                What::In(said) => (true, said),
+                What::Out(said, _) if !said.text().trim().is_empty() => (false, said),
+                _ => return None,
+            };
+            let mut line = Line::new(from_client, said.value());
+            line.at = event.at;
+            Some(line)
+        });
+        Self::new(lines)
     }
 }
 

@@ -35,5 +35,5 @@ pub(crate) use io::LineReader;
 pub use matcher::Match;
 pub use running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};
 pub(crate) use running::{Log, Reins, kind as kind_of, pipes, reins};
-pub(crate) use running::{kind, parse, read_json};
+pub(crate) use running::{kind, parse};
 pub use script::{Script, Seen};

@@ -96,6 +96,11 @@ impl Line {
         }
     }
 
+    /// A line of text that came at the very beginning. Text that is no JSON is kept as a JSON string.
+    pub fn of_text(from_client: bool, text: &str) -> Self {
+        Self::new(from_client, read_json(text))
+    }
+
     /// `type`, or `type/subtype`, where the subtype of a control request or response is that of its payload and that of
     /// a `command_lifecycle` its state and that of a `stream_event` the event's type.
     pub fn kind(&self) -> String {
