@@ -55,5 +55,12 @@ pub use record::{About, RecordedReader, RecordedWriter, Recorder};
 pub use redact::{Redactor, RuleError, Rules};
 pub use replay::{Pace, Playing, Replay};
 
+/// Where in a text something stands that looks like a secret or names a person, for whatever else is written to files.
+#[cfg(feature = "api")]
+pub(crate) fn secrets(text: &str) -> Vec<std::ops::Range<usize>> {
+    let hits = scan::secrets(text).into_iter();
+    hits.map(|hit| hit.from..hit.to).collect()
+}
+
 #[cfg(test)]
 mod tests;

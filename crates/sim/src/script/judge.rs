@@ -339,3 +339,7 @@ fn unanswered(lines: &[Line]) -> Vec<String> {
     })
     .collect()
 }
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -1,0 +1,198 @@
+//! Each thing that an assertion can say holds of what fits it, and is told of what does not.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::script::error::read_yaml;
+
+fn of_cli(json: Value) -> Line {
+    Line::new(false, json)
+}
+
+fn of_client(json: Value) -> Line {
+    Line::new(true, json)
+}
+
+fn asks(id: &str, request: Value) -> Line {
+    of_cli(json!({"type": "control_request", "request_id": id, "request": request}))
+}
+
+fn answers(id: &str, response: Value) -> Line {
+    let response = json!({"subtype": "success", "request_id": id, "response": response});
+    of_client(json!({"type": "control_response", "response": response}))
+}
+
+fn fails(id: &str) -> Line {
+    let response = json!({"subtype": "error", "request_id": id, "error": "no such thing"});
+    of_client(json!({"type": "control_response", "response": response}))
+}
+
+fn question() -> Line {
+    asks(
+        "q",
+        json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}),
+    )
+}
+
+fn result(text: &str, is_error: bool) -> Line {
+    let block = json!({"type": "tool_result", "tool_use_id": "t", "content": text, "is_error": is_error});
+    of_cli(json!({"type": "user", "message": {"content": [block]}}))
+}
+
+/// An assertion, what fits it, what does not, and what is said of that.
+type Case = (&'static str, Vec<Line>, Vec<Line>, &'static str);
+
+fn cases() -> Vec<Case> {
+    let allow = || {
+        answers(
+            "q",
+            json!({"behavior": "allow", "updatedInput": {"command": "pwd"}}),
+        )
+    };
+    let deny = || answers("q", json!({"behavior": "deny", "message": "not today"}));
+    let hook = || asks("h", json!({"subtype": "hook_callback"}));
+    let mcp = || asks("m", json!({"subtype": "mcp_message"}));
+    let interrupt = || of_client(json!({"type": "control_request", "request": {"subtype": "interrupt"}}));
+    let prompt = || of_client(json!({"type": "user"}));
+    vec![
+        (
+            "permission: allowed",
+            vec![question(), allow()],
+            vec![question(), deny()],
+            "but it was denied",
+        ),
+        (
+            "permission: denied",
+            vec![question(), deny()],
+            vec![question(), allow()],
+            "but it was allowed",
+        ),
+        (
+            "permission: failed",
+            vec![question(), fails("q")],
+            vec![question(), deny()],
+            "but it was denied",
+        ),
+        (
+            "permission: denied",
+            vec![question(), deny()],
+            vec![question(), fails("q")],
+            "but it was not decided",
+        ),
+        (
+            "permission: denied",
+            vec![question(), deny()],
+            vec![question()],
+            "but none was answered",
+        ),
+        (
+            "updated_input: {command: pwd}",
+            vec![question(), allow()],
+            vec![question(), deny()],
+            "the updated input does not fit",
+        ),
+        (
+            "updated_input: {}",
+            vec![question(), allow()],
+            vec![question()],
+            "no question about a tool was answered",
+        ),
+        (
+            "message: not today",
+            vec![question(), deny()],
+            vec![
+                question(),
+                answers("q", json!({"behavior": "deny", "message": "never"})),
+            ],
+            "but it says \"never\"",
+        ),
+        (
+            "message: {contains: today}",
+            vec![question(), deny()],
+            vec![],
+            "expected a denial",
+        ),
+        (
+            "hook: {continue: true}",
+            vec![hook(), answers("h", json!({"continue": true}))],
+            vec![hook(), answers("h", json!({"continue": false}))],
+            "the hook's answer does not fit",
+        ),
+        (
+            "hook: {}",
+            vec![hook(), answers("h", json!({}))],
+            vec![question(), allow()],
+            "expected the hook's answer, but there is none",
+        ),
+        (
+            "hook: {}",
+            vec![hook(), answers("h", json!({}))],
+            vec![hook(), fails("h")],
+            "but it is an error: \"no such thing\"",
+        ),
+        (
+            "mcp: {result: 1}",
+            vec![mcp(), answers("m", json!({"mcp_response": {"result": 1}}))],
+            vec![mcp(), answers("m", json!({"mcp_response": {"result": 2}}))],
+            "the MCP server's answer does not fit",
+        ),
+        (
+            "answer: {behavior: deny}",
+            vec![question(), deny()],
+            vec![question(), allow()],
+            "the client's answer does not fit",
+        ),
+        (
+            "result: ok",
+            vec![result("ok", false)],
+            vec![result("ko", false)],
+            "but it is \"ko\"",
+        ),
+        (
+            "result: ok",
+            vec![result("ko", false), result("ok", false)],
+            vec![],
+            "expected the result of a tool",
+        ),
+        (
+            "is_error: true",
+            vec![result("x", true)],
+            vec![result("x", false)],
+            "to be a failure",
+        ),
+        (
+            "is_error: false",
+            vec![result("x", false)],
+            vec![result("x", true)],
+            "to be no failure",
+        ),
+        (
+            "requests: {interrupt: 1}",
+            vec![interrupt()],
+            vec![interrupt(), interrupt()],
+            "expected 1 control requests `interrupt`, but 2 came",
+        ),
+        (
+            "prompts: 2",
+            vec![prompt(), prompt()],
+            vec![prompt(), result("x", false)],
+            "expected 2 prompts, but 1 came",
+        ),
+        (
+            "received: {type: user}",
+            vec![interrupt(), prompt()],
+            vec![result("x", false)],
+            "no line of the client fits",
+        ),
+    ]
+}
+
+#[test]
+fn an_assertion_holds_of_what_fits_and_is_told_of_what_does_not() {
+    for (text, right, wrong, said) in cases() {
+        let assert: Assert = read_yaml(text, None).unwrap();
+        assert_eq!(check(&assert, &right), None, "{text}");
+        let flaw = check(&assert, &wrong).unwrap_or_else(|| panic!("{text} holds of {wrong:?}"));
+        assert!(flaw.contains(said), "{text}: {flaw}");
+    }
+}
