@@ -70,5 +70,5 @@ async fn owners_that_are_killed_lose_and_double_nothing() {
     let stores = (0..3)
         .map(|_| Arc::new(open(place.path())) as Arc<dyn SessionStore>)
         .collect();
-    owners::kill_at_random(stores).await;
+    owners::kill_at_random(stores, std::time::Duration::from_millis(5)).await;
 }

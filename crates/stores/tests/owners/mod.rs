@@ -29,8 +29,9 @@ impl Dice {
 struct Acknowledged(BTreeMap<u64, Vec<String>>);
 
 /// Has owners fight for one session through these stores, which are all the same one, and looks at what came of it: each
-/// acknowledged entry is there once, and the entries of two leases never mix, so that no two owners drove it at once.
-pub(crate) async fn kill_at_random(stores: Vec<Arc<dyn SessionStore>>) {
+/// acknowledged entry is there once, and the entries of two leases never mix, so that no two owners drove it at once. `lease` is how long
+/// one lasts: a few times as long as an append takes.
+pub(crate) async fn kill_at_random(stores: Vec<Arc<dyn SessionStore>>, lease: Duration) {
     let key = SessionKey::new("p", "contested");
     let acknowledged = Arc::new(Mutex::new(Acknowledged::default()));
     let fenced = Arc::new(Mutex::new(0));
@@ -42,9 +43,16 @@ pub(crate) async fn kill_at_random(stores: Vec<Arc<dyn SessionStore>>) {
             let mut dice = Dice(owner * 7919 + 17);
             for life in 0..LIVES {
                 let name = format!("{owner}-{life}");
-                let living = own(&*store, &key, name, &acknowledged, &fenced, dice.below(u64::MAX));
+                let living = own(
+                    &*store,
+                    &key,
+                    name,
+                    &acknowledged,
+                    &fenced,
+                    (dice.below(u64::MAX), lease),
+                );
                 // Some are killed in the middle of whatever they do.
-                let lifetime = Duration::from_millis(1 + dice.below(60));
+                let lifetime = lease / 5 + lease * dice.below(12) as u32;
                 let _ = tokio::time::timeout(lifetime, living).await;
             }
         });
@@ -85,11 +93,10 @@ async fn own(
     name: String,
     acknowledged: &Mutex<Acknowledged>,
     fenced: &Mutex<u64>,
-    seed: u64,
+    (seed, ttl): (u64, Duration),
 ) {
     let mut dice = Dice(seed | 1);
     let leases = store.leases().expect("it has leases");
-    let ttl = Duration::from_millis(5);
     let lease = loop {
         match leases.acquire(key, &name, ttl).await {
             Ok(lease) => break lease,

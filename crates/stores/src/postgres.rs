@@ -1,0 +1,366 @@
+//! Sessions in PostgreSQL: for any number of machines.
+
+mod schema;
+
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{
+    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoredSession, SummaryEntry, fold_summary, uuid,
+};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{NoTls, Row};
+
+/// How many connections [`PostgresStore::connect`] opens at most.
+const CONNECTIONS: usize = 16;
+
+/// How long a call waits for a connection, a new one or one of the pool's.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Adds entries if the lease is the newest, all in one statement: the lease is locked for as long as the statement's transaction, so
+/// nobody takes the session over in between. `$3` and `$4` are its number and owner, null where none is asked for. The transcript's row
+/// is locked too, so appends to it follow each other, and their numbers are in the order in which they are committed.
+const APPEND: &str = "
+    WITH held AS MATERIALIZED (
+        SELECT 1 FROM outrigger_lease
+        WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4 AND NOT released FOR SHARE
+    ), target AS (
+        INSERT INTO outrigger_transcript AS t (project_key, session_id, subpath, next_seq, mtime)
+        SELECT $1, $2, $5, cardinality($6::text[]), outrigger_now()
+        WHERE $3::bigint IS NULL OR EXISTS (SELECT 1 FROM held)
+        ON CONFLICT (project_key, session_id, subpath) DO UPDATE
+        SET next_seq = t.next_seq + excluded.next_seq, mtime = GREATEST(t.mtime + 1, excluded.mtime)
+        RETURNING id, next_seq, mtime, summary
+    ), added AS (
+        INSERT INTO outrigger_entry (transcript, seq, uuid, entry)
+        SELECT target.id, target.next_seq - cardinality($6::text[]) + given.n, given.uuid, given.entry
+        FROM target, unnest($6::text[], $7::text[]) WITH ORDINALITY AS given (entry, uuid, n)
+        ON CONFLICT DO NOTHING
+        RETURNING seq
+    )
+    SELECT target.id, target.mtime, target.summary,
+        ARRAY(SELECT seq - (target.next_seq - cardinality($6::text[])) FROM added ORDER BY seq) AS added
+    FROM target";
+
+/// Keeps sessions in a PostgreSQL database, 12 or newer. Cheap to clone.
+///
+/// Entries are `text` columns, not `jsonb`, which would refuse NUL and lone surrogates and give back other text: in JSON text NUL
+/// is written `\u0000`, which is nothing special to a database. Times, also those of leases, are the server's.
+#[derive(Debug, Clone)]
+pub struct PostgresStore {
+    pool: Pool,
+}
+
+impl PostgresStore {
+    /// Opens a pool of connections without TLS and brings the tables up to date. `config` is a connection string as libpq has it:
+    /// `host=/run/postgresql user=app dbname=app`.
+    ///
+    /// # Cancel safety
+    /// Dropped, the tables are as they were or up to date.
+    ///
+    /// # Errors
+    /// When `config` can't be read, the server can't be reached, or the tables were made by a newer version of this crate.
+    pub async fn connect(config: &str) -> Result<Self> {
+        let config: tokio_postgres::Config = config
+            .parse()
+            .map_err(|error: tokio_postgres::Error| failed("read its connection string", error))?;
+        let recycling = ManagerConfig {
+            recycling_method: RecyclingMethod::Fast,
+        };
+        let pool = Pool::builder(Manager::from_config(config, NoTls, recycling))
+            .max_size(CONNECTIONS)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(PATIENCE))
+            .create_timeout(Some(PATIENCE))
+            .build()
+            .map_err(|error| StoreError::failed("the PostgreSQL session store has no pool", error))?;
+        let store = Self::new(pool);
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Uses a pool of the program's own, with TLS for instance. The tables have to be there: see [`migrate`](Self::migrate).
+    pub fn new(pool: Pool) -> Self {
+        Self { pool }
+    }
+
+    /// Brings the tables up to date, whoever else does so at the same time, and returns their version. They are made in the
+    /// first schema of the connection's search path, under names that begin with `outrigger_`.
+    ///
+    /// # Cancel safety
+    /// Dropped, the tables are as they were or up to date.
+    ///
+    /// # Errors
+    /// When the server fails, or the tables were made by a newer version of this crate.
+    pub async fn migrate(&self) -> Result<u32> {
+        schema::migrate(&mut self.client().await?).await
+    }
+
+    async fn client(&self) -> Result<Object> {
+        let client = self.pool.get().await;
+        client.map_err(|error| StoreError::failed("the PostgreSQL session store can't be reached", error))
+    }
+
+    async fn query(&self, what: &str, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let client = self.client().await?;
+        let statement = client
+            .prepare_cached(text)
+            .await
+            .map_err(|error| failed(what, error))?;
+        client
+            .query(&statement, parameters)
+            .await
+            .map_err(|error| failed(what, error))
+    }
+
+    /// Appends, under the lease if there is one.
+    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&Lease>) -> Result<()> {
+        let wrong = |error| failed("append", error);
+        let texts: Vec<&str> = entries.iter().map(RawJson::get).collect();
+        // A column can't have NUL, and no uuid of the CLI's does.
+        let uuids: Vec<Option<String>> = entries
+            .iter()
+            .map(|entry| uuid(entry).filter(|uuid| !uuid.contains('\0')))
+            .collect();
+        let fence = lease.map(|lease| lease.fence as i64);
+        let owner = lease.map(|lease| lease.owner.as_str());
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await.map_err(wrong)?;
+        let statement = transaction.prepare_cached(APPEND).await.map_err(wrong)?;
+        let parameters: [&(dyn ToSql + Sync); 7] = [
+            &key.project_key,
+            &key.session_id,
+            &fence,
+            &owner,
+            &subpath(key),
+            &texts,
+            &uuids,
+        ];
+        let row = transaction
+            .query_opt(&statement, &parameters)
+            .await
+            .map_err(wrong)?;
+        let Some(row) = row else {
+            return Err(lease.map_or_else(|| damaged(key), crate::is_over));
+        };
+        if key.is_main() {
+            let (id, mtime, before, added): (i64, i64, String, Vec<i64>) =
+                (row.get(0), row.get(1), row.get(2), row.get(3));
+            let added: Vec<RawJson> = added
+                .iter()
+                .filter_map(|n| entries.get(*n as usize - 1).cloned())
+                .collect();
+            if !added.is_empty() {
+                let before = SummaryEntry::new(
+                    &key.session_id,
+                    mtime as u64,
+                    RawJson::from_text(before).unwrap_or_default(),
+                );
+                let summary = fold_summary(Some(&before), key, &added);
+                let update = "UPDATE outrigger_transcript SET summary = $2 WHERE id = $1";
+                let update = transaction.prepare_cached(update).await.map_err(wrong)?;
+                transaction
+                    .execute(&update, &[&id, &summary.data.get()])
+                    .await
+                    .map_err(wrong)?;
+            }
+        }
+        transaction.commit().await.map_err(wrong)
+    }
+}
+
+fn failed(what: &str, error: tokio_postgres::Error) -> StoreError {
+    StoreError::failed(format!("the PostgreSQL session store could not {what}"), error)
+}
+
+fn damaged(key: &SessionKey) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Damaged,
+        format!("{key} can't be read from the session store"),
+    )
+}
+
+/// A subpath as a column has it: no part has an empty one.
+fn subpath(key: &SessionKey) -> &str {
+    key.subpath.as_deref().unwrap_or_default()
+}
+
+impl SessionStore for PostgresStore {
+    fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if entries.is_empty() {
+                return Ok(());
+            }
+            self.add(key, entries, None).await
+        })
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
+        Box::pin(async move {
+            let text =
+                "SELECT e.entry FROM outrigger_entry e JOIN outrigger_transcript t ON t.id = e.transcript
+                        WHERE t.project_key = $1 AND t.session_id = $2 AND t.subpath = $3 ORDER BY e.seq";
+            let rows = self
+                .query(
+                    "load a session",
+                    text,
+                    &[&key.project_key, &key.session_id, &subpath(key)],
+                )
+                .await?;
+            if rows.is_empty() {
+                return Ok(None);
+            }
+            let entries: Result<_, _> = rows
+                .iter()
+                .map(|row| RawJson::from_text(row.get::<_, String>(0)))
+                .collect();
+            entries.map(Some).map_err(|_| damaged(key))
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
+
+    fn list_sessions<'a>(&'a self, project_key: &'a str) -> BoxFuture<'a, Result<Vec<StoredSession>>> {
+        Box::pin(async move {
+            let text =
+                "SELECT session_id, mtime FROM outrigger_transcript WHERE project_key = $1 AND subpath = ''";
+            let rows = self.query("list sessions", text, &[&project_key]).await?;
+            let session =
+                |row: &Row| StoredSession::new(row.get::<_, String>(0), row.get::<_, i64>(1) as u64);
+            Ok(rows.iter().map(session).collect())
+        })
+    }
+
+    fn list_session_summaries<'a>(
+        &'a self,
+        project_key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
+        Box::pin(async move {
+            let text = "SELECT session_id, mtime, summary FROM outrigger_transcript WHERE project_key = $1 AND subpath = ''";
+            let rows = self.query("list summaries", text, &[&project_key]).await?;
+            let summary = |row: &Row| {
+                let data = RawJson::from_text(row.get::<_, String>(2)).unwrap_or_default();
+                SummaryEntry::new(row.get::<_, String>(0), row.get::<_, i64>(1) as u64, data)
+            };
+            Ok(rows.iter().map(summary).collect())
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            // Entries go with their transcript.
+            let text = "DELETE FROM outrigger_transcript
+                        WHERE project_key = $1 AND session_id = $2 AND ($3::text IS NULL OR subpath = $3)";
+            self.query("delete", text, &[&key.project_key, &key.session_id, &key.subpath])
+                .await
+                .map(drop)
+        })
+    }
+
+    fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async move {
+            let text = "SELECT subpath FROM outrigger_transcript WHERE project_key = $1 AND session_id = $2 AND subpath <> ''";
+            let rows = self
+                .query(
+                    "list the parts of a session",
+                    text,
+                    &[&key.project_key, &key.session_id],
+                )
+                .await?;
+            Ok(rows.iter().map(|row| row.get(0)).collect())
+        })
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+impl LeaseStore for PostgresStore {
+    fn acquire<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(async move {
+            let text = "
+                INSERT INTO outrigger_lease AS l (project_key, session_id, fence, owner, expires_at, released)
+                VALUES ($1, $2, 1, $3, outrigger_now() + $4, false)
+                ON CONFLICT (project_key, session_id) DO UPDATE
+                SET fence = l.fence + 1, owner = excluded.owner, expires_at = excluded.expires_at, released = false
+                WHERE l.released OR l.expires_at <= outrigger_now() OR l.owner = excluded.owner
+                RETURNING fence, expires_at";
+            let ttl = ttl.as_millis() as i64;
+            let taken = self
+                .query(
+                    "acquire a lease",
+                    text,
+                    &[&key.project_key, &key.session_id, &owner, &ttl],
+                )
+                .await?;
+            if let Some(row) = taken.first() {
+                return Ok(Lease::new(
+                    key,
+                    owner,
+                    row.get::<_, i64>(0) as u64,
+                    row.get::<_, i64>(1) as u64,
+                ));
+            }
+            let text =
+                "SELECT owner, expires_at FROM outrigger_lease WHERE project_key = $1 AND session_id = $2";
+            let held = self
+                .query("look at a lease", text, &[&key.project_key, &key.session_id])
+                .await?;
+            let held = held.first().map(|row| (row.get(0), row.get::<_, i64>(1) as u64));
+            Err(crate::is_held(key, held))
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(async move {
+            let text = "
+                UPDATE outrigger_lease SET expires_at = outrigger_now() + $5
+                WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4 AND NOT released RETURNING expires_at";
+            let (fence, ttl) = (lease.fence as i64, ttl.as_millis() as i64);
+            let parameters: [&(dyn ToSql + Sync); 5] =
+                [&lease.project_key, &lease.session_id, &fence, &lease.owner, &ttl];
+            let renewed = self.query("renew a lease", text, &parameters).await?;
+            let row = renewed.first().ok_or_else(|| crate::is_over(lease))?;
+            let key = SessionKey::new(&lease.project_key, &lease.session_id);
+            Ok(Lease::new(
+                &key,
+                &lease.owner,
+                lease.fence,
+                row.get::<_, i64>(0) as u64,
+            ))
+        })
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let text = "UPDATE outrigger_lease SET released = true
+                        WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4";
+            let fence = lease.fence as i64;
+            let parameters: [&(dyn ToSql + Sync); 4] =
+                [&lease.project_key, &lease.session_id, &fence, &lease.owner];
+            self.query("release a lease", text, &parameters).await.map(drop)
+        })
+    }
+
+    fn append_fenced<'a>(
+        &'a self,
+        lease: &'a Lease,
+        key: &'a SessionKey,
+        entries: &'a [RawJson],
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            crate::covered(lease, key)?;
+            self.add(key, entries, Some(lease)).await
+        })
+    }
+}

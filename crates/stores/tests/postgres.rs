@@ -1,0 +1,89 @@
+//! The PostgreSQL store, against a real server.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod owners;
+mod servers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use outrigger_sessions::store::{Result, SessionStore, StoreErrorKind, conformance};
+use outrigger_stores::PostgresStore;
+use servers::Server;
+
+/// Connects, as soon as the server takes connections.
+async fn connect(server: &Server, schema: &str) -> Result<PostgresStore> {
+    let place = server.directory.path().display();
+    let config = format!("host={place} user=postgres dbname=postgres options='-c search_path={schema}'");
+    for _ in 0..200 {
+        match PostgresStore::connect(&config).await {
+            Err(error) if error.chain().contains("starting up") || error.chain().contains("refused") => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            done => return done,
+        }
+    }
+    PostgresStore::connect(&config).await
+}
+
+async fn sql(server: &Server, text: &str) {
+    let config = format!(
+        "host={} user=postgres dbname=postgres",
+        server.directory.path().display()
+    );
+    for _ in 0..200 {
+        if let Ok((client, connection)) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await {
+            tokio::spawn(connection);
+            return client.batch_execute(text).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the server takes no connections");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_every_contract() {
+    let server = servers::postgres();
+    let stores = AtomicUsize::new(0);
+    let make = || async {
+        let schema = format!("s{}", stores.fetch_add(1, Ordering::Relaxed));
+        sql(&server, &format!("CREATE SCHEMA {schema}")).await;
+        Ok(Arc::new(connect(&server, &schema).await?) as Arc<dyn SessionStore>)
+    };
+    let report = conformance::check(make)
+        .await
+        .unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.skipped.is_empty(), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_that_are_killed_lose_and_double_nothing() {
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA owners").await;
+    let mut stores = Vec::new();
+    for _ in 0..3 {
+        stores.push(Arc::new(connect(&server, "owners").await.unwrap()) as Arc<dyn SessionStore>);
+    }
+    owners::kill_at_random(stores, Duration::from_millis(50)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_are_made_once_and_newer_ones_are_left_alone() {
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA tables").await;
+    // All at once, as when many machines start a new version.
+    let (one, two) = tokio::join!(connect(&server, "tables"), connect(&server, "tables"));
+    assert_eq!(one.unwrap().migrate().await.unwrap(), 1);
+    two.unwrap();
+    sql(&server, "UPDATE tables.outrigger_schema SET version = 99").await;
+    let error = connect(&server, "tables").await.unwrap_err();
+    assert_eq!(*error.kind(), StoreErrorKind::Invalid);
+    assert!(error.to_string().contains("99"), "{error}");
+}
