@@ -5,30 +5,35 @@
 //!
 //! | feature | store | what it is for |
 //! |---|---|---|
+//! | `directory` | `DirectoryStore` | files to be copied, mounted and looked at |
 //! | `postgres` | `PostgresStore` | any number of machines |
 //! | `sqlite` | `SqliteStore` | one machine, any number of processes: the one to begin with |
 //!
 //! All keep the whole contract (`outrigger_sessions::store::conformance::check`), and leases. They need a tokio runtime.
 
+#[cfg(feature = "directory")]
+mod directory;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "directory")]
+pub use directory::DirectoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "directory", feature = "postgres", feature = "sqlite"))]
 mod shared {
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "directory", feature = "sqlite"))]
     use std::time::{SystemTime, UNIX_EPOCH};
 
     use outrigger_sessions::store::{Lease, Result, SessionKey, StoreError, StoreErrorKind};
 
     /// Milliseconds since 1970 by this machine's clock.
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "directory", feature = "sqlite"))]
     pub(crate) fn now_ms() -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.map_or(0, |since| since.as_millis() as u64)
@@ -64,7 +69,7 @@ mod shared {
     }
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "directory", feature = "sqlite"))]
 pub(crate) use shared::now_ms;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "directory", feature = "postgres", feature = "sqlite"))]
 pub(crate) use shared::{covered, is_held, is_over};
