@@ -90,7 +90,8 @@ impl Repair {
     /// Puts the mended transcript in the place of the old one, of which a backup stays beside it. Without something to mend, nothing
     /// is written.
     ///
-    /// Readers find the old one or the new one, never a part; a record that somebody appends at the very moment is in both.
+    /// Readers find the old one or the new one, never a part. What somebody appends while they are exchanged is carried over; only
+    /// a writer that opened the old one before and writes after that writes to the backup.
     ///
     /// # Errors
     /// [`Error::Busy`] while a CLI drives the session; [`Error::Changed`] when it was written to since it was read; when nothing is to

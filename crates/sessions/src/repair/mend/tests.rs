@@ -374,6 +374,51 @@ fn the_old_transcript_stays_as_a_backup() {
     assert_eq!(fs::read_to_string(&file.path).unwrap(), "{}\n{\"late\":1}\n");
 }
 
+/// Somebody who asked nobody writes on; nothing of that is lost when the transcript is replaced.
+#[test]
+fn what_is_written_during_a_repair_is_there_after_it() {
+    let place = Place::new();
+    let file = place.session(&[&said(1, 0).to_string()]);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let (count, carried) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut count = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                file.append(&format!("{{\"nth\":{count}}}")).unwrap();
+                count += 1;
+                std::thread::sleep(std::time::Duration::from_micros(300));
+            }
+            count
+        });
+        let mut carried = 0;
+        for _ in 0..10_000 {
+            file.append("{\"torn").unwrap();
+            let repair = file.repair().unwrap();
+            match repair.in_place() {
+                Ok(mended) => {
+                    carried += usize::from(fs::metadata(mended.backup).unwrap().len() > repair.read)
+                }
+                Err(Error::Changed(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+            if carried == 3 {
+                break;
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        (writer.join().unwrap(), carried)
+    });
+    assert_eq!(carried, 3, "the case was there");
+    let text = fs::read_to_string(&file.path).unwrap();
+    let records = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut seen: Vec<u64> = records.filter_map(|record| record["nth"].as_u64()).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen, (0..count).collect::<Vec<u64>>());
+}
+
 #[test]
 fn a_new_session_has_all_of_the_old_one() {
     let place = Place::new();

@@ -150,6 +150,21 @@ fn what_is_cut_off_or_leads_out_is_refused_and_leaves_nothing() {
         assert!(error.to_string().contains("no path within"), "{name}: {error}");
         assert_eq!(files(&there), Vec::<PathBuf>::new(), "{name}");
     }
+    // A part that is gone, and one that is shorter than it says.
+    let part = text.find("{\"file\":\"tasks/a\"").unwrap();
+    let end = text.find("{\"end\"").unwrap();
+    for (bad, why) in [
+        (format!("{}{}", &text[..part], &text[end..]), "fewer files"),
+        (
+            text[..text.find("\"odd\"").unwrap()].to_owned(),
+            "cut off in transcript.jsonl",
+        ),
+    ] {
+        fs::write(&export, bad).unwrap();
+        let error = there.sessions.import(&export, "/new").unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(files(&there), Vec::<PathBuf>::new());
+    }
     let newer = text.replace("\"version\":1", "\"version\":2");
     fs::write(&export, newer).unwrap();
     let error = there.sessions.import(&export, "/new").unwrap_err();
