@@ -23,6 +23,7 @@ mod protocol;
 mod report;
 mod run;
 mod screen;
+mod sessions;
 mod settings;
 mod signals;
 
@@ -54,6 +55,8 @@ enum Command {
     MockApi(Box<mock_api::Args>),
     /// Look at the settings on disk, and where each value comes from.
     Settings(Box<settings::Args>),
+    /// Look at conversations that the CLI keeps on disk, and change them.
+    Sessions(sessions::Args),
     /// Hold recorded conversations against the types.
     Protocol(protocol::Args),
     Record(Box<cassette::record::Args>),
@@ -72,6 +75,7 @@ async fn main() -> ExitCode {
         Command::Explain(args) => explain::run(*args).await,
         Command::MockApi(args) => return mock_api::run(*args).await,
         Command::Settings(args) => settings::run(*args).await,
+        Command::Sessions(args) => sessions::run(args).await,
         Command::Protocol(args) => protocol::run(args).await,
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,

@@ -234,7 +234,7 @@ fn shown_call(call: &ToolUse) -> String {
 }
 
 /// What a call is about: the field of its input that says most.
-fn target(input: &RawJson) -> String {
+pub(crate) fn target(input: &RawJson) -> String {
     const TELLING: &[&str] = &[
         "command",
         "file_path",

@@ -22,6 +22,7 @@ mod policy;
 mod protocol;
 mod rig;
 mod run;
+mod sessions;
 mod settings;
 #[cfg(unix)]
 mod terminal;

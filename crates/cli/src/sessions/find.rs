@@ -1,0 +1,151 @@
+//! Which session is meant.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use outrigger::sessions::{Error, ListOptions, SessionFile, SessionId, Sessions};
+
+use crate::exit::{Failure, Status};
+use crate::screen::plain;
+
+/// The shortest beginning of an id that is taken for one.
+const SHORTEST: usize = 4;
+
+/// How many sessions an error names at most.
+const MOST_NAMED: usize = 8;
+
+/// Where to look for a session.
+#[derive(Debug, clap::Args)]
+pub(super) struct Place {
+    /// Look in the project at this directory alone, and in the other worktrees of its repository.
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: Option<PathBuf>,
+}
+
+/// Of sessions with several copies, that of this directory's project counts, else the one that was written to last.
+#[derive(Debug, clap::Args)]
+pub(super) struct Named {
+    /// The session: its id, the beginning of it, or its title.
+    #[arg(value_name = "SESSION")]
+    session: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Named {
+    /// Finds the session.
+    pub(super) fn find(&self) -> Result<(Sessions, SessionFile), Failure> {
+        let sessions = Sessions::from_env()?;
+        let file = self.place.find(&sessions, &self.session)?;
+        Ok((sessions, file))
+    }
+}
+
+impl Place {
+    /// Finds a session by its id, the beginning of it, or its title.
+    pub(super) fn find(&self, sessions: &Sessions, name: &str) -> Result<SessionFile, Failure> {
+        if let Ok(id) = SessionId::new(name) {
+            return self.with_id(sessions, &id);
+        }
+        let mut meant = BTreeSet::new();
+        if is_beginning(name) {
+            meant = beginning(sessions, name);
+            if let Some(dir) = &self.dir {
+                meant.retain(|id| sessions.find_in(id, dir).is_ok());
+            }
+        }
+        for info in sessions.list(&self.scope())? {
+            if info.custom_title.as_deref() == Some(name) {
+                meant.insert(info.session_id);
+            }
+        }
+        let mut ids = meant.iter();
+        match (ids.next(), ids.next()) {
+            (Some(id), None) => self.with_id(sessions, id),
+            (None, _) => {
+                let name = plain(name);
+                let place = match &self.dir {
+                    Some(dir) => format!("the project at {}", dir.display()),
+                    None => sessions.projects_dir().display().to_string(),
+                };
+                let message = format!(
+                    "no session in {place} has an id that begins with {name:?}, or that title; `outrigger sessions list --all` shows \
+                     which there are"
+                );
+                Err(Failure::new(Status::Failed, anyhow::anyhow!(message)))
+            }
+            _ => Err(self.several(sessions, name, &meant)),
+        }
+    }
+
+    fn with_id(&self, sessions: &Sessions, id: &SessionId) -> Result<SessionFile, Failure> {
+        if let Some(dir) = &self.dir {
+            return Ok(sessions.find_in(id, dir)?);
+        }
+        match sessions.find_in(id, here()) {
+            Err(Error::NotFound(_)) => Ok(sessions.find(id)?),
+            found => Ok(found?),
+        }
+    }
+
+    fn scope(&self) -> ListOptions {
+        match &self.dir {
+            Some(dir) => ListOptions::new().dir(dir),
+            None => ListOptions::new(),
+        }
+    }
+
+    fn several(&self, sessions: &Sessions, name: &str, meant: &BTreeSet<SessionId>) -> Failure {
+        let mut message = format!("{} sessions could be meant by {:?}:", meant.len(), plain(name));
+        for id in meant.iter().take(MOST_NAMED) {
+            let info = sessions.info(id, self.dir.as_deref()).ok().flatten();
+            let summary = info.map(|info| line(&info.summary, 60)).unwrap_or_default();
+            message.push_str(&format!("\n  {id}  {summary}"));
+        }
+        if meant.len() > MOST_NAMED {
+            message.push_str(&format!("\n  and {} more", meant.len() - MOST_NAMED));
+        }
+        Failure::new(Status::Usage, anyhow::anyhow!(message))
+    }
+}
+
+/// The directory of this process.
+pub(super) fn here() -> PathBuf {
+    env::current_dir().unwrap_or_else(|_| Path::new(".").to_owned())
+}
+
+/// Text from a transcript in one line of so many characters at most, harmless to a terminal.
+pub(super) fn line(text: &str, most: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    let mut shown = String::new();
+    for (nth, c) in text.chars().enumerate() {
+        if nth == most {
+            shown.push('…');
+            break;
+        }
+        shown.push(c);
+    }
+    plain(&shown)
+}
+
+fn is_beginning(name: &str) -> bool {
+    let is_of_ids = |byte: u8| byte == b'-' || byte.is_ascii_hexdigit();
+    (SHORTEST..36).contains(&name.len()) && name.bytes().all(is_of_ids)
+}
+
+/// The sessions of all projects whose ids begin so, in any case.
+fn beginning(sessions: &Sessions, name: &str) -> BTreeSet<SessionId> {
+    let dirs = sessions.project_dirs().into_iter();
+    let entries = dirs.filter_map(|dir| dir.read_dir().ok()).flatten().flatten();
+    let ids = entries.filter_map(|entry| SessionId::of_file_name(entry.file_name().to_str()?));
+    let begins = |id: &SessionId| {
+        let head = id.as_str().get(..name.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(name))
+    };
+    ids.filter(begins)
+        // Empty files are what is left of sessions that never began.
+        .filter(|id| sessions.find(id).is_ok())
+        .collect()
+}

@@ -1,0 +1,101 @@
+//! A conversation as Markdown.
+
+use std::io::Write;
+
+use outrigger::sessions::{Messages, SessionFile};
+
+use super::find::line;
+use super::said::{Piece, pieces};
+use super::show::{Speaker, facts, is_for_people};
+use super::when::minute;
+use crate::exit::Failure;
+use crate::screen::plain;
+
+/// Writes it, one message in memory at a time. With `full`, what is not meant to be shown is in it too. Characters that would be
+/// commands for a terminal are replaced.
+pub(super) fn write(
+    file: &SessionFile,
+    messages: &mut Messages,
+    full: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let (title, facts) = facts(file)?;
+    writeln!(out, "# {title}\n")?;
+    for (name, value) in facts {
+        writeln!(out, "- {name}: `{}`", value.replace('`', "'"))?;
+    }
+    let mut last = None;
+    for message in messages {
+        let message = message?;
+        if !full && !is_for_people(&message) {
+            continue;
+        }
+        let pieces = pieces(&message);
+        let speaker = Speaker::of(&message, &pieces);
+        if let Some(heading) = speaker.heading(&message)
+            && (speaker == Speaker::User || last != Some(speaker))
+        {
+            let at = message.timestamp.as_deref().map(minute).unwrap_or_default();
+            let at = if at.is_empty() {
+                at
+            } else {
+                format!(" ({} UTC)", line(&at, 40))
+            };
+            writeln!(out, "\n## {heading}{at}")?;
+        }
+        if speaker != Speaker::Tool {
+            last = Some(speaker);
+        }
+        for piece in &pieces {
+            if let Some(text) = text_of(piece) {
+                writeln!(out, "\n{text}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn text_of(piece: &Piece) -> Option<String> {
+    Some(match piece {
+        Piece::Text(text) => plain(text.trim_end()),
+        Piece::Thinking(text) if text.trim().is_empty() => return None,
+        Piece::Thinking(text) => folded("Thinking", &fenced("", text)),
+        Piece::Call { tool, input } => {
+            let tool = line(tool, 200).replace('`', "'");
+            format!("**Calls `{tool}`**\n\n{}", fenced("json", input.get()))
+        }
+        Piece::Result { text, is_error } => {
+            let name = if *is_error { "Error" } else { "Result" };
+            folded(name, &fenced("", text))
+        }
+        Piece::Other(what) => format!("*[{}]*", line(what, 200)),
+    })
+}
+
+fn folded(name: &str, text: &str) -> String {
+    format!("<details><summary>{name}</summary>\n\n{text}\n\n</details>")
+}
+
+/// A block of code with a fence that is longer than any in it.
+fn fenced(language: &str, text: &str) -> String {
+    let text = plain(text.trim_end());
+    let (mut longest, mut run) = (0, 0);
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}{language}\n{text}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_fence_cannot_end_it() {
+        let text = fenced("", "a\n````\nb\x1b[31m");
+        assert_eq!(text, "`````\na\n````\nb\u{fffd}[31m\n`````");
+        assert_eq!(fenced("json", "{}"), "```json\n{}\n```");
+    }
+}

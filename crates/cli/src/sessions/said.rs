@@ -1,0 +1,93 @@
+//! What a recorded message says, piece by piece.
+
+use outrigger::protocol::RawJson;
+use outrigger::protocol::shared::{ContentBlock, MessageContent};
+use outrigger::sessions::{MessageKind, SessionMessage};
+use serde::Deserialize;
+
+/// A piece of a message.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// Words.
+    Text(String),
+    /// What the model thought.
+    Thinking(String),
+    /// A call of a tool.
+    Call { tool: String, input: RawJson },
+    /// What a tool gave back.
+    Result { text: String, is_error: bool },
+    /// Something that is no text: what it is.
+    Other(String),
+}
+
+#[derive(Deserialize)]
+struct Said {
+    content: MessageContent,
+}
+
+/// A note of the CLI.
+#[derive(Deserialize)]
+struct Note {
+    subtype: Option<String>,
+    content: Option<String>,
+}
+
+/// The pieces of a message.
+pub(super) fn pieces(message: &SessionMessage) -> Vec<Piece> {
+    if message.kind == MessageKind::System {
+        let note = message.record.decode::<Note>().ok();
+        let text = note.and_then(|note| note.content.or(note.subtype));
+        return vec![Piece::Other(text.unwrap_or_else(|| "a note".to_owned()))];
+    }
+    let said = message.message.as_ref().map(RawJson::decode::<Said>);
+    match said {
+        Some(Ok(Said { content })) => of_content(&content),
+        _ => vec![Piece::Other("a message of another shape".to_owned())],
+    }
+}
+
+fn of_content(content: &MessageContent) -> Vec<Piece> {
+    match content.as_text() {
+        Some(text) => vec![Piece::Text(text.to_owned())],
+        None => content.blocks().iter().map(of_block).collect(),
+    }
+}
+
+fn of_block(block: &ContentBlock) -> Piece {
+    match block {
+        ContentBlock::Text(block) => Piece::Text(block.text.clone()),
+        ContentBlock::Thinking(block) => Piece::Thinking(block.thinking.clone()),
+        ContentBlock::ToolUse(block) => Piece::Call {
+            tool: block.name.clone(),
+            input: block.input.clone(),
+        },
+        ContentBlock::ToolResult(block) => {
+            let pieces = block.content.as_ref().map(of_content).unwrap_or_default();
+            let texts: Vec<String> = pieces.into_iter().map(text_of).collect();
+            Piece::Result {
+                text: texts.join("\n"),
+                is_error: block.is_error == Some(true),
+            }
+        }
+        other => Piece::Other(kind(other)),
+    }
+}
+
+fn text_of(piece: Piece) -> String {
+    match piece {
+        Piece::Text(text) | Piece::Thinking(text) | Piece::Result { text, .. } => text,
+        Piece::Call { tool, .. } => format!("[{tool}]"),
+        Piece::Other(kind) => format!("[{kind}]"),
+    }
+}
+
+/// The `type` of a block.
+fn kind(block: &ContentBlock) -> String {
+    #[derive(Deserialize)]
+    struct Kind {
+        r#type: String,
+    }
+    let raw = RawJson::encode(block).ok();
+    let kind = raw.and_then(|raw| raw.decode::<Kind>().ok());
+    kind.map_or_else(|| "something".to_owned(), |kind| kind.r#type)
+}
