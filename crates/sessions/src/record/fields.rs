@@ -13,8 +13,8 @@ use super::DamageReason;
 /// The fields of an object in their order, each as its name and the text of its value.
 pub(crate) type Fields<'t> = Vec<(Cow<'t, str>, Cow<'t, str>)>;
 
-/// The fields of the object that `text` is. NUL bytes before it are passed over, as the CLI does: a machine that stopped may have left
-/// some.
+/// The fields of the object that `text` is. NUL bytes before it are passed over: a machine that stopped may have left some. (The CLI
+/// leaves such a record out; `repair` mends it.)
 pub(crate) fn fields(text: &str) -> Result<Fields<'_>, DamageReason> {
     let text = text.trim_start_matches('\0');
     let mut fields = Vec::with_capacity(24);
