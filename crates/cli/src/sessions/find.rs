@@ -79,6 +79,22 @@ impl Place {
         }
     }
 
+    /// Finds several, or none if one of them is not there. One that is named twice is found once.
+    pub(super) fn find_each(
+        &self,
+        sessions: &Sessions,
+        names: &[String],
+    ) -> Result<Vec<SessionFile>, Failure> {
+        let mut files: Vec<SessionFile> = Vec::new();
+        for name in names {
+            let file = self.find(sessions, name)?;
+            if files.iter().all(|found| found.path != file.path) {
+                files.push(file);
+            }
+        }
+        Ok(files)
+    }
+
     fn with_id(&self, sessions: &Sessions, id: &SessionId) -> Result<SessionFile, Failure> {
         if let Some(dir) = &self.dir {
             return Ok(sessions.find_in(id, dir)?);

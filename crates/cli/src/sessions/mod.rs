@@ -1,9 +1,19 @@
 //! `outrigger sessions`: the conversations that the CLI keeps on disk, without starting it.
 
+mod confirm;
+mod delete;
+mod export;
 mod find;
+mod fork;
+mod import;
 mod list;
+mod made;
+mod mark;
 mod markdown;
+mod moving;
 mod pager;
+mod progress;
+mod repair;
 mod said;
 mod show;
 mod when;
@@ -24,6 +34,16 @@ pub(crate) struct Args {
 enum Command {
     List(list::List),
     Show(show::Show),
+    Export(export::Export),
+    Import(import::Import),
+    Fork(fork::Fork),
+    Rename(mark::Rename),
+    Tag(mark::Tag),
+    Archive(mark::Archive),
+    Unarchive(mark::Unarchive),
+    Move(moving::Move),
+    Repair(repair::Repair),
+    Delete(delete::Delete),
 }
 
 /// Runs a subcommand.
@@ -32,6 +52,16 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     tokio::task::spawn_blocking(move || match args.command {
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
+        Command::Export(export) => export.run(),
+        Command::Import(import) => import.run(),
+        Command::Fork(fork) => fork.run(),
+        Command::Rename(rename) => rename.run(),
+        Command::Tag(tag) => tag.run(),
+        Command::Archive(archive) => archive.run(),
+        Command::Unarchive(unarchive) => unarchive.run(),
+        Command::Move(moving) => moving.run(),
+        Command::Repair(repair) => repair.run(),
+        Command::Delete(delete) => delete.run(),
     })
     .await?
 }

@@ -225,3 +225,275 @@ fn damaged_lines_are_told_and_the_rest_is_shown() {
     );
     assert!(shown.contains("Two files."), "{shown}");
 }
+
+#[test]
+fn titles_tags_and_the_archive_are_written_where_lists_read_them() {
+    let place = Place::new();
+    place.session(&place.project, ONE, "x", None);
+    place.done(&["rename", ONE, "a title"]);
+    place.done(&["tag", "a title", "blue"]);
+    place.done(&["archive", "1111"]);
+    let info = |name: &str| place.json(&["list", "--json"])[0][name].clone();
+    assert_eq!(
+        (info("customTitle"), info("tag"), info("archived")),
+        (json!("a title"), json!("blue"), json!(true))
+    );
+    let text = place.done(&["list"]);
+    assert!(text.contains("#blue") && text.contains("archived"), "{text}");
+    place.done(&["tag", ONE, "--none"]);
+    place.done(&["unarchive", ONE]);
+    assert!(matches!(info("tag"), Value::Null | Value::String(_)) && info("tag") != "blue");
+    assert_eq!(info("archived"), false);
+    for args in [
+        &["rename", ONE, " "][..],
+        &["rename", TWO, "x"],
+        &["archive", ONE, TWO],
+    ] {
+        assert_eq!(place.run(args).1, 1, "{args:?}");
+    }
+    assert_eq!(info("archived"), false, "either all that are named, or none");
+    assert_eq!(place.run(&["tag", ONE]).1, 2);
+}
+
+#[test]
+fn a_fork_ends_where_it_is_told_to() {
+    let place = Place::new();
+    place.session(&place.project, ONE, "x", Some("a title"));
+    let up_to = "00000000-0000-4000-8000-00000000000a";
+    let made = place.json(&["fork", ONE, "--up-to", up_to, "--json"]);
+    let id = made["sessionId"].as_str().unwrap();
+    assert!(made["path"].as_str().unwrap().ends_with(&format!("{id}.jsonl")));
+    assert_eq!(place.json(&["show", id, "--json"]).as_array().unwrap().len(), 1);
+    let id = place.done(&["fork", ONE, "--title", "another"]);
+    assert_eq!(
+        place.json(&["show", "another", "--json"])[0]["session_id"],
+        id.trim()
+    );
+    assert_eq!(place.run(&["fork", ONE, "--up-to", "nothing"]).1, 1);
+}
+
+#[test]
+fn without_a_terminal_nothing_is_destroyed_unless_yes_is_said() {
+    let place = Place::new();
+    let other = place.project.with_file_name("other");
+    let path = place.session(&place.project, ONE, "x", None);
+    let before = fs::read(&path).unwrap();
+    fs::write(&path, [&before[..], b"{\"type\":"].concat()).unwrap();
+    let torn = fs::read(&path).unwrap();
+    let to = other.to_str().unwrap();
+    for args in [
+        &["delete", ONE][..],
+        &["move", ONE, to],
+        &["repair", ONE, "--in-place"],
+    ] {
+        let output = place.command(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("--yes") && said.contains(ONE), "{said}");
+        assert_eq!(fs::read(&path).unwrap(), torn, "{args:?}");
+    }
+    place.session(&other, TWO, "y", None);
+    place.done(&["delete", ONE, TWO, "--yes"]);
+    assert_eq!(place.json(&["list", "--all", "--json"]), json!([]));
+    assert_eq!(place.run(&["delete", ONE, "--yes"]).1, 1);
+}
+
+#[test]
+fn of_several_copies_a_directory_names_the_one_to_delete() {
+    let place = Place::new();
+    let other = place.project.with_file_name("other");
+    let here = place.session(&place.project, ONE, "x", None);
+    let there = place.session(&other, ONE, "x", None);
+    place.done(&["delete", ONE, "--yes", "--dir", other.to_str().unwrap()]);
+    assert!(here.exists() && !there.exists());
+}
+
+#[test]
+fn what_a_crash_left_is_shown_and_mended() {
+    let place = Place::new();
+    let path = place.session(&place.project, ONE, "x", None);
+    assert_eq!(place.done(&["repair", ONE]), "nothing is wrong\n");
+    assert_eq!(place.json(&["repair", ONE, "--json"]), json!([]));
+    // The result of the call is lost.
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().take(2).collect();
+    let broken = format!("{}\n", lines.join("\n"));
+    fs::write(&path, &broken).unwrap();
+    assert!(place.done(&["repair", ONE]).contains("toolu_1"));
+    let findings = place.json(&["repair", ONE, "--json"]);
+    assert_eq!(
+        (&findings[0]["line"], &findings[0]["mendable"]),
+        (&json!(2), &json!(true))
+    );
+    let id = place.done(&["repair", ONE, "--new"]);
+    assert_eq!(
+        place
+            .json(&["show", id.trim(), "--json"])
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+    let made = place.json(&["repair", ONE, "--in-place", "--yes", "--json"]);
+    assert_eq!(
+        fs::read_to_string(made["backup"].as_str().unwrap()).unwrap(),
+        broken
+    );
+    assert_eq!(place.done(&["repair", ONE]), "nothing is wrong\n");
+}
+
+#[test]
+fn a_session_goes_out_and_comes_back_in() {
+    let place = Place::new();
+    let path = place.session(&place.project, ONE, "count", Some("a title"));
+    let file = place.project.join("session.export");
+    let name = file.to_str().unwrap();
+    place.done(&["export", ONE, name]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(
+        place.run(&["export", ONE, name]).1,
+        1,
+        "what is there is left alone"
+    );
+    assert_eq!(
+        place.done(&["export", ONE, "-", "--jsonl"]),
+        fs::read_to_string(&path).unwrap()
+    );
+    assert!(
+        place
+            .done(&["export", "a title", "-", "--markdown"])
+            .starts_with("# a title\n")
+    );
+    let said = place.json(&["show", ONE, "--json"]);
+    // With the session there, the import has another id; without, its own.
+    let made = place.json(&["import", name, "--json"]);
+    assert_eq!(made["was"], ONE);
+    assert_ne!(made["sessionId"], ONE);
+    place.done(&["delete", ONE, "--yes"]);
+    let other = place.project.with_file_name("other");
+    let id = place.done(&["import", name, "--dir", other.to_str().unwrap()]);
+    assert_eq!(id.trim(), ONE);
+    let again = place.json(&["show", ONE, "--dir", other.to_str().unwrap(), "--json"]);
+    assert_eq!(again, said);
+    assert_eq!(
+        place
+            .run(&["import", place.project.join("none").to_str().unwrap()])
+            .1,
+        1
+    );
+}
+
+#[test]
+fn a_session_is_moved_and_copied() {
+    let place = Place::new();
+    let other = place.project.with_file_name("other");
+    let to = other.to_str().unwrap();
+    let path = place.session(&place.project, ONE, "x", None);
+    let copy = place.json(&["move", ONE, to, "--copy", "--json"]);
+    assert_eq!(copy["was"], ONE);
+    assert!(path.exists());
+    assert_eq!(place.done(&["move", ONE, to, "--yes"]).trim(), ONE);
+    assert!(!path.exists());
+    let infos = place.json(&["list", "--dir", to, "--json"]);
+    assert_eq!(infos.as_array().unwrap().len(), 2);
+    assert!(
+        infos.as_array().unwrap().iter().all(|info| info["cwd"] == to),
+        "{infos}"
+    );
+    let config = place.project.with_file_name("another-config");
+    place.done(&["move", ONE, to, "--yes", "--to-config", config.to_str().unwrap()]);
+    assert!(Sessions::at(&config).find(&ONE.parse().unwrap()).is_ok());
+    assert_eq!(place.run(&["show", ONE]).1, 1);
+}
+
+#[cfg(unix)]
+mod terminal {
+    //! With a pseudo-terminal.
+
+    use rexpect::session::{PtySession, spawn_command};
+
+    use super::*;
+    use crate::terminal::ends_with;
+
+    const PATIENCE: u64 = 20_000;
+
+    fn at_terminal(place: &Place, args: &[&str], pager: &str) -> PtySession {
+        let mut command = place.command(args);
+        // A terminal of its own for all three streams.
+        command
+            .env("TERM", "xterm")
+            .env("PAGER", pager)
+            .stdin(std::process::Stdio::inherit());
+        spawn_command(command, Some(PATIENCE)).expect("a terminal")
+    }
+
+    #[test]
+    fn a_person_is_asked_before_a_session_is_deleted() {
+        let place = Place::new();
+        let path = place.session(&place.project, ONE, "x", Some("my title"));
+        for (answer, code, is_left) in [("", 1, true), ("no", 1, true), ("y", 0, false)] {
+            let mut session = at_terminal(&place, &["delete", ONE], "cat");
+            session.exp_string("my title").unwrap();
+            session.exp_string("[y/N]").unwrap();
+            session.send_line(answer).unwrap();
+            ends_with(&mut session, code);
+            assert_eq!(path.exists(), is_left, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_long_goes_through_the_pager_with_colours() {
+        let place = Place::new();
+        place.session(&place.project, ONE, "x", Some("my title"));
+        let mut session = at_terminal(&place, &["list"], "sed s/^/PAGED:/");
+        session.exp_string("PAGED:\u{1b}[36m11111111").unwrap();
+        ends_with(&mut session, 0);
+        for args in [&["list", "--no-pager"][..], &["list", "--json"]] {
+            let mut session = at_terminal(&place, args, "sed s/^/PAGED:/");
+            let text = session.exp_eof().unwrap();
+            assert!(text.contains("my title") && !text.contains("PAGED"), "{text}");
+        }
+        // One that quits has shown enough; one that is not there keeps nothing back.
+        let mut session = at_terminal(&place, &["show", ONE], "true");
+        ends_with(&mut session, 0);
+        let mut session = at_terminal(&place, &["show", ONE], "no-such-pager");
+        session.exp_string("Two files.").unwrap();
+        ends_with(&mut session, 0);
+    }
+}
+
+/// The chapter's commands, in their order.
+#[cfg(unix)]
+#[test]
+fn what_the_documentation_shows_runs() {
+    let place = Place::new();
+    place.session(&place.project, ONE, "x", Some("fix the login"));
+    let chapter = include_str!("../../../../docs/sessions.md");
+    let mut script = "set -e\n".to_owned();
+    for block in chapter.split("```sh\n").skip(1) {
+        script.push_str(block.split("```").next().unwrap());
+    }
+    assert!(script.matches("outrigger sessions").count() > 12);
+    let tool = Path::new(env!("CARGO_BIN_EXE_outrigger")).parent().unwrap();
+    let path = format!("{}:{}", tool.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .env_clear()
+        .env("PATH", path)
+        .env("CLAUDE_CONFIG_DIR", &place.config)
+        .current_dir(&place.project)
+        .stdin(std::process::Stdio::null());
+    let (text, code) = ran(&mut shell);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        fs::read_to_string(place.project.join("login.md"))
+            .unwrap()
+            .contains("Two files.")
+    );
+}

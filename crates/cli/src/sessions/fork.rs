@@ -1,0 +1,36 @@
+//! `outrigger sessions fork`.
+
+use outrigger::sessions::write::ForkOptions;
+
+use super::find::Named;
+use super::made::{Made, Output};
+use super::progress::Progress;
+use crate::exit::CommandResult;
+
+/// Copy a conversation into a new session of the same project, which goes its own way from there; its id is written.
+#[derive(Debug, clap::Args)]
+pub(super) struct Fork {
+    #[command(flatten)]
+    named: Named,
+    /// The id of the message that is to be the last one; `show --json` has them.
+    #[arg(long, value_name = "UUID")]
+    up_to: Option<String>,
+    /// The title; that of the session with ` (fork)` behind it unless given.
+    #[arg(long)]
+    title: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Fork {
+    pub(super) fn run(self) -> CommandResult {
+        let (_, file) = self.named.find()?;
+        let mut options = ForkOptions::new();
+        options.up_to_message_id = self.up_to;
+        options.title = self.title;
+        let progress = Progress::of_work(file.size, "forks");
+        let fork = file.fork(&options)?;
+        drop(progress);
+        self.output.write(&Made::new(&fork))
+    }
+}

@@ -1,0 +1,42 @@
+//! `outrigger sessions import`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use outrigger::sessions::Sessions;
+
+use super::find::here;
+use super::made::{Made, Output};
+use super::progress::Progress;
+use crate::exit::CommandResult;
+
+/// Make a session of a file that `export` wrote, or of a transcript; its id is written. It keeps its id unless a session has that
+/// here: then it gets a new one, and what is here stays as it is.
+#[derive(Debug, clap::Args)]
+pub(super) struct Import {
+    /// The file.
+    file: PathBuf,
+    /// The directory that it is to be resumed in; this one unless given.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Import {
+    pub(super) fn run(self) -> CommandResult {
+        let sessions = Sessions::from_env()?;
+        let size = fs::metadata(&self.file).map_or(0, |file| file.len());
+        let progress = Progress::of_work(size, "imports");
+        let imported = sessions.import(&self.file, self.dir.unwrap_or_else(here))?;
+        drop(progress);
+        if let Some(was) = &imported.was
+            && !self.output.is_json()
+        {
+            eprintln!("outrigger: there is a session {was} already, so the import has an id of its own");
+        }
+        let mut made = Made::new(&imported.file);
+        made.was = imported.was;
+        self.output.write(&made)
+    }
+}

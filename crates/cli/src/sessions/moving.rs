@@ -1,0 +1,64 @@
+//! `outrigger sessions move`.
+
+use std::path::PathBuf;
+
+use outrigger::sessions::Sessions;
+use outrigger::sessions::relocate::RelocateOptions;
+
+use super::confirm::Consent;
+use super::find::Named;
+use super::made::{Made, Output};
+use super::progress::Progress;
+use crate::exit::CommandResult;
+
+/// Take a session to another directory, or to another config directory, so that it is resumed there; its id is written. A move asks
+/// first, a copy does not.
+#[derive(Debug, clap::Args)]
+pub(super) struct Move {
+    #[command(flatten)]
+    named: Named,
+    /// The directory that it is to be resumed in; it need not exist here.
+    #[arg(value_name = "TO")]
+    to: PathBuf,
+    /// Into this config directory.
+    #[arg(long, value_name = "DIR")]
+    to_config: Option<PathBuf>,
+    /// Leave the old one where it is. In the same config directory, the copy gets an id of its own.
+    #[arg(long)]
+    copy: bool,
+    /// Leave the directories in the records as they are, and only add where the session is now.
+    #[arg(long)]
+    keep_records: bool,
+    #[command(flatten)]
+    consent: Consent,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Move {
+    pub(super) fn run(self) -> CommandResult {
+        let (sessions, file) = self.named.find()?;
+        let to = match &self.to_config {
+            Some(dir) => Sessions::at(dir),
+            None => sessions,
+        };
+        if !self.copy {
+            let config = match &self.to_config {
+                Some(dir) => format!(" in the config directory {}", dir.display()),
+                None => String::new(),
+            };
+            let (from, to) = (file.path.display(), self.to.display());
+            self.consent
+                .to(&format!("Move session {} from {from} to {to}{config}", file.id))?;
+        }
+        let options = RelocateOptions::new()
+            .copy(self.copy)
+            .keep_records(self.keep_records);
+        let progress = Progress::of_work(file.size, "moves");
+        let moved = file.relocate(&to, &self.to, &options)?;
+        drop(progress);
+        let mut made = Made::new(&moved);
+        made.was = (moved.id != file.id).then_some(file.id);
+        self.output.write(&made)
+    }
+}
