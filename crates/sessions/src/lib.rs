@@ -35,6 +35,7 @@ pub mod read;
 pub mod record;
 pub mod relocate;
 pub mod repair;
+pub mod search;
 pub mod store;
 pub mod write;
 

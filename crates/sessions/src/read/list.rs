@@ -86,7 +86,7 @@ impl ListOptions {
 }
 
 /// A directory of sessions to list.
-struct Place {
+pub(crate) struct Place {
     dir: PathBuf,
     project: Option<String>,
     /// Whether only those count that were recorded in the project.
@@ -94,13 +94,13 @@ struct Place {
 }
 
 /// A transcript to list.
-struct Candidate {
-    id: SessionId,
-    path: PathBuf,
+pub(crate) struct Candidate {
+    pub(crate) id: SessionId,
+    pub(crate) path: PathBuf,
     place: usize,
     has_more: bool,
     /// Milliseconds since 1970.
-    modified: i64,
+    pub(crate) modified: i64,
 }
 
 impl Sessions {
@@ -113,14 +113,7 @@ impl Sessions {
     /// # Errors
     /// When the directory of all projects is there and cannot be read.
     pub fn list(&self, options: &ListOptions) -> Result<Vec<SessionInfo>> {
-        let places = match &options.dir {
-            Some(dir) => self.places_of(&real_path(dir), options.include_worktrees),
-            None => self.all_places()?,
-        };
-        let mut candidates = Vec::new();
-        for (nth, place) in places.iter().enumerate() {
-            gather(nth, &place.dir, &mut candidates);
-        }
+        let (places, candidates) = self.candidates(options)?;
         if options.limit == 0 {
             let mut infos = read_all(&places, &candidates, options);
             infos.sort_unstable_by(|a, b| {
@@ -134,6 +127,26 @@ impl Sessions {
         Ok(self.page(&places, candidates, options))
     }
 
+    /// The transcripts that there are to list, in no order; when they were written to is not known yet.
+    fn candidates(&self, options: &ListOptions) -> Result<(Vec<Place>, Vec<Candidate>)> {
+        let places = match &options.dir {
+            Some(dir) => self.places_of(&real_path(dir), options.include_worktrees),
+            None => self.all_places()?,
+        };
+        let mut candidates = Vec::new();
+        for (nth, place) in places.iter().enumerate() {
+            gather(nth, &place.dir, &mut candidates);
+        }
+        Ok((places, candidates))
+    }
+
+    /// The transcripts that there are to list, the one that was written to last first.
+    pub(crate) fn newest_first(&self, options: &ListOptions) -> Result<(Vec<Place>, Vec<Candidate>)> {
+        let (places, mut candidates) = self.candidates(options)?;
+        sort(&mut candidates);
+        Ok((places, candidates))
+    }
+
     /// Reads no more transcripts than a page needs, beginning with the newest.
     fn page(
         &self,
@@ -141,11 +154,7 @@ impl Sessions {
         mut candidates: Vec<Candidate>,
         options: &ListOptions,
     ) -> Vec<SessionInfo> {
-        for candidate in &mut candidates {
-            let modified = fs::metadata(&candidate.path).and_then(|metadata| metadata.modified());
-            candidate.modified = time::millis(modified.unwrap_or(SystemTime::UNIX_EPOCH));
-        }
-        candidates.sort_unstable_by(|a, b| (b.modified, &b.id).cmp(&(a.modified, &a.id)));
+        sort(&mut candidates);
         let wanted = options.offset.saturating_add(options.limit);
         let mut seen = HashSet::new();
         let mut infos: Vec<SessionInfo> = Vec::new();
@@ -223,6 +232,15 @@ impl Sessions {
     }
 }
 
+/// Looks when the transcripts were written to, and puts the newest first.
+fn sort(candidates: &mut [Candidate]) {
+    for candidate in &mut *candidates {
+        let modified = fs::metadata(&candidate.path).and_then(|metadata| metadata.modified());
+        candidate.modified = time::millis(modified.unwrap_or(SystemTime::UNIX_EPOCH));
+    }
+    candidates.sort_unstable_by(|a, b| (b.modified, &b.id, &b.path).cmp(&(a.modified, &a.id, &a.path)));
+}
+
 /// Collects the transcripts of a directory.
 fn gather(place: usize, dir: &Path, into: &mut Vec<Candidate>) {
     let Ok(entries) = fs::read_dir(dir) else {
@@ -291,7 +309,8 @@ fn read_all(places: &[Place], candidates: &[Candidate], options: &ListOptions) -
     })
 }
 
-fn read(
+/// What is known of a session, if it is one to list.
+pub(crate) fn read(
     room: &mut Room,
     places: &[Place],
     candidate: &Candidate,

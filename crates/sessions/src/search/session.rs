@@ -1,0 +1,308 @@
+//! One session, searched.
+
+use std::fs::File;
+use std::io;
+use std::ops::{ControlFlow, Range};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::needle::{Needle, Sieve};
+use super::scan::{Found, Scanner};
+use super::texts::{Said, Text};
+use super::{Hit, Search};
+use crate::error::{Error, Result};
+use crate::id::AgentId;
+use crate::place::SessionFile;
+use crate::read::list::{self, Candidate, Place};
+use crate::read::lite::Room;
+use crate::read::{ListOptions, SessionInfo, time};
+use crate::record::Position;
+
+/// All that does not change from session to session.
+pub(super) struct Plan {
+    search: Search,
+    needle: Needle,
+    sieve: Sieve,
+    /// For the calls of a tool, and those for a file.
+    tool: Option<Sieve>,
+    file: Option<Sieve>,
+    /// Milliseconds since 1970.
+    since: Option<i64>,
+    until: Option<i64>,
+    options: ListOptions,
+    places: Vec<Place>,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) unread: Arc<AtomicU64>,
+}
+
+/// Room for one session after the other.
+pub(super) struct Desk {
+    room: Room,
+    scanner: Scanner,
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self {
+            room: Room::default(),
+            scanner: Scanner::new(),
+        }
+    }
+}
+
+impl Plan {
+    pub(super) fn new(search: &Search, options: ListOptions, places: Vec<Place>) -> Self {
+        let needle = Needle::new(&search.text, !search.case_sensitive);
+        let exactly = |text: &Option<String>| Some(Sieve::new(&Needle::new(text.as_deref()?, false)));
+        Self {
+            sieve: Sieve::new(&needle),
+            needle,
+            tool: exactly(&search.tool),
+            file: exactly(&search.file),
+            since: search.since.map(time::millis),
+            until: search.until.map(time::millis),
+            search: search.clone(),
+            options,
+            places,
+            stop: Arc::default(),
+            unread: Arc::default(),
+        }
+    }
+
+    /// Tells what is found in the newest copy of a session that is one to list, until `tell` has enough.
+    pub(super) fn run(
+        &self,
+        desk: &mut Desk,
+        copies: &[Candidate],
+        tell: &mut dyn FnMut(Result<Hit>) -> ControlFlow<()>,
+    ) {
+        let Some(newest) = copies.first() else {
+            return;
+        };
+        // Whether it is to be listed is known by reading its ends; of most there is nothing to tell, so that need not be known.
+        let mut info = None;
+        let (candidate, is_known) = if copies.len() > 1 || self.asks_info() {
+            let read = |copy| Some((copy, self.info(desk, copy)?));
+            match copies.iter().find_map(read) {
+                Some((copy, read)) => {
+                    info = Some(read);
+                    (copy, true)
+                }
+                None => return,
+            }
+        } else {
+            (newest, false)
+        };
+        if self.since.is_some_and(|since| candidate.modified < since) {
+            return;
+        }
+        if let Err(error) = self.look(desk, candidate, info, is_known, tell) {
+            let _ = tell(Err(error));
+        }
+    }
+
+    fn asks_info(&self) -> bool {
+        self.search.tag.is_some() || self.search.archived.is_some()
+    }
+
+    /// What is known of a session, if it is one that is asked for.
+    fn info(&self, desk: &mut Desk, candidate: &Candidate) -> Option<Arc<SessionInfo>> {
+        list::read(&mut desk.room, &self.places, candidate, &self.options).map(Arc::new)
+    }
+
+    fn look(
+        &self,
+        desk: &mut Desk,
+        candidate: &Candidate,
+        mut info: Option<Arc<SessionInfo>>,
+        is_known: bool,
+        tell: &mut dyn FnMut(Result<Hit>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if let Some(info) = &info {
+            let is_other = |tag: &String| info.tag.as_ref() != Some(tag);
+            let archived = info.archived.unwrap_or(false);
+            if self.search.tag.as_ref().is_some_and(is_other)
+                || self.search.archived.is_some_and(|wanted| wanted != archived)
+            {
+                return Ok(());
+            }
+        }
+        let mut files = vec![(None, Arc::new(candidate.path.clone()))];
+        if self.search.include_subagents
+            && let Some(file) = SessionFile::at(&candidate.id, candidate.path.clone(), None)
+        {
+            let subagents = file.subagents().into_iter();
+            files.extend(subagents.map(|it| (Some(it.agent_id), Arc::new(it.path))));
+        }
+        if !self.has_calls(desk, &files)? {
+            return Ok(());
+        }
+        let mut left = match self.search.per_session {
+            0 => usize::MAX,
+            most => most,
+        };
+        let mut is_over = false;
+        for (agent, path) in &files {
+            let Desk { room, scanner } = desk;
+            let mut each = |position: Position, said: Said| {
+                if !self.wants(&said) {
+                    return ControlFlow::Continue(());
+                }
+                let Said {
+                    uuid,
+                    timestamp,
+                    texts,
+                    ..
+                } = said;
+                for text in texts {
+                    let Some(range) = self.find(&text) else {
+                        continue;
+                    };
+                    if info.is_none() && !is_known {
+                        info = list::read(room, &self.places, candidate, &self.options).map(Arc::new);
+                    }
+                    let Some(session) = info.clone() else {
+                        is_over = true;
+                        return ControlFlow::Break(());
+                    };
+                    let (snippet, range) = snippet(&text.text, range, self.search.context);
+                    let told = tell(Ok(Hit {
+                        session,
+                        path: path.clone(),
+                        agent: agent.clone(),
+                        uuid: uuid.clone(),
+                        position,
+                        timestamp: timestamp.clone(),
+                        part: text.part,
+                        tool: text.tool,
+                        snippet,
+                        range,
+                    }));
+                    left -= 1;
+                    if left == 0 || told.is_break() {
+                        is_over = true;
+                        return ControlFlow::Break(());
+                    }
+                }
+                ControlFlow::Continue(())
+            };
+            self.scan(scanner, path, &self.sieve, true, &mut each)?;
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the calls were made that are asked for.
+    fn has_calls(&self, desk: &mut Desk, files: &[(Option<AgentId>, Arc<PathBuf>)]) -> Result<bool> {
+        let mut has = |sieve: &Sieve, fits: &dyn Fn(&super::texts::Call) -> bool| {
+            let mut found = false;
+            for (_, path) in files {
+                let mut each = |_, said: Said| {
+                    found = said.calls.iter().any(fits);
+                    if found {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                };
+                self.scan(&mut desk.scanner, path, sieve, false, &mut each)?;
+                if found {
+                    return Ok(true);
+                }
+            }
+            Ok::<_, Error>(false)
+        };
+        if let (Some(sieve), Some(tool)) = (&self.tool, &self.search.tool)
+            && !has(sieve, &|call| call.tool == *tool)?
+        {
+            return Ok(false);
+        }
+        if let (Some(sieve), Some(file)) = (&self.file, &self.search.file)
+            && !has(sieve, &|call| {
+                call.file.as_deref().is_some_and(|path| is_file(path, file))
+            })?
+        {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Looks through a file. One that is gone is passed over: sessions are deleted at any time.
+    fn scan(
+        &self,
+        scanner: &mut Scanner,
+        path: &Path,
+        sieve: &Sieve,
+        counts: bool,
+        each: &mut dyn FnMut(Position, Said) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file.map_err(Error::io("open", path))?,
+        };
+        let unread = || {
+            if counts {
+                self.unread.fetch_add(1, Ordering::Relaxed);
+            }
+            ControlFlow::Continue(())
+        };
+        let line = |found: Found<'_>| match found {
+            Found::Oversized => unread(),
+            Found::Line(_, line) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
+            Found::Line(position, line) => match Said::read(line) {
+                Some(said) => each(position, said),
+                None => unread(),
+            },
+        };
+        scanner
+            .scan(&mut file, sieve, &self.stop, line)
+            .map_err(Error::io("read", path))
+    }
+
+    /// Whether a message is one that is asked for.
+    fn wants(&self, said: &Said) -> bool {
+        if said.is_meta && !self.search.include_meta {
+            return false;
+        }
+        if self.search.branch.is_some() && self.search.branch != said.branch {
+            return false;
+        }
+        if self.since.is_none() && self.until.is_none() {
+            return true;
+        }
+        let time = said.timestamp.as_deref().and_then(time::parse);
+        time.is_some_and(|time| {
+            self.since.is_none_or(|since| since <= time) && self.until.is_none_or(|until| time < until)
+        })
+    }
+
+    fn find(&self, text: &Text) -> Option<Range<usize>> {
+        if !self.search.parts.contains(&text.part) {
+            return None;
+        }
+        self.needle.find(&text.text)
+    }
+}
+
+/// Whether a path is the one that is asked for, or ends in it.
+fn is_file(path: &str, wanted: &str) -> bool {
+    match path.strip_suffix(wanted) {
+        Some(before) => before.is_empty() || before.ends_with(['/', '\\']) || wanted.starts_with(['/', '\\']),
+        None => false,
+    }
+}
+
+/// Cuts out what was found with so many characters before and after it.
+pub(super) fn snippet(text: &str, range: Range<usize>, context: usize) -> (String, Range<usize>) {
+    let before = text[..range.start].char_indices().rev().take(context).last();
+    let start = before.map_or(range.start, |(at, _)| at);
+    let after = text[range.end..].char_indices().nth(context);
+    let end = after.map_or(text.len(), |(at, _)| range.end + at);
+    (
+        text[start..end].to_owned(),
+        range.start - start..range.end - start,
+    )
+}
