@@ -37,6 +37,7 @@ pub mod relocate;
 pub mod repair;
 pub mod search;
 pub mod store;
+pub mod watch;
 pub mod write;
 
 pub use error::{Error, Result};

@@ -71,11 +71,16 @@ impl Subagent {
 }
 
 impl SessionFile {
-    /// The session's subagents, those of its workflows too, in the order of their files' names.
-    pub fn subagents(&self) -> Vec<Subagent> {
+    /// The transcripts of the session's subagents, without what is known of these.
+    pub(crate) fn subagent_paths(&self) -> Vec<(AgentId, PathBuf)> {
         let mut found = Vec::new();
         collect(&self.subagents_dir(), DEEPEST, &mut found);
         found
+    }
+
+    /// The session's subagents, those of its workflows too, in the order of their files' names.
+    pub fn subagents(&self) -> Vec<Subagent> {
+        self.subagent_paths()
             .into_iter()
             .map(|(id, path)| Subagent::at(id, path))
             .collect()
@@ -86,9 +91,7 @@ impl SessionFile {
     /// # Errors
     /// [`Error::NoSubagent`] when it is none of them.
     pub fn subagent(&self, id: &AgentId) -> Result<Subagent> {
-        let mut found = Vec::new();
-        collect(&self.subagents_dir(), DEEPEST, &mut found);
-        let found = found.into_iter().find(|(found, _)| found == id);
+        let found = self.subagent_paths().into_iter().find(|(found, _)| found == id);
         let (agent_id, path) = found.ok_or_else(|| Error::NoSubagent {
             session: self.id.clone(),
             agent: id.clone(),

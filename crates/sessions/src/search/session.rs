@@ -132,8 +132,8 @@ impl Plan {
         if self.search.include_subagents
             && let Some(file) = SessionFile::at(&candidate.id, candidate.path.clone(), None)
         {
-            let subagents = file.subagents().into_iter();
-            files.extend(subagents.map(|it| (Some(it.agent_id), Arc::new(it.path))));
+            let subagents = file.subagent_paths().into_iter();
+            files.extend(subagents.map(|(agent, path)| (Some(agent), Arc::new(path))));
         }
         if !self.has_calls(desk, &files)? {
             return Ok(());
