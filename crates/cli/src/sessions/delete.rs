@@ -7,8 +7,9 @@ use super::confirm::Consent;
 use super::find::{Place, line};
 use crate::exit::{CommandResult, Status};
 
-/// Remove sessions, with all that belongs to them: subagents, results of tools, notes. With --dir the copy in that project alone,
-/// else every copy in any project.
+/// Remove sessions, with all that belongs to them: subagents, results of tools, notes.
+///
+/// With --dir it is the copy in that project alone, else every copy in any project.
 #[derive(Debug, clap::Args)]
 pub(super) struct Delete {
     /// The sessions.

@@ -14,8 +14,9 @@ use super::show::tell_of_damage;
 use crate::agent::usage;
 use crate::exit::{CommandResult, Failure, Status};
 
-/// Write a session as one file, which `import` takes here or on another machine: the transcript, subagents, the undo history of
-/// files, the list of tasks. It has all that was said, so only its owner can read it. A file that is there already is left alone.
+/// Write a session as one file, which `import` takes here or on another machine.
+///
+/// The file has the transcript, subagents, the undo history of files and the list of tasks. It has all that was said, so only its owner can read it. A file that is there already is left alone.
 #[derive(Debug, clap::Args)]
 pub(super) struct Export {
     #[command(flatten)]

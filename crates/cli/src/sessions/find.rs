@@ -23,7 +23,8 @@ pub(super) struct Place {
     pub(super) dir: Option<PathBuf>,
 }
 
-/// Of sessions with several copies, that of this directory's project counts, else the one that was written to last.
+/// The session that a command is about. Of several copies, that of this directory's project counts, else the one that was written to
+/// last.
 #[derive(Debug, clap::Args)]
 pub(super) struct Named {
     /// The session: its id, the beginning of it, or its title.

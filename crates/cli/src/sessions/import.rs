@@ -10,7 +10,9 @@ use super::made::{Made, Output};
 use super::progress::Progress;
 use crate::exit::CommandResult;
 
-/// Make a session of a file that `export` wrote, or of a transcript; its id is written. It keeps its id unless a session has that
+/// Make a session of a file that `export` wrote, or of a transcript; its id is written.
+///
+/// It keeps its id unless a session has that
 /// here: then it gets a new one, and what is here stays as it is.
 #[derive(Debug, clap::Args)]
 pub(super) struct Import {

@@ -27,7 +27,9 @@ pub(super) struct Tag {
     none: bool,
 }
 
-/// Put sessions into the archive: lists say so until somebody goes on with them. Every copy of a session is archived.
+/// Put sessions into the archive: lists say so until somebody goes on with them.
+///
+/// Every copy of a session is archived.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     /// The sessions.

@@ -20,16 +20,20 @@ mod when;
 
 use crate::exit::CommandResult;
 
+/// How sessions are found.
+const NAMES: &str = "\
+A session is named by its id, by the beginning of it (four characters at least, which no other begins with), or by its exact title.
+It is looked for in the project at this directory and in the other worktrees of its repository, then in all projects; with --dir in
+that project alone. The config directory is that of the CLI: CLAUDE_CONFIG_DIR, or .claude in the home directory.";
+
 /// What `outrigger sessions` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = NAMES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
 
-/// A session is named by its id, by the beginning of it (four characters at least, no other may begin so), or by its exact title. It
-/// is looked for in the project at this directory and in the other worktrees of its repository, then in all projects; with --dir in
-/// that project alone. The config directory is that of the CLI: `CLAUDE_CONFIG_DIR`, or `.claude` in the home directory.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     List(list::List),

@@ -11,8 +11,9 @@ use super::made::{Made, Output};
 use super::progress::Progress;
 use crate::exit::CommandResult;
 
-/// Take a session to another directory, or to another config directory, so that it is resumed there; its id is written. A move asks
-/// first, a copy does not.
+/// Take a session to another directory, or to another config directory, so that it is resumed there; its id is written.
+///
+/// A move asks first, a copy does not.
 #[derive(Debug, clap::Args)]
 pub(super) struct Move {
     #[command(flatten)]

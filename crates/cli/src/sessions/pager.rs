@@ -53,7 +53,7 @@ fn start() -> Option<Child> {
     } else {
         ("sh", "-c")
     };
-    // Without the pager the shell would start and end at once, and everything would be lost.
+    // The shell would start without it, and end at once with everything that was written to it.
     let program = pager.split_whitespace().next()?;
     if !is_there(program) {
         return None;
@@ -63,7 +63,18 @@ fn start() -> Option<Child> {
     if env::var_os("LESS").is_none() {
         command.env("LESS", "FRX");
     }
-    command.spawn().ok()
+    let pager = command.spawn().ok()?;
+    leave_interrupts_to_it();
+    Some(pager)
+}
+
+/// Ctrl-C is for the pager, which has the terminal: if this process ended by it, the shell would take the terminal from the pager.
+fn leave_interrupts_to_it() {
+    // To listen is to be spared; nobody has to hear. Should it fail, Ctrl-C ends both.
+    #[cfg(unix)]
+    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    #[cfg(windows)]
+    let _ = tokio::signal::windows::ctrl_c();
 }
 
 fn default() -> &'static str {

@@ -12,8 +12,9 @@ use super::progress::Progress;
 use crate::exit::{CommandResult, Status};
 use crate::screen::plain;
 
-/// Find what crashes left in a transcript: calls of tools without results, torn lines, missing parents and the like. Nothing is
-/// changed without --in-place or --new.
+/// Find what crashes left in a transcript, and mend it.
+///
+/// That is calls of tools without results, torn lines, missing parents and the like. Nothing is changed without --in-place or --new.
 #[derive(Debug, clap::Args)]
 pub(super) struct Repair {
     #[command(flatten)]

@@ -16,7 +16,9 @@ use crate::screen::{plain, target};
 /// How many lines of a tool's result are shown.
 const RESULT_SHOWN: usize = 8;
 
-/// Show what was said in a session. What is not meant as somebody's words is left out, except with --json and --full.
+/// Show what was said in a session.
+///
+/// What is not meant as somebody's words is left out, except with --json and --full.
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
     #[command(flatten)]

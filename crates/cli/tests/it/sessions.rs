@@ -458,6 +458,17 @@ mod terminal {
             let text = session.exp_eof().unwrap();
             assert!(text.contains("my title") && !text.contains("PAGED"), "{text}");
         }
+        // An interrupt is the pager's.
+        let pager = place.project.join("pager");
+        let script =
+            "trap : INT; cat; echo ready; while ! read -r line </dev/tty; do :; done; echo \"heard $line\"";
+        fs::write(&pager, script).unwrap();
+        let mut session = at_terminal(&place, &["list"], &format!("sh {}", pager.display()));
+        session.exp_string("ready").unwrap();
+        session.send_control('c').unwrap();
+        session.send_line("more").unwrap();
+        session.exp_string("heard").unwrap();
+        ends_with(&mut session, 0);
         // One that quits has shown enough; one that is not there keeps nothing back.
         let mut session = at_terminal(&place, &["show", ONE], "true");
         ends_with(&mut session, 0);
