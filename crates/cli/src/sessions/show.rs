@@ -111,11 +111,9 @@ pub(super) fn facts(file: &SessionFile) -> Result<(String, Facts), Failure> {
     let mut title = "a session".to_owned();
     if let Some(info) = file.info()? {
         title = line(&info.summary, 200);
-        let known = [
-            ("directory", info.cwd),
-            ("branch", info.git_branch),
-            ("tag", info.tag),
-        ];
+        // `HEAD` is what there is where there is no branch.
+        let branch = info.git_branch.filter(|branch| branch != "HEAD");
+        let known = [("directory", info.cwd), ("branch", branch), ("tag", info.tag)];
         let known = known.map(|(name, value)| (name, value.filter(|value| !value.is_empty())));
         facts.extend(
             known
