@@ -15,6 +15,7 @@ mod pager;
 mod progress;
 mod repair;
 mod said;
+mod search;
 mod show;
 mod when;
 
@@ -38,6 +39,7 @@ pub(crate) struct Args {
 enum Command {
     List(list::List),
     Show(show::Show),
+    Search(search::Find),
     Export(export::Export),
     Import(import::Import),
     Fork(fork::Fork),
@@ -56,6 +58,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     tokio::task::spawn_blocking(move || match args.command {
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
+        Command::Search(find) => find.run(),
         Command::Export(export) => export.run(),
         Command::Import(import) => import.run(),
         Command::Fork(fork) => fork.run(),

@@ -483,7 +483,7 @@ mod terminal {
 #[test]
 fn what_the_documentation_shows_runs() {
     let place = Place::new();
-    place.session(&place.project, ONE, "x", Some("fix the login"));
+    place.session(&place.project, ONE, "Why does the login fail?", Some("fix the login"));
     let chapter = include_str!("../../../../docs/sessions.md");
     let mut script = "set -e\n".to_owned();
     for block in chapter.split("```sh\n").skip(1) {
@@ -506,5 +506,54 @@ fn what_the_documentation_shows_runs() {
         fs::read_to_string(place.project.join("login.md"))
             .unwrap()
             .contains("Two files.")
+    );
+}
+
+#[test]
+fn what_was_said_is_found_again() {
+    let place = Place::new();
+    place.session(&place.project, ONE, "Where did I put the keys?", None);
+    place.session(&place.config.join("elsewhere"), TWO, "The keys are here", None);
+    let (text, code) = place.run(&["search", "KEYS"]);
+    assert_eq!(code, 0);
+    assert!(
+        text.contains(ONE) && !text.contains(TWO),
+        "of this project only: {text}"
+    );
+    assert!(
+        text.contains("2026-02-03 04:05  asked: Where did I put the keys?"),
+        "{text}"
+    );
+    let (text, _) = place.run(&["search", "keys", "--all", "--json", "--in", "prompts"]);
+    let hits: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(hits.len(), 2);
+    assert!(
+        hits.iter()
+            .all(|hit| hit["part"] == "prompt" && hit["snippet"].as_str().unwrap().contains("keys"))
+    );
+    let (text, _) = place.run(&["search", "Two files"]);
+    assert!(
+        text.contains("said: Two files.") && !text.contains('\x1b'),
+        "{text}"
+    );
+    for nothing in [
+        &["search", "KEYS", "--case-sensitive"][..],
+        &["search", "keys", "--in", "answers"],
+        &["search", "keys", "--tool", "Edit"],
+        &["search", "keys", "--since", "1h"],
+        &["search", "keys", "--branch", "other"],
+    ] {
+        assert_eq!(place.run(nothing), (String::new(), 1), "{nothing:?}");
+    }
+    assert_eq!(
+        place
+            .run(&["search", "", "--tool", "Bash", "--limit", "2"])
+            .0
+            .lines()
+            .count(),
+        3
     );
 }

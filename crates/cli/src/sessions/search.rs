@@ -1,0 +1,238 @@
+//! `outrigger sessions search`.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use outrigger::sessions::Sessions;
+use outrigger::sessions::search::{Hit, Part, Search};
+use serde_json::json;
+
+use super::find::{here, line};
+use super::pager::Pager;
+use super::when::minute;
+use crate::exit::{CommandResult, Status};
+use crate::paint::Paint;
+use crate::screen::plain;
+
+/// Look for a text in what was said in the sessions of this project, the one that was written to last first.
+///
+/// Ends with 1 if it was found nowhere.
+#[derive(Debug, clap::Args)]
+pub(super) struct Find {
+    /// The text. An empty one fits everywhere, so that the filters choose alone.
+    text: String,
+    /// In the sessions of the project at this directory instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "all")]
+    dir: Option<PathBuf>,
+    /// In those of all projects.
+    #[arg(long)]
+    all: bool,
+    /// Only in this part of conversations; may be given several times.
+    #[arg(long = "in", value_name = "PART", value_enum)]
+    parts: Vec<Where>,
+    /// Upper and lower case differ.
+    #[arg(long)]
+    case_sensitive: bool,
+    /// In what subagents said, too.
+    #[arg(long)]
+    subagents: bool,
+    /// Only sessions that called this tool.
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only sessions in which a tool was called for this file, or one whose path ends so.
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
+    /// Only what was said on this branch.
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Only sessions with this tag.
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Only what was said since so long ago: 90m, 12h, 7d, 4w.
+    #[arg(long, value_name = "AGO", value_parser = ago)]
+    since: Option<Duration>,
+    /// Only what was said before so long ago.
+    #[arg(long, value_name = "AGO", value_parser = ago)]
+    until: Option<Duration>,
+    /// So many places at most; 0 is all.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    limit: usize,
+    /// Write a line of JSON for each place.
+    #[arg(long)]
+    json: bool,
+    /// Never through a pager.
+    #[arg(long)]
+    no_pager: bool,
+}
+
+/// Parts of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Where {
+    Prompts,
+    Answers,
+    Thinking,
+    ToolInputs,
+    ToolResults,
+}
+
+impl From<Where> for Part {
+    fn from(part: Where) -> Self {
+        match part {
+            Where::Prompts => Self::Prompt,
+            Where::Answers => Self::Answer,
+            Where::Thinking => Self::Thinking,
+            Where::ToolInputs => Self::ToolInput,
+            Where::ToolResults => Self::ToolResult,
+        }
+    }
+}
+
+/// A number with its unit.
+fn ago(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time such as 90m, 12h, 7d or 4w");
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let seconds: u64 = match unit {
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        'w' => 7 * 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(seconds)
+        .map(Duration::from_secs)
+        .ok_or_else(wrong)
+}
+
+impl Find {
+    pub(super) fn run(self) -> CommandResult {
+        let hits = Sessions::from_env()?.search(&self.search())?;
+        let most = if self.limit == 0 { usize::MAX } else { self.limit };
+        let (mut found, mut failed) = (0_usize, 0_usize);
+        let shown = Pager::show(self.no_pager || self.json, |out, paint| {
+            let mut last = None;
+            for hit in hits {
+                let hit = match hit {
+                    Ok(hit) => hit,
+                    Err(error) => {
+                        eprintln!("outrigger: {}", plain(&error.to_string()));
+                        failed += 1;
+                        continue;
+                    }
+                };
+                found += 1;
+                if self.json {
+                    writeln!(out, "{}", as_json(&hit))?;
+                } else {
+                    if last.as_ref() != Some(&hit.session.session_id) {
+                        let id = paint.cyan(hit.session.session_id.as_str());
+                        writeln!(out, "{id}  {}", line(&hit.session.summary, 80))?;
+                        last = Some(hit.session.session_id.clone());
+                    }
+                    writeln!(out, "  {}", shown(&hit, paint))?;
+                }
+                if found >= most {
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        if failed > 0 || found == 0 {
+            return Ok(Status::Failed);
+        }
+        Ok(shown)
+    }
+
+    fn search(&self) -> Search {
+        let mut search = Search::new(&self.text)
+            .case_sensitive(self.case_sensitive)
+            .include_subagents(self.subagents);
+        if !self.all {
+            search = search.dir(self.dir.clone().unwrap_or_else(here));
+        }
+        if !self.parts.is_empty() {
+            search = search.parts(self.parts.iter().map(|part| Part::from(*part)));
+        }
+        let before = |ago: Duration| {
+            SystemTime::now()
+                .checked_sub(ago)
+                .unwrap_or(SystemTime::UNIX_EPOCH)
+        };
+        search.tool = self.tool.clone();
+        search.file = self.file.clone();
+        search.branch = self.branch.clone();
+        search.tag = self.tag.clone();
+        search.since = self.since.map(before);
+        search.until = self.until.map(before);
+        search
+    }
+}
+
+/// When, who, and the text around.
+fn shown(hit: &Hit, paint: Paint) -> String {
+    let part = match (&hit.part, &hit.tool) {
+        (Part::Prompt, _) => "asked".to_owned(),
+        (Part::Answer, _) => "said".to_owned(),
+        (Part::Thinking, _) => "thought".to_owned(),
+        (Part::ToolInput, Some(tool)) => line(tool, 40),
+        (Part::ToolInput, None) => "called".to_owned(),
+        _ => "got".to_owned(),
+    };
+    let when = hit
+        .timestamp
+        .as_deref()
+        .map(|time| line(&minute(time), 30))
+        .unwrap_or_default();
+    // Kept as it is but for line breaks: the spaces around what was found count.
+    let text = |part: Option<&str>| plain(&part.unwrap_or_default().replace(['\n', '\r', '\t'], " "));
+    let (before, found, behind) = (
+        text(hit.snippet.get(..hit.range.start)),
+        text(hit.snippet.get(hit.range.clone())),
+        text(hit.snippet.get(hit.range.end..)),
+    );
+    format!(
+        "{}  {part}: {before}{}{behind}",
+        paint.dim(when),
+        paint.yellow(found)
+    )
+}
+
+fn as_json(hit: &Hit) -> serde_json::Value {
+    json!({
+        "sessionId": hit.session.session_id.as_str(),
+        "summary": hit.session.summary,
+        "path": hit.path.display().to_string(),
+        "agentId": hit.agent.as_ref().map(|agent| agent.as_str()),
+        "uuid": hit.uuid,
+        "timestamp": hit.timestamp,
+        "part": hit.part,
+        "tool": hit.tool,
+        "snippet": hit.snippet,
+        "range": [hit.range.start, hit.range.end],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_ago_has_a_number_and_a_unit() {
+        assert_eq!(ago("90m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(ago("2w"), Ok(Duration::from_secs(14 * 86_400)));
+        for wrong in [
+            "",
+            "7",
+            "d",
+            "-1d",
+            "1.5h",
+            "7 d",
+            "99999999999999999999d",
+            "999999999999999999d",
+            "7ä",
+        ] {
+            assert!(ago(wrong).is_err(), "{wrong}");
+        }
+    }
+}
