@@ -483,7 +483,12 @@ mod terminal {
 #[test]
 fn what_the_documentation_shows_runs() {
     let place = Place::new();
-    place.session(&place.project, ONE, "Why does the login fail?", Some("fix the login"));
+    place.session(
+        &place.project,
+        ONE,
+        "Why does the login fail?",
+        Some("fix the login"),
+    );
     let chapter = include_str!("../../../../docs/sessions.md");
     let mut script = "set -e\n".to_owned();
     for block in chapter.split("```sh\n").skip(1) {

@@ -97,6 +97,11 @@ impl Repair {
     /// [`Error::Busy`] while a CLI drives the session; [`Error::Changed`] when it was written to since it was read; when nothing is to
     /// be mended; when a file cannot be written. The transcript is as it was then.
     pub fn in_place(&self) -> Result<Mended> {
+        self.exchange(|| {})
+    }
+
+    /// `late` is what others may do after the last look at the old transcript.
+    fn exchange(&self, late: impl FnOnce()) -> Result<Mended> {
         self.has_something_to_mend()?;
         let path = &self.file.path;
         if let Some(busy) = driven_by_cli(self.file.config_dir(), &self.file.id) {
@@ -108,6 +113,7 @@ impl Repair {
             return Err(Error::Changed(path.clone()));
         }
         let backup = back_up(path)?;
+        late();
         draft.replace()?;
         self.carry_over(&backup)?;
         let file = SessionFile::at(&self.file.id, path.clone(), self.file.project.as_deref());
