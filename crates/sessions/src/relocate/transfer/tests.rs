@@ -111,11 +111,11 @@ fn a_session_goes_to_another_machine() {
     let file = two.session();
     let other = Sessions::at(two.place.dir().join("elsewhere"));
     let copied = file
-        .relocate(&other, "/home/somebody/work", &RelocateOptions::new().copy(true))
+        .relocate(&other, "/home/somebody/app", &RelocateOptions::new().copy(true))
         .unwrap();
     assert_eq!(copied.id, file.id);
     assert!(file.path.exists() && file.beside().exists());
-    assert_eq!(cwds(&copied.path)[1], "/home/somebody/work/sub");
+    assert_eq!(cwds(&copied.path)[1], "/home/somebody/app/sub");
     assert!(
         other
             .config_dir()
@@ -126,7 +126,7 @@ fn a_session_goes_to_another_machine() {
     );
     let error = other.resume_dir(&file.id).unwrap_err();
     assert!(
-        error.to_string().contains("/home/somebody/work") && error.to_string().contains(file.id.as_str()),
+        error.to_string().contains("/home/somebody/app") && error.to_string().contains(file.id.as_str()),
         "{error}"
     );
     // What is there is never overwritten.
