@@ -13,6 +13,10 @@
 
 #[cfg(feature = "directory")]
 mod directory;
+#[cfg(feature = "directory")]
+mod lines;
+#[cfg(feature = "directory")]
+mod names;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]

@@ -1,0 +1,62 @@
+//! Files that are replaced as a whole, and directories.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_sessions::store::{Result, StoreError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub(super) fn failed(action: &str, path: &Path, error: io::Error) -> StoreError {
+    StoreError::failed(
+        format!("the session store could not {action} {}", path.display()),
+        error,
+    )
+}
+
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    match fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| failed("read", path, error.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("read", path, error)),
+    }
+}
+
+/// Replaces a file as a whole.
+pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let write = || {
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(".new");
+        let mut file = File::create(&draft)?;
+        file.write_all(serde_json::to_string(value)?.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        path.parent().map_or(Ok(()), sync_directory)
+    };
+    write().map_err(|error| failed("write", path, error))
+}
+
+/// What is in a directory; nothing if it isn't there.
+pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = match fs::read_dir(directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed("list", directory, error)),
+    };
+    let paths = listed.map(|entry| entry.map(|entry| entry.path()));
+    paths
+        .collect::<io::Result<_>>()
+        .map_err(|error| failed("list", directory, error))
+}
+
+/// Has the names in a directory written to disk, where that is possible.
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(directory)?.sync_all()
+    } else {
+        Ok(())
+    }
+}

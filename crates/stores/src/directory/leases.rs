@@ -1,0 +1,77 @@
+//! Who may write to a session, as a file in its directory.
+
+use std::time::Duration;
+
+use outrigger_sessions::store::{Lease, Result, SessionKey};
+use serde::{Deserialize, Serialize};
+
+use super::files::{read_json, write_json};
+use super::transcripts::{Locked, Shared};
+
+/// `lease.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Held {
+    lease: Lease,
+    released: bool,
+}
+
+const FILE: &str = "lease.json";
+
+impl Shared {
+    pub(super) fn acquire(&self, key: &SessionKey, owner: &str, ttl: Duration) -> Result<Lease> {
+        let locked = self.lock(key)?;
+        let now = crate::now_ms();
+        let old: Option<Held> = read_json(&locked.directory.join(FILE))?;
+        if let Some(held) = &old
+            && !held.released
+            && held.lease.expires_at > now
+            && held.lease.owner != owner
+        {
+            return Err(crate::is_held(
+                key,
+                Some((held.lease.owner.clone(), held.lease.expires_at)),
+            ));
+        }
+        let fence = old.map_or(0, |held| held.lease.fence) + 1;
+        let lease = Lease::new(key, owner, fence, now + ttl.as_millis() as u64);
+        locked.hold(&lease, false)?;
+        Ok(lease)
+    }
+
+    pub(super) fn renew(&self, mut lease: Lease, ttl: Duration) -> Result<Lease> {
+        let locked = self.lock(&SessionKey::new(&lease.project_key, &lease.session_id))?;
+        locked.mine(&lease)?;
+        lease.expires_at = crate::now_ms() + ttl.as_millis() as u64;
+        locked.hold(&lease, false)?;
+        Ok(lease)
+    }
+
+    pub(super) fn release(&self, lease: &Lease) -> Result<()> {
+        let locked = self.lock(&SessionKey::new(&lease.project_key, &lease.session_id))?;
+        match locked.mine(lease) {
+            Ok(()) => locked.hold(lease, true),
+            Err(error) if error.is_fenced() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Locked {
+    /// That the lease is the session's newest and was not given back.
+    pub(super) fn mine(&self, lease: &Lease) -> Result<()> {
+        let held: Option<Held> = read_json(&self.directory.join(FILE))?;
+        let is_mine = |held: &Held| {
+            held.lease.fence == lease.fence && held.lease.owner == lease.owner && !held.released
+        };
+        if held.as_ref().is_some_and(is_mine) {
+            Ok(())
+        } else {
+            Err(crate::is_over(lease))
+        }
+    }
+
+    fn hold(&self, lease: &Lease, released: bool) -> Result<()> {
+        let lease = lease.clone();
+        write_json(&self.directory.join(FILE), &Held { lease, released })
+    }
+}

@@ -1,0 +1,258 @@
+//! Transcripts as files.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{
+    Lease, Result, SessionKey, StoreError, StoreErrorKind, SummaryEntry, fold_summary, uuid,
+};
+use serde::{Deserialize, Serialize};
+
+use super::ESCAPE;
+use super::files::{entries, failed, read_json, sync_directory, write_json};
+use crate::lines::{lines, write_line};
+use crate::names::{name, text_of};
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    root: PathBuf,
+    /// What is known of transcripts that were appended to, so that they need not be read again.
+    known: Mutex<HashMap<SessionKey, Known>>,
+}
+
+/// The uuids in the first bytes of a transcript.
+#[derive(Debug, Default)]
+struct Known {
+    length: u64,
+    uuids: HashSet<String>,
+}
+
+/// The most transcripts of which the uuids are remembered; with more, the others are read again.
+const MAX_KNOWN: usize = 64;
+
+/// `summary.json`. One that was made of less than is there, since something ended in between, is not looked at.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Summary {
+    /// How long the transcript was, in bytes.
+    pub(super) length: u64,
+    pub(super) data: RawJson,
+}
+
+/// A session's directory, locked for as long as this lives.
+pub(super) struct Locked {
+    pub(super) directory: PathBuf,
+    _lock: File,
+}
+
+impl Shared {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            known: Mutex::default(),
+        }
+    }
+
+    pub(super) fn session(&self, key: &SessionKey) -> PathBuf {
+        self.root
+            .join(name(&key.project_key, ESCAPE))
+            .join(name(&key.session_id, ESCAPE))
+    }
+
+    pub(super) fn file(&self, key: &SessionKey) -> PathBuf {
+        let session = self.session(key);
+        match &key.subpath {
+            None => session.join("main.jsonl"),
+            Some(subpath) => session
+                .join("parts")
+                .join(format!("{}.jsonl", name(subpath, ESCAPE))),
+        }
+    }
+
+    /// Waits until nobody else writes to the session.
+    pub(super) fn lock(&self, key: &SessionKey) -> Result<Locked> {
+        let directory = self.session(key);
+        let parts = directory.join("parts");
+        fs::create_dir_all(&parts).map_err(|error| failed("make", &parts, error))?;
+        let path = directory.join("lock");
+        let locked = || {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        let lock = locked().map_err(|error| failed("lock", &path, error))?;
+        Ok(Locked {
+            directory,
+            _lock: lock,
+        })
+    }
+
+    pub(super) fn append(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&Lease>) -> Result<()> {
+        let locked = self.lock(key)?;
+        if let Some(lease) = lease {
+            locked.mine(lease)?;
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let path = self.file(key);
+        let wrong = |error| failed("append to", &path, error);
+        let is_new = !path.exists();
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(wrong)?;
+        let mut known = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(key)
+            .unwrap_or_default();
+        let mut length = file.metadata().map_err(wrong)?.len();
+        if known.length != length {
+            if known.length > length {
+                known = Known::default();
+            }
+            file.seek(SeekFrom::Start(known.length)).map_err(wrong)?;
+            let mut rest = Vec::new();
+            file.read_to_end(&mut rest).map_err(wrong)?;
+            // What a crash cut short was never told to be stored.
+            let whole = rest
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |end| end + 1);
+            known
+                .uuids
+                .extend(lines(&rest[..whole]).filter_map(|line| uuid(&line.ok()?)));
+            length = known.length + whole as u64;
+        }
+        let mut added = Vec::new();
+        let mut written = String::new();
+        for entry in entries {
+            if uuid(entry).is_none_or(|uuid| known.uuids.insert(uuid)) {
+                write_line(&mut written, entry);
+                added.push(entry.clone());
+            }
+        }
+        let write = |file: &mut File| {
+            file.set_len(length)?;
+            file.seek(SeekFrom::Start(length))?;
+            file.write_all(written.as_bytes())?;
+            file.sync_all()
+        };
+        if let Err(error) = write(&mut file) {
+            // Nothing of it must seem to be stored. If even that fails, it is what a crash would have left.
+            let _ = file.set_len(length);
+            return Err(wrong(error));
+        }
+        if is_new {
+            sync_directory(path.parent().unwrap_or(&self.root)).map_err(wrong)?;
+        }
+        known.length = length + written.len() as u64;
+        if key.is_main() && !added.is_empty() {
+            let summary = locked.directory.join("summary.json");
+            let before: Option<Summary> = read_json(&summary)?;
+            let data = match before.filter(|before| before.length == length) {
+                Some(before) => {
+                    fold_summary(
+                        Some(&SummaryEntry::new(&key.session_id, 0, before.data)),
+                        key,
+                        &added,
+                    )
+                    .data
+                }
+                None => fold_summary(None, key, &self.load(key)?.unwrap_or_default()).data,
+            };
+            let length = known.length;
+            write_json(&summary, &Summary { length, data })?;
+        }
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_KNOWN {
+            all.clear();
+        }
+        all.insert(key.clone(), known);
+        Ok(())
+    }
+
+    pub(super) fn load(&self, key: &SessionKey) -> Result<Option<Vec<RawJson>>> {
+        let path = self.file(key);
+        let content = match fs::read(&path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed("read", &path, error)),
+        };
+        let whole = content
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        let entries: Vec<RawJson> = lines(&content[..whole]).collect::<Result<_, _>>().map_err(|()| {
+            StoreError::new(
+                StoreErrorKind::Damaged,
+                format!("{} has a line that is no JSON", path.display()),
+            )
+        })?;
+        Ok(Some(entries).filter(|entries| !entries.is_empty()))
+    }
+
+    pub(super) fn list(&self, project: &str) -> Result<Vec<(String, u64, PathBuf)>> {
+        let directory = self.root.join(name(project, ESCAPE));
+        let mut list = Vec::new();
+        for place in entries(&directory)? {
+            let id = place.file_name().and_then(|name| text_of(name.to_str()?, ESCAPE));
+            let meta = fs::metadata(place.join("main.jsonl"))
+                .ok()
+                .filter(|meta| meta.len() > 0);
+            if let (Some(id), Some(meta)) = (id, meta) {
+                let since = meta
+                    .modified()
+                    .ok()
+                    .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+                list.push((id, since.unwrap_or_default().as_millis() as u64, place));
+            }
+        }
+        Ok(list)
+    }
+
+    pub(super) fn delete(&self, key: &SessionKey) -> Result<()> {
+        if !self.session(key).exists() {
+            return Ok(());
+        }
+        let locked = self.lock(key)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = match &key.subpath {
+            Some(_) => {
+                known.remove(key);
+                vec![self.file(key)]
+            }
+            None => {
+                known.retain(|other, _| other.main() != *key);
+                // The lease stays, since its number must not be used again.
+                let parts = entries(&locked.directory.join("parts"))?;
+                parts
+                    .into_iter()
+                    .chain(["summary.json", "main.jsonl"].map(|name| locked.directory.join(name)))
+                    .collect()
+            }
+        };
+        for path in gone {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("remove", &path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
