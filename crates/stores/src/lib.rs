@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `directory` | `DirectoryStore` | files to be copied, mounted and looked at |
 //! | `postgres` | `PostgresStore` | any number of machines |
+//! | `redis` | `RedisStore` | any number of machines that have a Redis or Valkey anyway |
 //! | `sqlite` | `SqliteStore` | one machine, any number of processes: the one to begin with |
 //!
 //! All keep the whole contract (`outrigger_sessions::store::conformance::check`), and leases. They need a tokio runtime.
@@ -19,6 +20,8 @@ mod lines;
 mod names;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -26,10 +29,17 @@ mod sqlite;
 pub use directory::DirectoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(feature = "redis")]
+pub use redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 
-#[cfg(any(feature = "directory", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(
+    feature = "directory",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
 mod shared {
     #[cfg(any(feature = "directory", feature = "sqlite"))]
     use std::time::{SystemTime, UNIX_EPOCH};
@@ -75,5 +85,10 @@ mod shared {
 
 #[cfg(any(feature = "directory", feature = "sqlite"))]
 pub(crate) use shared::now_ms;
-#[cfg(any(feature = "directory", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(
+    feature = "directory",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
 pub(crate) use shared::{covered, is_held, is_over};

@@ -1,0 +1,569 @@
+//! Sessions in Redis: for machines that have one anyway.
+
+mod keys;
+mod options;
+mod server;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{
+    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoredSession, SummaryEntry, fold_summary, uuid,
+};
+
+use self::keys::Names;
+pub use self::options::RedisOptions;
+use self::server::{Server, Work};
+
+/// How much of a transcript is asked for at once, in bytes.
+const PAGE: &str = "1048576";
+
+/// How many sessions are looked at together when they are listed.
+const TOGETHER: usize = 64;
+
+/// Of how many sessions it is remembered how far they are, which saves a question with each append.
+const MAX_KNOWN: usize = 1024;
+
+/// How often something is begun anew that others change meanwhile. Each time, one of the others has come further.
+const ATTEMPTS: usize = 1000;
+
+/// The most entries that the server takes at once, with their uuids: it counts to 2^20.
+const MAX_ENTRIES: usize = 500_000;
+
+/// The most milliseconds that Redis counts exactly, which is some 140,000 years.
+const MAX_TTL: u128 = 1 << 52;
+
+/// The version of what is stored.
+const VERSION: u32 = 1;
+
+static APPEND: LazyLock<Work> = LazyLock::new(|| Work::new("append", include_str!("redis/append.lua")));
+static READ: LazyLock<Work> = LazyLock::new(|| Work::new("load a session", include_str!("redis/page.lua")));
+static DELETE: LazyLock<Work> = LazyLock::new(|| Work::new("delete", include_str!("redis/delete.lua")));
+static DELETE_PART: LazyLock<Work> =
+    LazyLock::new(|| Work::new("delete", include_str!("redis/delete_part.lua")));
+static ACQUIRE: LazyLock<Work> =
+    LazyLock::new(|| Work::new("acquire a lease", include_str!("redis/acquire.lua")));
+static RENEW: LazyLock<Work> = LazyLock::new(|| Work::new("renew a lease", include_str!("redis/renew.lua")));
+static RELEASE: LazyLock<Work> =
+    LazyLock::new(|| Work::new("release a lease", include_str!("redis/release.lua")));
+static STEP: LazyLock<Work> =
+    LazyLock::new(|| Work::new("bring what is stored up to date", include_str!("redis/step.lua")));
+
+/// Keeps sessions in Redis, 5 or newer, or in Valkey: one server or a cluster. Cheap to clone; all clones share a connection.
+///
+/// # What is safe when
+///
+/// Redis answers when it has a write in memory. What an acknowledged append survives is a matter of the server's configuration:
+///
+/// * The end of a program, however it ends: always.
+/// * The end of the server, or of its machine: with `appendonly yes` and `appendfsync always` everything; with `everysec`, Redis'
+///   default for append-only files, all but the last second or two; without `appendonly` all that is younger than the last snapshot.
+/// * A replica that takes over: what it had got. [`RedisOptions::replicas`] waits for that.
+///
+/// What is lost so is lost with its fencing numbers, which are stored in the same way: two owners may then hold a lease of the same
+/// number, and are told apart only by their names. Where that can't be borne, use `appendfsync always`, or another store.
+///
+/// Everything is in memory, each `uuid` twice. A server that throws keys away when its memory is full (`maxmemory-policy allkeys-…`)
+/// is refused; keys of ours never run out.
+///
+/// # What is stored
+///
+/// `outrigger:{<project>/<session>}:` with `info`, `entries`, `uuids`, `parts` and `lease`, those of a part with its name behind;
+/// `outrigger:{<project>}:sessions`, and `outrigger:version`. `%`, `/` and braces in names are written as `%XX`.
+///
+/// The text in braces has a cluster keep all of a session on one node, where each change is one script: an append compares the
+/// lease, leaves out what is there, and writes the summary, or does nothing at all. The list of a project is on a node of its own: it
+/// may name sessions that are gone, which nobody is told of. A session whose first append was cut off between the two is listed
+/// from the next program's append on. Times are those of the node.
+#[derive(Debug, Clone)]
+pub struct RedisStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    server: Server,
+    prefix: String,
+    known: Mutex<HashMap<SessionKey, Known>>,
+}
+
+/// How far a session is, as far as we know. What is wrong is noticed by the script, and told.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// The name of the newest append.
+    newest: String,
+    summary: String,
+    /// The name of the first append of the transcript that we have put on the list of its project.
+    listed: Option<String>,
+}
+
+impl RedisStore {
+    /// Connects to one server: `redis://host:6379`. [`RedisOptions`] has more to choose from.
+    ///
+    /// # Cancel safety
+    /// Dropped, what is stored is as it was or up to date.
+    ///
+    /// # Errors
+    /// As [`RedisOptions::connect`].
+    pub async fn connect(url: &str) -> Result<Self> {
+        RedisOptions::new().connect(url).await
+    }
+
+    fn new(server: Server, prefix: String) -> Self {
+        let shared = Shared {
+            server,
+            prefix,
+            known: Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Brings what is stored up to date, whoever else does so at the same time, and returns its version. Connecting does so by itself.
+    ///
+    /// # Cancel safety
+    /// Dropped, what is stored is as it was or up to date.
+    ///
+    /// # Errors
+    /// When the server fails, or what is stored was made by a newer version of this crate.
+    pub async fn migrate(&self) -> Result<u32> {
+        let server = &self.shared.server;
+        let key = keys::version(&self.shared.prefix);
+        let mut ask = redis::cmd("GET");
+        ask.arg(&key);
+        loop {
+            let version: Option<String> = server.ask("look at its version", &ask).await?;
+            let version = version.unwrap_or_else(|| "0".to_owned());
+            let now: u32 = version.parse().map_err(|_| {
+                let what = format!("{key} in Redis is {version:?}, which is no version of a session store");
+                StoreError::new(StoreErrorKind::Damaged, what)
+            })?;
+            if now > VERSION {
+                let what = format!(
+                    "the session store has version {now}, and this program knows {VERSION}: update it"
+                );
+                return Err(StoreError::new(StoreErrorKind::Invalid, what));
+            }
+            if now == VERSION {
+                return Ok(VERSION);
+            }
+            // Before the first version there was nothing that would have to be changed.
+            let next = (now + 1).to_string();
+            server.write(&STEP, &[&key], &[&version, &next]).await?;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionKey, Known>> {
+        // Nothing panics while it is held.
+        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, key: &SessionKey, known: Known) {
+        let mut all = self.known();
+        if all.len() >= MAX_KNOWN {
+            all.clear();
+        }
+        all.insert(key.clone(), known);
+    }
+
+    fn names(&self, key: &SessionKey) -> Names {
+        Names::of(&self.shared.prefix, key)
+    }
+
+    /// Appends, under the lease if there is one.
+    async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&Lease>) -> Result<()> {
+        if entries.len() > MAX_ENTRIES {
+            let what = format!(
+                "{} entries are too many for Redis at once: append {MAX_ENTRIES} at most",
+                entries.len()
+            );
+            return Err(StoreError::new(StoreErrorKind::Invalid, what));
+        }
+        let names = self.names(key);
+        let keys = [
+            names.lease.as_str(),
+            &names.info,
+            &names.entries,
+            &names.uuids,
+            &names.parts,
+        ];
+        let fence = lease.map(|lease| lease.fence.to_string()).unwrap_or_default();
+        let owner = lease.map_or("", |lease| lease.owner.as_str());
+        // The same one for as long as this goes on, so that a client that sends it again does not add it again.
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        let part = key.subpath.as_deref().unwrap_or_default();
+        let mut left = distinct(entries);
+        let mut known = self.known().get(key).cloned().unwrap_or_default();
+        for _ in 0..ATTEMPTS {
+            let summary = key.is_main().then(|| self.folded(key, &known, &left));
+            let mut arguments = vec![
+                fence.as_str(),
+                owner,
+                &name,
+                &known.newest,
+                summary.as_deref().unwrap_or_default(),
+                part,
+            ];
+            for (uuid, entry) in &left {
+                arguments.extend([uuid.as_deref().unwrap_or_default(), entry.get()]);
+            }
+            let answer = self.shared.server.write(&APPEND, &keys, &arguments).await?;
+            match (answer.first().map(String::as_str), &answer[..]) {
+                (Some("ok"), [_, born]) => {
+                    let Some(summary) = summary else { return Ok(()) };
+                    if !left.is_empty() {
+                        known.newest = name;
+                        known.summary = summary;
+                    }
+                    return self.list(key, born, known).await;
+                }
+                (Some("fenced"), _) => {
+                    return Err(lease.map_or_else(|| strange(&APPEND, &answer), crate::is_over));
+                }
+                (Some("changed"), [_, newest, summary, present]) => {
+                    known.newest.clone_from(newest);
+                    known.summary.clone_from(summary);
+                    let mut present = present.bytes();
+                    left.retain(|_| present.next() != Some(b'1'));
+                }
+                _ => return Err(strange(&APPEND, &answer)),
+            }
+        }
+        let what = format!("too many write to {key} at once: try again");
+        Err(StoreError::new(StoreErrorKind::Failed, what))
+    }
+
+    /// The summary once these are added.
+    fn folded(&self, key: &SessionKey, known: &Known, added: &[(Option<String>, &RawJson)]) -> String {
+        let before = RawJson::from_text(known.summary.clone()).unwrap_or_default();
+        let before = (!known.summary.is_empty()).then(|| SummaryEntry::new(&key.session_id, 0, before));
+        let added: Vec<RawJson> = added.iter().map(|(_, entry)| (*entry).clone()).collect();
+        fold_summary(before.as_ref(), key, &added).data.get().to_owned()
+    }
+
+    /// Puts a session on the list of its project, unless we know that it is there. `born` is the name of its first append, empty if
+    /// there was none.
+    async fn list(&self, key: &SessionKey, born: &str, mut known: Known) -> Result<()> {
+        if !born.is_empty() && known.listed.as_deref() != Some(born) {
+            let mut command = redis::cmd("SADD");
+            command
+                .arg(keys::index(&self.shared.prefix, &key.project_key))
+                .arg(listing(born, key));
+            let _: i64 = self.shared.server.tell("list a session", &command).await?;
+            known.listed = Some(born.to_owned());
+        }
+        self.remember(key, known);
+        Ok(())
+    }
+
+    /// The sessions of a project, with these fields of their infos.
+    async fn listed(&self, project: &str, fields: &[&str]) -> Result<Vec<(String, Vec<Option<String>>)>> {
+        let index = keys::index(&self.shared.prefix, project);
+        let mut listings = HashSet::new();
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut command = redis::cmd("SSCAN");
+            command.arg(&index).arg(&cursor).arg("COUNT").arg(1000);
+            let (next, some): (String, Vec<String>) =
+                self.shared.server.ask("list sessions", &command).await?;
+            listings.extend(some);
+            if next == "0" {
+                break;
+            }
+            cursor = next;
+        }
+        let index = &index;
+        let looks = listings.into_iter().map(|listing| async move {
+            let Some((born, session)) = listing.split_once('/') else {
+                return Ok(None);
+            };
+            let key = SessionKey::new(project, session);
+            let mut command = redis::cmd("HMGET");
+            command.arg(self.names(&key).info).arg("born").arg(fields);
+            let mut found: Vec<Option<String>> = self.shared.server.ask("list sessions", &command).await?;
+            if found.first().is_some_and(|found| found.as_deref() == Some(born)) {
+                return Ok(Some((key.session_id, found.split_off(1))));
+            }
+            // It was deleted, perhaps while its first append went on. Nothing is ever born under the same name again.
+            let mut command = redis::cmd("SREM");
+            command.arg(index).arg(&listing);
+            let _: i64 = self
+                .shared
+                .server
+                .ask("tidy a list of sessions", &command)
+                .await?;
+            Ok(None)
+        });
+        let looks = stream::iter(looks).buffer_unordered(TOGETHER);
+        looks
+            .try_filter_map(|found| std::future::ready(Ok(found)))
+            .try_collect()
+            .await
+    }
+
+    async fn parts(&self, key: &SessionKey) -> Result<Vec<String>> {
+        let mut command = redis::cmd("SMEMBERS");
+        command.arg(self.names(key).parts);
+        let server = &self.shared.server;
+        server.ask("list the parts of a session", &command).await
+    }
+
+    async fn delete_part(&self, key: &SessionKey, part: &str) -> Result<()> {
+        let names = self.names(key);
+        let keys = [names.info.as_str(), &names.entries, &names.uuids, &names.parts];
+        self.shared
+            .server
+            .write(&DELETE_PART, &keys, &[part])
+            .await
+            .map(drop)
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<()> {
+        let names = self.names(key);
+        for _ in 0..ATTEMPTS {
+            let parts = self.parts(key).await?;
+            let of_parts: Vec<Names> = parts
+                .iter()
+                .map(|part| self.names(&key.with_subpath(part)))
+                .collect();
+            let mut keys = vec![names.info.as_str(), &names.entries, &names.uuids, &names.parts];
+            for part in &of_parts {
+                keys.extend([part.info.as_str(), &part.entries, &part.uuids]);
+            }
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            let answer = self.shared.server.write(&DELETE, &keys, &parts).await?;
+            match (answer.first().map(String::as_str), &answer[..]) {
+                (Some("ok"), [_, born]) => {
+                    self.known().remove(key);
+                    // Nothing else is ever listed under this name, so this takes nobody else's from the list.
+                    let mut command = redis::cmd("SREM");
+                    command
+                        .arg(keys::index(&self.shared.prefix, &key.project_key))
+                        .arg(listing(born, key));
+                    let _: i64 = self.shared.server.tell("delete", &command).await?;
+                    return Ok(());
+                }
+                // Somebody has added a part.
+                (Some("changed"), _) => {}
+                _ => return Err(strange(&DELETE, &answer)),
+            }
+        }
+        let what = format!("others add parts to {key} faster than it can be deleted: try again");
+        Err(StoreError::new(StoreErrorKind::Failed, what))
+    }
+
+    /// All of a transcript; the outer `None` if it was deleted meanwhile.
+    async fn read(&self, names: &Names) -> Result<Option<Option<Vec<String>>>> {
+        let keys = [names.info.as_str(), &names.entries];
+        let mut entries: Vec<String> = Vec::new();
+        let mut began: Option<String> = None;
+        loop {
+            let at = entries.len().to_string();
+            let mut page = self
+                .shared
+                .server
+                .read(&READ, &keys, &[&at, PAGE])
+                .await?
+                .into_iter();
+            let born = page.next();
+            match (&began, born) {
+                (None, None) => return Ok(Some(None)),
+                (None, born) => began = born,
+                (Some(_), born) if born != began => return Ok(None),
+                (Some(_), _) => {}
+            }
+            let before = entries.len();
+            entries.extend(page);
+            if entries.len() == before {
+                return Ok(Some(Some(entries)));
+            }
+        }
+    }
+}
+
+/// Each with its uuid; of those with the same one the first.
+fn distinct(entries: &[RawJson]) -> Vec<(Option<String>, &RawJson)> {
+    let mut seen = HashSet::new();
+    let entries = entries.iter().map(|entry| (uuid(entry), entry));
+    entries
+        .filter(|(uuid, _)| uuid.as_ref().is_none_or(|uuid| seen.insert(uuid.clone())))
+        .collect()
+}
+
+/// What a session is on the list of its project.
+fn listing(born: &str, key: &SessionKey) -> String {
+    format!("{born}/{}", key.session_id)
+}
+
+fn strange(work: &Work, answer: &[String]) -> StoreError {
+    let what = format!("{work:?} answered {answer:.200?}");
+    StoreError::new(StoreErrorKind::Damaged, what)
+}
+
+fn damaged(key: &SessionKey) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Damaged,
+        format!("{key} can't be read from the session store"),
+    )
+}
+
+fn millis(ttl: Duration) -> String {
+    ttl.as_millis().min(MAX_TTL).to_string()
+}
+
+impl SessionStore for RedisStore {
+    fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if entries.is_empty() {
+                return Ok(());
+            }
+            self.add(key, entries, None).await
+        })
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
+        Box::pin(async move {
+            let names = self.names(key);
+            for _ in 0..ATTEMPTS {
+                let Some(found) = self.read(&names).await? else {
+                    continue;
+                };
+                let entries = found.map(|texts| texts.into_iter().map(RawJson::from_text).collect());
+                return entries.transpose().map_err(|_| damaged(key));
+            }
+            let what = format!("{key} is deleted again and again while it is loaded");
+            Err(StoreError::new(StoreErrorKind::Failed, what))
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
+
+    fn list_sessions<'a>(&'a self, project_key: &'a str) -> BoxFuture<'a, Result<Vec<StoredSession>>> {
+        Box::pin(async move {
+            let listed = self.listed(project_key, &["mtime"]).await?;
+            let session = |(id, fields): (String, Vec<Option<String>>)| StoredSession::new(id, time(&fields));
+            Ok(listed.into_iter().map(session).collect())
+        })
+    }
+
+    fn list_session_summaries<'a>(
+        &'a self,
+        project_key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
+        Box::pin(async move {
+            let listed = self.listed(project_key, &["mtime", "summary"]).await?;
+            let summary = |(id, mut fields): (String, Vec<Option<String>>)| {
+                let data = fields
+                    .pop()
+                    .flatten()
+                    .and_then(|text| RawJson::from_text(text).ok());
+                SummaryEntry::new(id, time(&fields), data.unwrap_or_default())
+            };
+            Ok(listed.into_iter().map(summary).collect())
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match &key.subpath {
+                Some(part) => self.delete_part(key, part).await,
+                None => self.delete_session(key).await,
+            }
+        })
+    }
+
+    fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(self.parts(key))
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+/// The first of the fields.
+fn time(fields: &[Option<String>]) -> u64 {
+    let time = fields.first().and_then(Option::as_deref);
+    time.and_then(|time| time.parse().ok()).unwrap_or_default()
+}
+
+impl LeaseStore for RedisStore {
+    fn acquire<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(async move {
+            let lease = self.names(key).lease;
+            let answer = self
+                .shared
+                .server
+                .write(&ACQUIRE, &[&lease], &[owner, &millis(ttl)])
+                .await?;
+            let number = |text: &String| text.parse::<u64>().map_err(|_| strange(&ACQUIRE, &answer));
+            match (answer.first().map(String::as_str), &answer[..]) {
+                (Some("ok"), [_, fence, until]) => Ok(Lease::new(key, owner, number(fence)?, number(until)?)),
+                (Some("held"), [_, by, until]) => {
+                    Err(crate::is_held(key, Some((by.clone(), number(until)?))))
+                }
+                _ => Err(strange(&ACQUIRE, &answer)),
+            }
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(async move {
+            let key = SessionKey::new(&lease.project_key, &lease.session_id);
+            let (fence, ttl) = (lease.fence.to_string(), millis(ttl));
+            let arguments = [fence.as_str(), &lease.owner, &ttl];
+            let names = self.names(&key);
+            let answer = self
+                .shared
+                .server
+                .write(&RENEW, &[&names.lease], &arguments)
+                .await?;
+            match (answer.first().map(String::as_str), &answer[..]) {
+                (Some("ok"), [_, until]) => {
+                    let until = until.parse().map_err(|_| strange(&RENEW, &answer))?;
+                    Ok(Lease::new(&key, &lease.owner, lease.fence, until))
+                }
+                (Some("fenced"), _) => Err(crate::is_over(lease)),
+                _ => Err(strange(&RENEW, &answer)),
+            }
+        })
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let key = SessionKey::new(&lease.project_key, &lease.session_id);
+            let fence = lease.fence.to_string();
+            let names = self.names(&key);
+            let arguments = [fence.as_str(), &lease.owner];
+            self.shared
+                .server
+                .write(&RELEASE, &[&names.lease], &arguments)
+                .await
+                .map(drop)
+        })
+    }
+
+    fn append_fenced<'a>(
+        &'a self,
+        lease: &'a Lease,
+        key: &'a SessionKey,
+        entries: &'a [RawJson],
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            crate::covered(lease, key)?;
+            self.add(key, entries, Some(lease)).await
+        })
+    }
+}

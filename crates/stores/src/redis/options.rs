@@ -1,0 +1,197 @@
+//! How the store is reached, and how careful it is.
+
+use std::time::Duration;
+
+use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::ClusterClientBuilder;
+use redis::{Client, Value};
+
+use super::RedisStore;
+use super::server::{Link, Server, failed};
+
+/// How a [`RedisStore`] is reached, and how careful it is.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is connected until `connect` is called"]
+pub struct RedisOptions {
+    prefix: String,
+    replicas: usize,
+    patience: Duration,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self {
+            prefix: "outrigger".to_owned(),
+            replicas: 0,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+impl RedisOptions {
+    /// All as it is by default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the names of all keys begin with, so that several stores, and other things, can be in one database. By default
+    /// `outrigger`. No braces.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How many replicas must have a write before it counts as done (`WAIT`). None by default. With as many as the server has, what
+    /// was acknowledged survives the loss of the server if one of them takes over; each write then waits for the slowest.
+    ///
+    /// If fewer have it in half of the [patience](Self::patience), the write fails although the server has it: as after a lost
+    /// answer, send it again.
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// The most time that the answer to one command may take, and a new connection. Half a minute by default.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Connects to one server: `redis://user:password@host:6379/0`, `redis+unix:///run/redis/redis.sock`. A connection that is lost
+    /// later is made anew.
+    ///
+    /// # Cancel safety
+    /// Dropped, what is stored is as it was or up to date.
+    ///
+    /// # Errors
+    /// When the address makes no sense, the server can't be reached, it is set to throw keys away when its memory is full, or what is
+    /// in it was made by a newer version of this crate.
+    pub async fn connect(&self, url: &str) -> Result<RedisStore> {
+        let client = Client::open(url).map_err(|error| failed("read its address", error))?;
+        let config = ConnectionManagerConfig::new()
+            .set_response_timeout(Some(self.patience))
+            .set_connection_timeout(Some(self.patience))
+            .set_number_of_retries(2);
+        let connecting = self.in_time(ConnectionManager::new_with_config(client, config));
+        let link = connecting.await?.map_err(|error| failed("connect", error))?;
+        self.store(Link::One(link)).await
+    }
+
+    /// Connects to a cluster, of which some nodes are named by their addresses.
+    ///
+    /// All that belongs to a session is on one node; the sessions of a project are spread over all.
+    ///
+    /// # Cancel safety
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_cluster(
+        &self,
+        urls: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<RedisStore> {
+        let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
+        let client = ClusterClientBuilder::new(urls)
+            .response_timeout(self.patience)
+            .connection_timeout(self.patience)
+            .retries(5)
+            .build()
+            .map_err(|error| failed("read its addresses", error))?;
+        let link = self.in_time(client.get_async_connection()).await?;
+        let link = link.map_err(|error| failed("connect to the cluster", error))?;
+        self.store(Link::Cluster(link)).await
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let done = tokio::time::timeout(self.patience, work).await;
+        done.map_err(|_| {
+            let what = format!(
+                "the Redis session store could not connect within {:?}",
+                self.patience
+            );
+            StoreError::new(StoreErrorKind::Failed, what)
+        })
+    }
+
+    async fn store(&self, link: Link) -> Result<RedisStore> {
+        if self.prefix.contains(['{', '}']) {
+            let what = format!("the prefix {:?} of a Redis session store has braces", self.prefix);
+            return Err(StoreError::new(StoreErrorKind::Invalid, what));
+        }
+        let server = Server {
+            link,
+            patience: self.patience,
+            replicas: self.replicas,
+        };
+        keeps_what_it_has(&server).await?;
+        let store = RedisStore::new(server, self.prefix.clone());
+        store.migrate().await?;
+        Ok(store)
+    }
+}
+
+/// That the server does not throw sessions away to make room. One that does not say is believed.
+async fn keeps_what_it_has(server: &Server) -> Result<()> {
+    let mut info = redis::cmd("INFO");
+    info.arg("memory");
+    let answer = server.ask::<Value>("look at the server", &info).await;
+    let Ok(answer) = answer else {
+        // Who may not ask can still be right. One that can't be reached says so again.
+        return Ok(());
+    };
+    let mut texts = Vec::new();
+    collect(answer, &mut texts);
+    match texts.iter().find_map(|text| evicting(text)) {
+        Some(policy) => {
+            let what = format!(
+                "the Redis server throws keys away when its memory is full (maxmemory-policy {policy}), and sessions with them: \
+                 set it to noeviction"
+            );
+            Err(StoreError::new(StoreErrorKind::Invalid, what))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The texts in an answer, which is one of each node in a cluster.
+fn collect(value: Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Array(values) => values.into_iter().for_each(|value| collect(value, texts)),
+        Value::Map(pairs) => pairs.into_iter().for_each(|(_, value)| collect(value, texts)),
+        Value::BulkString(bytes) => texts.push(String::from_utf8_lossy(&bytes).into_owned()),
+        Value::VerbatimString { text, .. } => texts.push(text),
+        _ => {}
+    }
+}
+
+/// The policy by which keys are thrown away that were not said to run out. Without a limit there is no need to.
+fn evicting(info: &str) -> Option<&str> {
+    let field = |name: &str| {
+        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(key, _)| *key == name).map(|(_, value)| value.trim())
+    };
+    let policy = field("maxmemory_policy").filter(|policy| policy.starts_with("allkeys"));
+    policy.filter(|_| field("maxmemory") != Some("0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_throws_keys_away_is_known() {
+        let info = |limit: &str, policy: &str| {
+            format!("# Memory\r\nmaxmemory:{limit}\r\nmaxmemory_human:1M\r\nmaxmemory_policy:{policy}\r\n")
+        };
+        assert_eq!(evicting(&info("1000000", "allkeys-lru")), Some("allkeys-lru"));
+        assert_eq!(evicting(&info("0", "allkeys-lru")), None);
+        assert_eq!(
+            evicting(&info("1000000", "volatile-lru")),
+            None,
+            "nothing of ours runs out"
+        );
+        assert_eq!(evicting(&info("1000000", "noeviction")), None);
+        assert_eq!(evicting("# Memory\r\n"), None);
+    }
+}

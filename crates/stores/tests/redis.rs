@@ -1,0 +1,248 @@
+//! The Redis store, against real servers.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod owners;
+#[path = "servers/redis.rs"]
+mod servers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
+use outrigger_stores::{RedisOptions, RedisStore};
+use servers::Server;
+
+fn entry(uuid: &str) -> [RawJson; 1] {
+    [RawJson::from_text(format!(r#"{{"uuid":"{uuid}","customTitle":"{uuid}"}}"#)).unwrap()]
+}
+
+/// What a person would type: the answer's lines.
+fn cli(server: &Server, arguments: &[&str]) -> String {
+    let said = std::process::Command::new("redis-cli")
+        .arg("-s")
+        .arg(server.directory.path().join("redis.sock"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(said.status.success(), "{said:?}");
+    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_every_contract() {
+    let server = servers::redis(&[]);
+    let url = server.redis_url();
+    let stores = AtomicUsize::new(0);
+    let make = || async {
+        let prefix = format!("s{}", stores.fetch_add(1, Ordering::Relaxed));
+        let store = RedisOptions::new().prefix(prefix).connect(&url).await?;
+        Ok(Arc::new(store) as Arc<dyn SessionStore>)
+    };
+    let report = conformance::check(make)
+        .await
+        .unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.skipped.is_empty(), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_every_contract_in_a_cluster() {
+    let nodes = servers::redis_cluster();
+    let urls: Vec<String> = nodes.iter().map(Server::redis_url).collect();
+    let stores = AtomicUsize::new(0);
+    let make = || async {
+        let prefix = format!("s{}", stores.fetch_add(1, Ordering::Relaxed));
+        let store = RedisOptions::new().prefix(prefix).connect_cluster(&urls).await?;
+        Ok(Arc::new(store) as Arc<dyn SessionStore>)
+    };
+    let report = conformance::check(make)
+        .await
+        .unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.skipped.is_empty(), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_that_are_killed_lose_and_double_nothing() {
+    let server = servers::redis(&[]);
+    let mut stores = Vec::new();
+    for _ in 0..3 {
+        let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+        stores.push(Arc::new(store) as Arc<dyn SessionStore>);
+    }
+    owners::kill_at_random(stores, Duration::from_millis(20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_version_is_set_once_and_newer_ones_are_left_alone() {
+    let server = servers::redis(&[]);
+    let url = server.redis_url();
+    // All at once, as when many machines start a new version.
+    let (one, two) = tokio::join!(RedisStore::connect(&url), RedisStore::connect(&url));
+    assert_eq!(one.unwrap().migrate().await.unwrap(), 1);
+    two.unwrap();
+    assert_eq!(cli(&server, &["GET", "outrigger:version"]), "1");
+    cli(&server, &["SET", "outrigger:version", "99"]);
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert_eq!(*error.kind(), StoreErrorKind::Invalid);
+    assert!(error.to_string().contains("99"), "{error}");
+    cli(&server, &["SET", "outrigger:version", "x"]);
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert_eq!(*error.kind(), StoreErrorKind::Damaged);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_took_is_there_after_the_server_was_killed() {
+    let mut server = servers::redis(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    let leases = store.leases().unwrap();
+    let lease = leases.acquire(&key, "one", Duration::ZERO).await.unwrap();
+    leases.append_fenced(&lease, &key, &entry("a")).await.unwrap();
+    server.kill_and_start_again();
+    // The same store goes on, and the server knows none of its scripts any more.
+    let loaded = loop {
+        match store.load(&key).await {
+            Ok(loaded) => break loaded,
+            Err(error) => assert!(error.may_pass(), "{}", error.chain()),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(loaded.unwrap(), entry("a"));
+    let next = leases.acquire(&key, "two", Duration::ZERO).await.unwrap();
+    assert!(next.fence > lease.fence);
+    let late = leases.append_fenced(&lease, &key, &entry("late")).await;
+    assert!(late.unwrap_err().is_fenced());
+    leases.append_fenced(&next, &key, &entry("b")).await.unwrap();
+    assert_eq!(
+        store.load(&key).await.unwrap().unwrap(),
+        [entry("a"), entry("b")].concat()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_programs_see_each_others_writes_and_deletions() {
+    let server = servers::redis(&[]);
+    let one = RedisStore::connect(&server.redis_url()).await.unwrap();
+    let two = RedisStore::connect(&server.redis_url()).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    let titles = async || {
+        let summaries = one.list_session_summaries("p").await.unwrap();
+        let titles = summaries.iter().map(|summary| summary.data.get().to_owned());
+        titles.collect::<Vec<_>>().concat()
+    };
+    // What each of them remembers is wrong each time.
+    one.append(&key, &entry("a")).await.unwrap();
+    two.append(&key, &entry("b")).await.unwrap();
+    one.append(&key, &entry("c")).await.unwrap();
+    assert_eq!(two.load(&key).await.unwrap().unwrap().len(), 3);
+    assert!(titles().await.contains(r#""customTitle":"c""#));
+    two.delete(&key).await.unwrap();
+    assert!(one.list_sessions("p").await.unwrap().is_empty());
+    one.append(&key, &entry("a")).await.unwrap();
+    assert_eq!(two.list_sessions("p").await.unwrap().len(), 1);
+    two.append(&key, &entry("a")).await.unwrap();
+    assert_eq!(one.load(&key).await.unwrap().unwrap(), entry("a"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_a_project_is_mended() {
+    let server = servers::redis(&[]);
+    let url = server.redis_url();
+    let key = SessionKey::new("p", "s");
+    RedisStore::connect(&url)
+        .await
+        .unwrap()
+        .append(&key, &entry("a"))
+        .await
+        .unwrap();
+    // As if a program had ended before it listed the session, and before it took another from the list.
+    let born = cli(&server, &["HGET", "outrigger:{p/s}:info", "born"]);
+    let listing = format!("{born}/s");
+    assert_eq!(cli(&server, &["SREM", "outrigger:{p}:sessions", &listing]), "1");
+    cli(
+        &server,
+        &["SADD", "outrigger:{p}:sessions", "0123/gone", "4567/s"],
+    );
+    let next = RedisStore::connect(&url).await.unwrap();
+    assert!(next.list_sessions("p").await.unwrap().is_empty());
+    assert_eq!(cli(&server, &["SCARD", "outrigger:{p}:sessions"]), "0");
+    // The same entry sent once more is enough.
+    next.append(&key, &entry("a")).await.unwrap();
+    assert_eq!(next.list_sessions("p").await.unwrap().len(), 1);
+    assert_eq!(cli(&server, &["SMEMBERS", "outrigger:{p}:sessions"]), listing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_is_done_once_the_replicas_have_it() {
+    let server = servers::redis(&[]);
+    let url = server.redis_url();
+    let options = RedisOptions::new().replicas(1).patience(Duration::from_secs(2));
+    // It has none, and the version can't be written safely.
+    let error = options.connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains("only 0 of 1 replicas"), "{error}");
+    let replica = servers::redis(&[]);
+    servers::follow(&replica, &server);
+    let store = options
+        .patience(Duration::from_secs(30))
+        .connect(&url)
+        .await
+        .unwrap();
+    let key = SessionKey::new("p", "s");
+    for n in 0..50 {
+        store.append(&key, &entry(&n.to_string())).await.unwrap();
+        let length = cli(&replica, &["LLEN", "outrigger:{p/s}:entries"]);
+        assert_eq!(length, (n + 1).to_string());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_would_lose_sessions_is_refused() {
+    let server = servers::redis(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+    let error = RedisStore::connect(&server.redis_url()).await.unwrap_err();
+    assert_eq!(*error.kind(), StoreErrorKind::Invalid);
+    assert!(error.to_string().contains("allkeys-lru"), "{error}");
+    cli(&server, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+    // Full, it takes nothing, or all.
+    cli(&server, &["CONFIG", "SET", "maxmemory", "1"]);
+    let key = SessionKey::new("p", "s");
+    let error = store.append(&key, &entry("a")).await.unwrap_err();
+    assert!(error.may_pass(), "{}", error.chain());
+    assert_eq!(store.load(&key).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_not_waited_for() {
+    let server = servers::redis(&[]);
+    let options = RedisOptions::new().patience(Duration::from_millis(500));
+    let store = options.connect(&server.redis_url()).await.unwrap();
+    server.pause();
+    let begun = std::time::Instant::now();
+    let error = store.load(&SessionKey::new("p", "s")).await.unwrap_err();
+    assert!(error.may_pass(), "{}", error.chain());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    server.go_on();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_is_an_error() {
+    let error = RedisStore::connect("redis+unix:///nowhere/redis.sock")
+        .await
+        .unwrap_err();
+    assert!(error.may_pass(), "{}", error.chain());
+    let error = RedisStore::connect("http://user:secret@host").await.unwrap_err();
+    assert!(!error.chain().contains("secret"), "{}", error.chain());
+    let server = servers::redis(&[]);
+    let braces = RedisOptions::new()
+        .prefix("{x}")
+        .connect(&server.redis_url())
+        .await;
+    assert_eq!(*braces.unwrap_err().kind(), StoreErrorKind::Invalid);
+}
