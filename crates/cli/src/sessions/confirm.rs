@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
+use super::interrupt::Interrupt;
 use crate::agent::usage;
 use crate::exit::{Failure, Status};
 use crate::screen::plain;
@@ -32,6 +33,8 @@ impl Consent {
                 "{what}? There is no terminal to ask at, so nothing was done; --yes does it"
             )));
         }
+        // Long work may have gone before, which has caught the signals.
+        let _ends = Interrupt::end_at_once();
         let mut stderr = io::stderr().lock();
         write!(stderr, "{what}? [y/N] ")?;
         stderr.flush()?;

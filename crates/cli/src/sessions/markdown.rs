@@ -6,7 +6,8 @@ use outrigger::sessions::{Messages, SessionFile};
 
 use super::find::line;
 use super::said::{Piece, pieces};
-use super::show::{Speaker, facts, is_for_people};
+use super::show::facts;
+use super::talk::{Speaker, is_for_people};
 use super::when::minute;
 use crate::exit::Failure;
 use crate::screen::plain;

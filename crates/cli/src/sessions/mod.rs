@@ -4,8 +4,10 @@ mod confirm;
 mod delete;
 mod export;
 mod find;
+mod follow;
 mod fork;
 mod import;
+mod interrupt;
 mod list;
 mod made;
 mod mark;
@@ -17,6 +19,7 @@ mod repair;
 mod said;
 mod search;
 mod show;
+mod talk;
 mod when;
 
 use crate::exit::CommandResult;
@@ -40,6 +43,7 @@ enum Command {
     List(list::List),
     Show(show::Show),
     Search(search::Find),
+    Follow(follow::Follow),
     Export(export::Export),
     Import(import::Import),
     Fork(fork::Fork),
@@ -59,6 +63,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
         Command::Search(find) => find.run(),
+        Command::Follow(follow) => follow.run(),
         Command::Export(export) => export.run(),
         Command::Import(import) => import.run(),
         Command::Fork(fork) => fork.run(),

@@ -2,19 +2,15 @@
 
 use std::io::{self, Write};
 
-use outrigger::sessions::{AgentId, MessageKind, MessageOptions, Messages, SessionFile, SessionMessage};
+use outrigger::sessions::{AgentId, MessageOptions, Messages, SessionFile};
 
 use super::find::{Named, line};
 use super::markdown;
 use super::pager::Pager;
-use super::said::{Piece, pieces};
-use super::when::minute;
+use super::talk::Talk;
 use crate::exit::{CommandResult, Failure};
 use crate::paint::Paint;
-use crate::screen::{plain, target};
-
-/// How many lines of a tool's result are shown.
-const RESULT_SHOWN: usize = 8;
+use crate::screen::plain;
 
 /// Show what was said in a session.
 ///
@@ -69,12 +65,7 @@ impl Show {
                 return markdown::write(&file, &mut messages, self.full, out);
             }
             head(&file, out, paint)?;
-            let mut talk = Talk {
-                out,
-                paint,
-                full: self.full,
-                speaker: None,
-            };
+            let mut talk = Talk::new(out, paint, self.full);
             messages.try_for_each(|message| talk.message(&message?))
         })
     }
@@ -138,122 +129,12 @@ pub(super) fn facts(file: &SessionFile) -> Result<(String, Facts), Failure> {
     Ok((title, facts))
 }
 
-fn head(file: &SessionFile, out: &mut dyn Write, paint: Paint) -> Result<(), Failure> {
+/// Writes what is known of the session above what was said in it.
+pub(super) fn head(file: &SessionFile, out: &mut dyn Write, paint: Paint) -> Result<(), Failure> {
     let (title, facts) = facts(file)?;
     writeln!(out, "{}", paint.bold(title))?;
     for (name, value) in facts {
         writeln!(out, "{}", paint.dim(format!("{name:<10} {value}")))?;
     }
     Ok(())
-}
-
-/// Whether a message is shown to people.
-pub(super) fn is_for_people(message: &SessionMessage) -> bool {
-    !message.is_meta || message.is_compact_summary
-}
-
-/// Who says something; a tool's result is nobody's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
-    User,
-    Model,
-    Tool,
-    Note,
-}
-
-impl Speaker {
-    pub(super) fn of(message: &SessionMessage, pieces: &[Piece]) -> Self {
-        let is_result = |piece: &Piece| matches!(piece, Piece::Result { .. });
-        match message.kind {
-            MessageKind::User if !pieces.is_empty() && pieces.iter().all(is_result) => Self::Tool,
-            MessageKind::User => Self::User,
-            MessageKind::Assistant => Self::Model,
-            _ => Self::Note,
-        }
-    }
-
-    /// The heading above what it says, if it has one.
-    pub(super) fn heading(self, message: &SessionMessage) -> Option<&'static str> {
-        match self {
-            Self::User if message.is_compact_summary => Some("Summary of what was said before"),
-            Self::User => Some("You"),
-            Self::Model => Some("Claude"),
-            Self::Tool | Self::Note => None,
-        }
-    }
-}
-
-/// A conversation on its way to people.
-struct Talk<'o> {
-    out: &'o mut dyn Write,
-    paint: Paint,
-    full: bool,
-    /// Who spoke last.
-    speaker: Option<Speaker>,
-}
-
-impl Talk<'_> {
-    fn message(&mut self, message: &SessionMessage) -> Result<(), Failure> {
-        if !self.full && !is_for_people(message) {
-            return Ok(());
-        }
-        let pieces = pieces(message);
-        let speaker = Speaker::of(message, &pieces);
-        if let Some(heading) = speaker.heading(message)
-            && (speaker == Speaker::User || self.speaker != Some(speaker))
-        {
-            let at = message.timestamp.as_deref().map(minute).unwrap_or_default();
-            let (heading, at) = (self.paint.bold(heading), self.paint.dim(line(&at, 40)));
-            writeln!(self.out, "\n{heading}  {at}")?;
-        }
-        // Results stand below their calls, and the model goes on behind them.
-        if speaker != Speaker::Tool {
-            self.speaker = Some(speaker);
-        }
-        pieces.iter().try_for_each(|piece| self.piece(piece))
-    }
-
-    fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
-        let paint = self.paint;
-        match piece {
-            Piece::Text(text) => writeln!(self.out, "{}", plain(text.trim_end()))?,
-            Piece::Thinking(text) if text.trim().is_empty() => {}
-            Piece::Thinking(text) if self.full => {
-                writeln!(self.out, "{}", paint.dim(plain(text.trim_end())))?;
-            }
-            Piece::Thinking(text) => writeln!(
-                self.out,
-                "{}",
-                paint.dim(format!("(thought: {})", line(text, 80)))
-            )?,
-            Piece::Call { tool, input } => {
-                let tool = paint.yellow(line(tool, 200));
-                let input = if self.full {
-                    plain(input.get())
-                } else {
-                    plain(&target(input))
-                };
-                writeln!(self.out, "> {tool} {input}")?;
-            }
-            Piece::Result { text, is_error } => self.result(&plain(text.trim_end()), *is_error)?,
-            Piece::Other(what) => writeln!(self.out, "{}", paint.dim(format!("[{}]", line(what, 200))))?,
-        }
-        Ok(())
-    }
-
-    fn result(&mut self, text: &str, is_error: bool) -> io::Result<()> {
-        let most = if self.full { usize::MAX } else { RESULT_SHOWN };
-        for line in text.lines().take(most) {
-            let line = if is_error {
-                self.paint.red(line)
-            } else {
-                self.paint.dim(line)
-            };
-            writeln!(self.out, "  {line}")?;
-        }
-        match text.lines().count().saturating_sub(most) {
-            0 => Ok(()),
-            more => writeln!(self.out, "  {}", self.paint.dim(format!("(+{more} lines)"))),
-        }
-    }
 }

@@ -17,6 +17,9 @@ mod chat;
 mod demo;
 mod doctor;
 #[cfg(unix)]
+mod follow;
+mod kept;
+#[cfg(unix)]
 mod mock_api;
 mod policy;
 mod protocol;

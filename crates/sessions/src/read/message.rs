@@ -74,7 +74,7 @@ fn is_false(flag: &bool) -> bool {
 
 impl SessionMessage {
     /// Takes a record that is one. `None` if it is none.
-    pub(super) fn of(record: Record) -> Option<Self> {
+    pub(crate) fn of(record: Record) -> Option<Self> {
         let text = record.text();
         let all = fields(&text).ok()?;
         let envelope = record.envelope();

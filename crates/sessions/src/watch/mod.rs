@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::id::{AgentId, SessionId};
 use crate::place::{SessionFile, Sessions};
+use crate::read::SessionMessage;
 use crate::record::{Damage, Record};
 use tail::Tail;
 
@@ -99,6 +100,25 @@ pub enum Change {
     Truncated,
     /// It was deleted. If it was the main one, nothing else comes.
     Gone,
+}
+
+impl Event {
+    /// The message that was appended, if one was: a prompt, an answer, a result of a tool, a note of the CLI. `None` for all else, and
+    /// for what a team or, in the main transcript, a subagent said.
+    ///
+    /// It is told as it is recorded, so a rewind does not take it back. `parent_tool_use_id` and `parent_agent_id` are null: what began
+    /// a subagent is not in its transcript ([`SessionFile::subagent`] knows it).
+    pub fn message(&self) -> Option<SessionMessage> {
+        let Change::Record(record) = &self.change else {
+            return None;
+        };
+        let envelope = record.envelope();
+        let is_beside = self.agent.is_none() && (envelope.is_sidechain || envelope.team_name.is_some());
+        if is_beside {
+            return None;
+        }
+        SessionMessage::of(record.clone())
+    }
 }
 
 /// A session that is followed. It holds the files open and nothing else; no thread runs.
