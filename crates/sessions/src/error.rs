@@ -40,6 +40,9 @@ pub enum Error {
     /// A file is not any more what it was when it was read.
     #[error("{} was written to meanwhile; nothing was changed", .0.display())]
     Changed(PathBuf),
+    /// Whoever [watched](crate::progress) the work stopped it.
+    #[error("it was stopped; nothing was changed")]
+    Stopped,
     /// A session cannot be resumed where it ran.
     #[error("session {id} ({}) {}; it can be moved to another directory", file.display(), match dir {
         Some(dir) => format!("ran in {}, which is no directory here", dir.display()),

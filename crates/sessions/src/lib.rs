@@ -31,6 +31,7 @@ mod error;
 mod id;
 pub mod lease;
 pub mod place;
+pub mod progress;
 pub mod read;
 pub mod record;
 pub mod relocate;
@@ -43,6 +44,7 @@ pub mod write;
 pub use error::{Error, Result};
 pub use id::{AgentId, InvalidId, SessionId};
 pub use place::{SessionFile, Sessions};
+pub use progress::Progress;
 pub use read::{
     Cost, ListOptions, MessageKind, MessageOptions, Messages, SessionInfo, SessionMessage, Subagent,
 };

@@ -1,15 +1,14 @@
 //! `outrigger sessions export`.
 
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use outrigger::sessions::{MessageOptions, SessionFile};
+use outrigger::sessions::{Error, MessageOptions, SessionFile};
 
 use super::find::Named;
 use super::markdown;
-use super::progress::Progress;
+use super::progress::Bar;
 use super::show::tell_of_damage;
 use crate::agent::usage;
 use crate::exit::{CommandResult, Failure, Status};
@@ -34,14 +33,14 @@ pub(super) struct Export {
 impl Export {
     pub(super) fn run(self) -> CommandResult {
         let (_, session) = self.named.find()?;
-        let progress = Progress::of_bytes(session.size);
+        let mut bar = Bar::new(false);
         if self.file == Path::new("-") {
             let stdout = io::stdout().lock();
             if stdout.is_terminal() && !self.markdown {
                 return Err(usage("an export is not for terminals: name a file".to_owned()));
             }
-            let mut out = BufWriter::new(progress.writer(stdout));
-            self.write(&session, &mut out)?;
+            let mut out = BufWriter::new(stdout);
+            self.write(&session, &mut out, &mut bar)?;
             out.flush()?;
             return Ok(Status::Success);
         }
@@ -50,8 +49,8 @@ impl Export {
         // A temporary file is its owner's alone, and nothing is half there.
         let file =
             tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).with_context(cannot)?;
-        let mut out = BufWriter::new(progress.writer(file.as_file()));
-        self.write(&session, &mut out)?;
+        let mut out = BufWriter::new(file.as_file());
+        self.write(&session, &mut out, &mut bar)?;
         out.flush().with_context(cannot)?;
         drop(out);
         file.as_file().sync_all().with_context(cannot)?;
@@ -59,19 +58,26 @@ impl Export {
         Ok(Status::Success)
     }
 
-    fn write(&self, session: &SessionFile, out: &mut dyn Write) -> Result<(), Failure> {
+    fn write(&self, session: &SessionFile, out: &mut dyn Write, bar: &mut Bar) -> Result<(), Failure> {
         if self.markdown {
             let mut messages = session.messages(&MessageOptions::new())?;
             tell_of_damage(&messages);
-            return markdown::write(session, &mut messages, false, out);
+            let (mut nth, of) = (0, messages.count_all());
+            return markdown::write(session, &mut messages, false, out, &mut || {
+                nth += 1;
+                bar.message(nth, of, session.size)
+            });
         }
-        if self.jsonl {
-            let reading = || session.path.display().to_string();
-            let mut transcript = File::open(&session.path).with_context(reading)?;
-            io::copy(&mut transcript, out)?;
-            return Ok(());
-        }
-        session.export_to(out)?;
-        Ok(())
+        let mut observe = |progress| bar.observe(progress);
+        let written = if self.jsonl {
+            session.export_jsonl_to_observed(out, &mut observe)
+        } else {
+            session.export_to_observed(out, &mut observe)
+        };
+        written.map_err(|error| match error {
+            // Nobody reads standard output any more, which is told by its own status.
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => source.into(),
+            error => bar.failure(error),
+        })
     }
 }

@@ -4,7 +4,7 @@ use outrigger::sessions::write::ForkOptions;
 
 use super::find::Named;
 use super::made::{Made, Output};
-use super::progress::Progress;
+use super::progress::Bar;
 use crate::exit::CommandResult;
 
 /// Copy a conversation into a new session of the same project, which goes its own way from there; its id is written.
@@ -28,9 +28,9 @@ impl Fork {
         let mut options = ForkOptions::new();
         options.up_to_message_id = self.up_to;
         options.title = self.title;
-        let progress = Progress::of_work(file.size, "forks");
+        let progress = Bar::of_work(file.size, "forks", self.output.is_json());
         let fork = file.fork(&options)?;
-        drop(progress);
+        progress.finish_and_clear();
         self.output.write(&Made::new(&fork))
     }
 }

@@ -1,13 +1,12 @@
 //! `outrigger sessions import`.
 
-use std::fs;
 use std::path::PathBuf;
 
 use outrigger::sessions::Sessions;
 
 use super::find::here;
 use super::made::{Made, Output};
-use super::progress::Progress;
+use super::progress::observed;
 use crate::exit::CommandResult;
 
 /// Make a session of a file that `export` wrote, or of a transcript; its id is written.
@@ -28,10 +27,10 @@ pub(super) struct Import {
 impl Import {
     pub(super) fn run(self) -> CommandResult {
         let sessions = Sessions::from_env()?;
-        let size = fs::metadata(&self.file).map_or(0, |file| file.len());
-        let progress = Progress::of_work(size, "imports");
-        let imported = sessions.import(&self.file, self.dir.unwrap_or_else(here))?;
-        drop(progress);
+        let dir = self.dir.unwrap_or_else(here);
+        let imported = observed(self.output.is_json(), |observe| {
+            sessions.import_observed(&self.file, dir, observe)
+        })?;
         if let Some(was) = &imported.was
             && !self.output.is_json()
         {

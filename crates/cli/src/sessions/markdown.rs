@@ -12,13 +12,14 @@ use super::when::minute;
 use crate::exit::Failure;
 use crate::screen::plain;
 
-/// Writes it, one message in memory at a time. With `full`, what is not meant to be shown is in it too. Characters that would be
+/// Writes it, one message in memory at a time, and asks `each` before each of them whether to go on. With `full`, what is not meant to be shown is in it too. Characters that would be
 /// commands for a terminal are replaced.
 pub(super) fn write(
     file: &SessionFile,
     messages: &mut Messages,
     full: bool,
     out: &mut dyn Write,
+    each: &mut dyn FnMut() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (title, facts) = facts(file)?;
     writeln!(out, "# {title}\n")?;
@@ -28,6 +29,7 @@ pub(super) fn write(
     let mut last = None;
     for message in messages {
         let message = message?;
+        each()?;
         if !full && !is_for_people(&message) {
             continue;
         }

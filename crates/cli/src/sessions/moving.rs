@@ -8,7 +8,7 @@ use outrigger::sessions::relocate::RelocateOptions;
 use super::confirm::Consent;
 use super::find::Named;
 use super::made::{Made, Output};
-use super::progress::Progress;
+use super::progress::observed;
 use crate::exit::CommandResult;
 
 /// Take a session to another directory, or to another config directory, so that it is resumed there; its id is written.
@@ -55,9 +55,9 @@ impl Move {
         let options = RelocateOptions::new()
             .copy(self.copy)
             .keep_records(self.keep_records);
-        let progress = Progress::of_work(file.size, "moves");
-        let moved = file.relocate(&to, &self.to, &options)?;
-        drop(progress);
+        let moved = observed(self.output.is_json(), |observe| {
+            file.relocate_observed(&to, &self.to, &options, observe)
+        })?;
         let mut made = Made::new(&moved);
         made.was = (moved.id != file.id).then_some(file.id);
         self.output.write(&made)

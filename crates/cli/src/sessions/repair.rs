@@ -8,7 +8,7 @@ use serde_json::json;
 use super::confirm::Consent;
 use super::find::Named;
 use super::made::{Made, Output};
-use super::progress::Progress;
+use super::progress::observed;
 use crate::exit::{CommandResult, Status};
 use crate::screen::plain;
 
@@ -34,9 +34,8 @@ pub(super) struct Repair {
 impl Repair {
     pub(super) fn run(self) -> CommandResult {
         let (_, file) = self.named.find()?;
-        let progress = Progress::of_work(file.size, "looks");
-        let repair = file.repair()?;
-        drop(progress);
+        let is_json = self.output.is_json();
+        let repair = observed(is_json, |observe| file.repair_observed(observe))?;
         if !self.in_place && !self.new {
             return self.show(&repair);
         }
@@ -46,7 +45,8 @@ impl Repair {
             }
         }
         if self.new {
-            return self.output.write(&Made::new(&repair.into_new()?));
+            let new = observed(is_json, |observe| repair.into_new_observed(observe))?;
+            return self.output.write(&Made::new(&new));
         }
         if repair.findings().is_empty() {
             // As it is, it is what mending would make of it.
@@ -54,7 +54,7 @@ impl Repair {
         }
         self.consent
             .to(&format!("Mend {} in its place", file.path.display()))?;
-        let mended = repair.in_place()?;
+        let mended = observed(is_json, |observe| repair.in_place_observed(observe))?;
         if !self.output.is_json() {
             eprintln!("as it was: {}", mended.backup.display());
         }

@@ -1,6 +1,9 @@
 //! `outrigger sessions search`.
 
+use std::io::{self, IsTerminal as _};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use outrigger::sessions::Sessions;
@@ -9,6 +12,7 @@ use serde_json::json;
 
 use super::find::{here, line};
 use super::pager::Pager;
+use super::progress::Bar;
 use super::when::minute;
 use crate::exit::{CommandResult, Status};
 use crate::paint::Paint;
@@ -107,7 +111,20 @@ fn ago(text: &str) -> Result<Duration, String> {
 
 impl Find {
     pub(super) fn run(self) -> CommandResult {
-        let hits = Sessions::from_env()?.search(&self.search())?;
+        let sessions = Sessions::from_env()?;
+        // It has the terminal until the first hit is there.
+        let bar = Arc::new(Mutex::new(Some(Bar::alone(
+            self.json || !io::stdout().is_terminal(),
+        ))));
+        let observed = bar.clone();
+        let hits =
+            sessions.search_observed(&self.search(), move |progress| match &mut *locked(&observed) {
+                Some(bar) => bar.observe(progress),
+                None => ControlFlow::Continue(()),
+            })?;
+        let mut hits = hits.peekable();
+        hits.peek();
+        drop(locked(&bar).take());
         let most = if self.limit == 0 { usize::MAX } else { self.limit };
         let (mut found, mut failed) = (0_usize, 0_usize);
         let shown = Pager::show(self.no_pager || self.json, |out, paint| {
@@ -167,6 +184,10 @@ impl Find {
         search.until = self.until.map(before);
         search
     }
+}
+
+fn locked(bar: &Mutex<Option<Bar>>) -> MutexGuard<'_, Option<Bar>> {
+    bar.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When, who, and the text around.

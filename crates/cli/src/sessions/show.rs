@@ -62,7 +62,7 @@ impl Show {
                 return json(&mut messages, out);
             }
             if self.markdown {
-                return markdown::write(&file, &mut messages, self.full, out);
+                return markdown::write(&file, &mut messages, self.full, out, &mut || Ok(()));
             }
             head(&file, out, paint)?;
             let mut talk = Talk::new(out, paint, self.full);

@@ -12,6 +12,8 @@
 #[cfg(unix)]
 mod asking;
 #[cfg(unix)]
+mod bars;
+#[cfg(unix)]
 mod cassette;
 mod chat;
 mod demo;

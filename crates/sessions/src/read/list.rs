@@ -101,6 +101,8 @@ pub(crate) struct Candidate {
     has_more: bool,
     /// Milliseconds since 1970.
     pub(crate) modified: i64,
+    /// How long the transcript is; both are known of those that are in order.
+    pub(crate) size: u64,
 }
 
 impl Sessions {
@@ -235,7 +237,9 @@ impl Sessions {
 /// Looks when the transcripts were written to, and puts the newest first.
 fn sort(candidates: &mut [Candidate]) {
     for candidate in &mut *candidates {
-        let modified = fs::metadata(&candidate.path).and_then(|metadata| metadata.modified());
+        let metadata = fs::metadata(&candidate.path).ok();
+        candidate.size = metadata.as_ref().map_or(0, fs::Metadata::len);
+        let modified = metadata.and_then(|metadata| metadata.modified().ok());
         candidate.modified = time::millis(modified.unwrap_or(SystemTime::UNIX_EPOCH));
     }
     candidates.sort_unstable_by(|a, b| (b.modified, &b.id, &b.path).cmp(&(a.modified, &a.id, &a.path)));
@@ -260,6 +264,7 @@ fn gather(place: usize, dir: &Path, into: &mut Vec<Candidate>) {
                 place,
                 has_more: false,
                 modified: 0,
+                size: 0,
             });
         } else if let Ok(id) = SessionId::new(name) {
             more.insert(id);

@@ -4,45 +4,58 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::progress::Meter;
 use crate::record::Lines;
 use crate::write::draft::{Draft, create_dir};
 
 /// What becomes of a line of a transcript at this path; `None` leaves it as it is.
 pub(crate) type Rewrite<'r> = &'r dyn Fn(&Path, &str) -> Option<String>;
 
-/// Copies a directory with all that is in it, transcripts (`.jsonl`) line by line through `rewrite`, all else byte for byte. Links are
-/// passed over: they would point out of the session. A directory that is not there has nothing in it.
-///
-/// What is there already in `to` stays, and is an [`Error::Exists`].
-pub(crate) fn copy_tree(from: &Path, to: &Path, rewrite: Rewrite<'_>) -> Result<()> {
-    for (source, relative) in files_below(from)? {
-        let target = to.join(relative);
-        if let Some(parent) = target.parent() {
-            create_dir(parent)?;
-        }
-        copy_file(&source, &target, rewrite)?;
-    }
-    Ok(())
+/// Copies files, transcripts (`.jsonl`) line by line through `rewrite`, all else byte for byte.
+pub(crate) struct Copy<'c, 'o> {
+    pub(crate) rewrite: Rewrite<'c>,
+    pub(crate) meter: &'c mut Meter<'o>,
 }
 
-/// Copies a file, a transcript line by line.
-pub(crate) fn copy_file(source: &Path, target: &Path, rewrite: Rewrite<'_>) -> Result<()> {
-    let file = File::open(source).map_err(Error::io("open", source))?;
-    let mut draft = Draft::of(target)?;
-    let is_transcript = source.extension().is_some_and(|extension| extension == "jsonl");
-    // What is cut by the cap would not be whole.
-    let mut lines = Lines::new(file).cap(usize::MAX);
-    while let Some(line) = lines.next().map_err(Error::io("read", source))? {
-        let text = std::str::from_utf8(line.bytes).ok().filter(|_| is_transcript);
-        match text.and_then(|text| rewrite(source, text)) {
-            Some(rewritten) => draft.write(rewritten.as_bytes())?,
-            None => draft.write(line.bytes)?,
+impl Copy<'_, '_> {
+    /// Copies a directory with all that is in it. Links are passed over: they would point out of the session. A directory that is not
+    /// there has nothing in it.
+    ///
+    /// What is there already in `to` stays, and is an [`Error::Exists`].
+    pub(crate) fn tree(&mut self, from: &Path, to: &Path) -> Result<()> {
+        for (source, relative) in files_below(from)? {
+            let target = to.join(relative);
+            if let Some(parent) = target.parent() {
+                create_dir(parent)?;
+            }
+            self.file(&source, &target)?;
         }
-        if line.is_ended {
-            draft.write(b"\n")?;
-        }
+        Ok(())
     }
-    draft.create()
+
+    /// Copies a file.
+    pub(crate) fn file(&mut self, source: &Path, target: &Path) -> Result<()> {
+        let mut file = File::open(source).map_err(Error::io("open", source))?;
+        let mut draft = Draft::of(target)?;
+        if source.extension().is_none_or(|extension| extension != "jsonl") {
+            self.meter.copy(&mut file, source, |bytes| draft.write(bytes))?;
+            return draft.create();
+        }
+        // What is cut by the cap would not be whole.
+        let mut lines = Lines::new(file).cap(usize::MAX);
+        while let Some(line) = lines.next().map_err(Error::io("read", source))? {
+            let text = std::str::from_utf8(line.bytes).ok();
+            match text.and_then(|text| (self.rewrite)(source, text)) {
+                Some(rewritten) => draft.write(rewritten.as_bytes())?,
+                None => draft.write(line.bytes)?,
+            }
+            if line.is_ended {
+                draft.write(b"\n")?;
+            }
+            self.meter.add(line.length + u64::from(line.is_ended))?;
+        }
+        draft.create()
+    }
 }
 
 /// All files below a directory, each with its path from there, in the order of their names.

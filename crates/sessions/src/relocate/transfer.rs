@@ -2,14 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::beside::copy_tree;
+use super::beside::{Copy, files_below};
 use super::home::moved;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::lease::driven_by_cli;
 use crate::place::{SessionFile, Sessions, real_path};
+use crate::progress::{Meter, Progress};
 use crate::record::Lines;
 use crate::write::draft::{Draft, create_dir, remove};
 use crate::write::object::Object;
@@ -76,23 +78,52 @@ impl SessionFile {
         dir: impl AsRef<Path>,
         options: &RelocateOptions,
     ) -> Result<SessionFile> {
+        self.transfer(to, dir.as_ref(), options, &mut Meter::unheard())
+    }
+
+    /// As [`relocate`](Self::relocate), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`relocate`](Self::relocate), and [`Error::Stopped`] if `observe` breaks before all is copied: then the session is where it
+    /// was and nowhere else.
+    pub fn relocate_observed(
+        &self,
+        to: &Sessions,
+        dir: impl AsRef<Path>,
+        options: &RelocateOptions,
+        mut observe: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<SessionFile> {
+        self.transfer(to, dir.as_ref(), options, &mut Meter::of(&mut observe))
+    }
+
+    fn transfer(
+        &self,
+        to: &Sessions,
+        dir: &Path,
+        options: &RelocateOptions,
+        meter: &mut Meter<'_>,
+    ) -> Result<SessionFile> {
         if let Some(busy) = driven_by_cli(self.config_dir(), &self.id) {
             return Err(Error::Busy(Box::new(busy)));
         }
-        let real = real_path(dir.as_ref());
+        let real = real_path(dir);
         let is_same_place = same(self.config_dir(), to.config_dir());
         let id = if is_same_place && options.copy {
             SessionId::random()
         } else {
             self.id.clone()
         };
-        let path = to.project_dir(dir.as_ref()).join(id.file_name());
+        let path = to.project_dir(dir).join(id.file_name());
         let others = to.find_all(&id).into_iter().map(|file| file.path);
         if let Some(other) = others
             .into_iter()
             .find(|other| !same(other, &self.path) || same(other, &path))
         {
             return Err(Error::Exists(other));
+        }
+        let parts = self.parts(to, &id, &path);
+        if meter.is_heard() {
+            meter.begin(self.length_of(&parts)?)?;
         }
         let old_dir = if options.keep_records {
             None
@@ -103,19 +134,23 @@ impl SessionFile {
             id: (&self.id, &id),
             dir: old_dir.map(|old| (old, &*real)),
         };
-        create_dir(path.parent().unwrap_or(&path))?;
         let mut created = Created::default();
-        let (draft, length) = self.draft(&path, &change, &real)?;
+        created.create_dir(path.parent().unwrap_or(&path))?;
+        let (draft, length) = self.draft(&path, &change, &real, meter)?;
         let rewrite = |_: &Path, line: &str| change.apply(line);
-        for (from, into) in self.parts(to, &id, &path) {
-            if from.exists() && !same(&from, &into) {
-                if into.exists() {
-                    return Err(Error::Exists(into));
-                }
-                created.add(into.clone());
-                copy_tree(&from, &into, &rewrite)?;
+        for (from, into) in parts {
+            if into.exists() {
+                return Err(Error::Exists(into));
             }
+            created.create_dir(into.parent().unwrap_or(&into))?;
+            created.add(into.clone());
+            let mut copy = Copy {
+                rewrite: &rewrite,
+                meter,
+            };
+            copy.tree(&from, &into)?;
         }
+        meter.ask()?;
         draft.create()?;
         created.add(path.clone());
         if !options.copy {
@@ -133,21 +168,44 @@ impl SessionFile {
             }
         }
         created.keep();
+        meter.end();
         SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| crate::write::gone(&path))
     }
 
-    /// What belongs to the session besides its transcript: where it is, and where it goes.
+    /// How much there is to copy.
+    fn length_of(&self, parts: &[(PathBuf, PathBuf)]) -> Result<u64> {
+        let mut length = fs::metadata(&self.path)
+            .map_err(Error::io("read", &self.path))?
+            .len();
+        for (from, _) in parts {
+            let files = files_below(from)?;
+            length += files
+                .iter()
+                .map(|(path, _)| fs::metadata(path).map_or(0, |file| file.len()))
+                .sum::<u64>();
+        }
+        Ok(length)
+    }
+
+    /// What there is of the session besides its transcript: where it is, and where it goes.
     fn parts(&self, to: &Sessions, id: &SessionId, path: &Path) -> Vec<(PathBuf, PathBuf)> {
         let mut parts = vec![(self.beside(), path.with_extension(""))];
         parts.extend(ELSEWHERE.map(|part| {
             let from = self.config_dir().join(part).join(self.id.as_str());
             (from, to.config_dir().join(part).join(id.as_str()))
         }));
+        parts.retain(|(from, into)| from.exists() && !same(from, into));
         parts
     }
 
     /// The transcript for the new place, and how long the old one was.
-    fn draft(&self, path: &Path, change: &Change<'_>, real: &str) -> Result<(Draft, u64)> {
+    fn draft(
+        &self,
+        path: &Path,
+        change: &Change<'_>,
+        real: &str,
+        meter: &mut Meter<'_>,
+    ) -> Result<(Draft, u64)> {
         let file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
         let length = file.metadata().map_err(Error::io("read", &self.path))?.len();
         let mut draft = Draft::of(path)?;
@@ -163,6 +221,7 @@ impl SessionFile {
                     draft.write(b"\n")?;
                 }
             }
+            meter.add(line.length + 1)?;
         }
         let mut record = Object::new();
         record.set_string("type", "relocated");
@@ -196,28 +255,47 @@ impl Change<'_> {
 
 /// What was created so far, and is removed if the rest fails.
 #[derive(Debug, Default)]
-pub(crate) struct Created(Vec<PathBuf>);
+pub(crate) struct Created {
+    /// With all that is in it.
+    own: Vec<PathBuf>,
+    /// Directories that others may use by now, those above others first.
+    dirs: Vec<PathBuf>,
+}
 
 impl Created {
     pub(crate) fn add(&mut self, path: PathBuf) {
-        self.0.push(path);
+        self.own.push(path);
     }
 
     pub(crate) fn has(&self, path: &Path) -> bool {
-        self.0.iter().any(|created| created == path)
+        self.own.iter().any(|created| created == path)
+    }
+
+    /// Creates a directory and those above it, where they are not there.
+    pub(crate) fn create_dir(&mut self, dir: &Path) -> Result<()> {
+        let missing = dir.ancestors().take_while(|dir| !dir.exists());
+        let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        missing.reverse();
+        self.dirs.append(&mut missing);
+        create_dir(dir)
     }
 
     /// Everything is there now.
     pub(crate) fn keep(&mut self) {
-        self.0.clear();
+        self.own.clear();
+        self.dirs.clear();
     }
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
-        for path in &self.0 {
-            // The error that led here is the one to tell.
+        // The error that led here is the one to tell.
+        for path in &self.own {
             let _ = remove(path);
+        }
+        for dir in self.dirs.iter().rev() {
+            // One that has something in it stays.
+            let _ = fs::remove_dir(dir);
         }
     }
 }

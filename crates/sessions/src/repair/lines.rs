@@ -1,59 +1,82 @@
 //! Lines: what is a record, and what can be saved of what is none.
 
+use std::borrow::Cow;
+
 use outrigger_protocol::repair::lone_surrogates;
 use serde_json::value::RawValue;
 
 use super::{Finding, Problem};
-use crate::record::{Damage, DamageReason, Envelope, Position};
+use crate::error::Result;
+use crate::progress::Meter;
+use crate::record::{Damage, DamageReason, Envelope, Position, RecordKind};
 use crate::write::object::Object;
 
-/// A line of the mended transcript.
+/// A line of the mended transcript. What is fine is borrowed from the old one.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct Row<'s> {
     /// The line that it comes from.
     pub(super) position: Position,
     /// Without the line break.
-    pub(super) text: Vec<u8>,
-    /// What reading needs of it; `None` for a blank line.
-    pub(super) envelope: Option<Envelope>,
+    pub(super) text: Cow<'s, [u8]>,
+    /// What it is and follows; `None` for a blank line.
+    pub(super) links: Option<Links>,
 }
 
-impl Row {
-    pub(super) fn of(position: Position, text: &[u8]) -> Option<Self> {
-        // Readers may pass over NULs, but the CLI does not do so everywhere.
-        let text = Some(text).filter(|text| !text.contains(&0))?;
-        let envelope = Envelope::read(std::str::from_utf8(text).ok()?).ok()?;
+/// What mending needs of a record: little, since there are many.
+#[derive(Debug, Clone)]
+pub(super) struct Links {
+    pub(super) kind: RecordKind,
+    pub(super) uuid: Option<Box<str>>,
+    parent: Option<Box<str>>,
+    agent: Option<Box<str>>,
+    is_sidechain: bool,
+}
+
+impl From<Envelope> for Links {
+    fn from(envelope: Envelope) -> Self {
+        let short = |text: Option<String>| text.map(String::into_boxed_str);
+        Self {
+            kind: envelope.kind,
+            uuid: short(envelope.uuid),
+            parent: short(envelope.parent_uuid),
+            agent: short(envelope.agent_id),
+            is_sidechain: envelope.is_sidechain,
+        }
+    }
+}
+
+impl<'s> Row<'s> {
+    pub(super) fn of(position: Position, text: Cow<'s, [u8]>) -> Option<Self> {
+        let envelope = envelope(&text)?;
         Some(Self {
             position,
-            text: text.to_owned(),
-            envelope: Some(envelope),
+            text,
+            links: Some(envelope.into()),
         })
     }
 
     /// The record's id, if it is linked into a conversation.
     pub(super) fn uuid(&self) -> Option<&str> {
-        let envelope = self.envelope.as_ref().filter(|it| it.kind.is_linked())?;
-        envelope.uuid.as_deref()
+        let links = self.links.as_ref().filter(|it| it.kind.is_linked())?;
+        links.uuid.as_deref()
     }
 
     pub(super) fn parent(&self) -> Option<&str> {
-        self.envelope.as_ref()?.parent_uuid.as_deref()
+        self.links.as_ref()?.parent.as_deref()
     }
 
     /// Whether it is part of the main conversation.
     pub(super) fn is_main(&self) -> bool {
-        self.uuid().is_some() && self.envelope.as_ref().is_some_and(|it| !it.is_sidechain)
+        self.uuid().is_some() && self.links.as_ref().is_some_and(|it| !it.is_sidechain)
     }
 
     /// Whether both belong to one conversation: the main one, or that of one subagent.
-    pub(super) fn is_beside(&self, other: &Self) -> bool {
-        let lane = |row: &Self| {
-            let envelope = row.envelope.as_ref()?;
-            Some((
-                envelope.is_sidechain,
-                envelope.agent_id.clone().filter(|_| envelope.is_sidechain),
-            ))
-        };
+    pub(super) fn is_beside(&self, other: &Row<'_>) -> bool {
+        fn lane<'r>(row: &'r Row<'_>) -> Option<(bool, Option<&'r str>)> {
+            let links = row.links.as_ref()?;
+            let agent = links.agent.as_deref().filter(|_| links.is_sidechain);
+            Some((links.is_sidechain, agent))
+        }
         lane(self) == lane(other)
     }
 
@@ -75,13 +98,24 @@ impl Row {
         };
         change(&mut object);
         let changed = object.to_text();
-        self.envelope = Envelope::read(&changed).ok();
-        self.text = changed.into_bytes();
+        self.links = Envelope::read(&changed).ok().map(Links::from);
+        self.text = changed.into_bytes().into();
     }
 }
 
+/// What a line says of itself, if it is a record.
+fn envelope(text: &[u8]) -> Option<Envelope> {
+    // Readers may pass over NULs, but the CLI does not do so everywhere.
+    let text = Some(text).filter(|text| memchr::memchr(0, text).is_none())?;
+    Envelope::read(std::str::from_utf8(text).ok()?).ok()
+}
+
 /// Cuts a transcript into lines and saves what can be saved of each.
-pub(super) fn read(bytes: &[u8], findings: &mut Vec<Finding>) -> Vec<Row> {
+pub(super) fn read<'s>(
+    bytes: &'s [u8],
+    findings: &mut Vec<Finding>,
+    meter: &mut Meter<'_>,
+) -> Result<Vec<Row<'s>>> {
     let mut rows = Vec::new();
     let mut offset = 0;
     for (nth, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -90,19 +124,20 @@ pub(super) fn read(bytes: &[u8], findings: &mut Vec<Finding>) -> Vec<Row> {
             line: nth as u64 + 1,
         };
         offset += line.len() as u64;
+        meter.add(line.len() as u64)?;
         let text = line.strip_suffix(b"\n");
         let is_ended = text.is_some();
         let text = text.unwrap_or(line);
         if text.iter().all(u8::is_ascii_whitespace) {
             rows.push(Row {
                 position,
-                text: text.to_owned(),
-                envelope: None,
+                text: text.into(),
+                links: None,
             });
             continue;
         }
         let mut find = |problem| findings.push(Finding { position, problem });
-        if let Some(row) = Row::of(position, text) {
+        if let Some(row) = Row::of(position, text.into()) {
             rows.push(clean(row, &mut find));
             continue;
         }
@@ -139,16 +174,16 @@ pub(super) fn read(bytes: &[u8], findings: &mut Vec<Finding>) -> Vec<Row> {
             find(Problem::Glued { records, dropped });
         }
     }
-    rows
+    Ok(rows)
 }
 
 /// Replaces halves of surrogate pairs.
-fn clean(mut row: Row, find: &mut impl FnMut(Problem)) -> Row {
+fn clean<'s>(mut row: Row<'s>, find: &mut impl FnMut(Problem)) -> Row<'s> {
     let mended = std::str::from_utf8(&row.text).ok().and_then(lone_surrogates);
     if let Some(mended) = mended {
         find(Problem::LoneSurrogates);
-        row.envelope = Envelope::read(&mended).ok();
-        row.text = mended.into_bytes();
+        row.links = Envelope::read(&mended).ok().map(Links::from);
+        row.text = mended.into_bytes().into();
     }
     row
 }
@@ -157,8 +192,8 @@ fn clean(mut row: Row, find: &mut impl FnMut(Problem)) -> Row {
 const MOST_TRIES: usize = 1000;
 
 /// The records in a text that is not one, and how many bytes are none.
-fn save(position: Position, text: &str) -> (Vec<Row>, usize) {
-    if let Some(row) = Row::of(position, text.as_bytes()) {
+fn save(position: Position, text: &str) -> (Vec<Row<'static>>, usize) {
+    if let Some(row) = Row::of(position, text.as_bytes().to_owned().into()) {
         return (vec![row], 0);
     }
     if let Some(rows) = whole_records(position, text) {
@@ -176,16 +211,20 @@ fn save(position: Position, text: &str) -> (Vec<Row>, usize) {
 
 /// The records that a text consists of, if it consists of nothing else. The end of a torn record can look like one; what a record
 /// has and a part of one has not is a type together with an id.
-fn whole_records(position: Position, text: &str) -> Option<Vec<Row>> {
+fn whole_records(position: Position, text: &str) -> Option<Vec<Row<'static>>> {
     let mut rows = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-        let row = Row::of(position, value.ok()?.get().as_bytes())?;
-        let envelope = row.envelope.as_ref()?;
+        let text = value.ok()?.get().as_bytes();
+        let envelope = envelope(text)?;
         let has_id = envelope.session_id.is_some() || envelope.uuid.is_some();
         if envelope.kind.as_str().is_empty() || !has_id {
             return None;
         }
-        rows.push(row);
+        rows.push(Row {
+            position,
+            text: text.to_owned().into(),
+            links: Some(envelope.into()),
+        });
     }
     Some(rows).filter(|rows| !rows.is_empty())
 }

@@ -6,14 +6,14 @@ use super::lines::Row;
 use super::{Finding, Problem};
 
 /// Mends the links between records.
-pub(super) fn mend(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
+pub(super) fn mend(rows: &mut Vec<Row<'_>>, findings: &mut Vec<Finding>) {
     drop_duplicates(rows, findings);
     link_orphans(rows, findings);
     cut_cycles(rows, findings);
 }
 
 /// Of several records with one uuid the last one counts, in the place of the first one.
-fn drop_duplicates(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
+fn drop_duplicates(rows: &mut Vec<Row<'_>>, findings: &mut Vec<Finding>) {
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut at = 0;
     while at < rows.len() {
@@ -36,26 +36,26 @@ fn drop_duplicates(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
             },
         });
         rows[earlier].text = row.text;
-        rows[earlier].envelope = row.envelope;
+        rows[earlier].links = row.links;
     }
 }
 
 /// The record before one in the same conversation.
-fn before(rows: &[Row], at: usize) -> Option<usize> {
+fn before(rows: &[Row<'_>], at: usize) -> Option<usize> {
     rows[..at]
         .iter()
         .rposition(|row| row.uuid().is_some() && row.is_beside(&rows[at]))
 }
 
-fn uuid_at(rows: &[Row], at: usize) -> Option<String> {
+fn uuid_at(rows: &[Row<'_>], at: usize) -> Option<String> {
     rows[at].uuid().map(str::to_owned)
 }
 
-fn link_orphans(rows: &mut [Row], findings: &mut Vec<Finding>) {
+fn link_orphans(rows: &mut [Row<'_>], findings: &mut Vec<Finding>) {
     // Also those of types that nobody knows: whoever wrote them may link them.
     let known: std::collections::HashSet<String> = rows
         .iter()
-        .filter_map(|row| row.envelope.as_ref()?.uuid.clone())
+        .filter_map(|row| Some(row.links.as_ref()?.uuid.as_deref()?.to_owned()))
         .collect();
     for at in 0..rows.len() {
         let Some(uuid) = uuid_at(rows, at) else { continue };
@@ -79,7 +79,7 @@ fn link_orphans(rows: &mut [Row], findings: &mut Vec<Finding>) {
     }
 }
 
-fn cut_cycles(rows: &mut [Row], findings: &mut Vec<Finding>) {
+fn cut_cycles(rows: &mut [Row<'_>], findings: &mut Vec<Finding>) {
     let places: HashMap<String, usize> = (0..rows.len())
         .filter_map(|at| Some((uuid_at(rows, at)?, at)))
         .collect();

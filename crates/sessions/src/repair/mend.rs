@@ -1,16 +1,21 @@
 //! From findings to a transcript without them.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Finding, Problem, lines, links, tools};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::lease::driven_by_cli;
 use crate::place::{SessionFile, Sessions};
+use crate::progress::{Meter, Progress};
 use crate::record::Position;
-use crate::relocate::beside::copy_tree;
+use crate::relocate::Created;
+use crate::relocate::beside::{Copy, files_below};
 use crate::write::draft::Draft;
 use crate::write::object::Object;
 
@@ -22,9 +27,18 @@ const MOST_BACKUPS: u32 = 1000;
 #[must_use]
 pub struct Repair {
     file: SessionFile,
-    read: u64,
     findings: Vec<Finding>,
-    mended: Vec<u8>,
+    /// The transcript as it was.
+    old: Arc<Vec<u8>>,
+    mended: Vec<Piece>,
+}
+
+/// A part of the mended transcript: lines, each with its end.
+#[derive(Debug, Clone)]
+pub(super) enum Piece {
+    /// As it was: this part of it.
+    Kept(Range<usize>),
+    New(Vec<u8>),
 }
 
 /// A transcript that was mended in its place.
@@ -41,21 +55,35 @@ impl SessionFile {
     /// Looks for what is wrong in the transcript, and makes one of it that has nothing of that.
     ///
     /// What somebody is about to write looks like what a crash left: ask when nobody drives the session. The transcript is held in
-    /// memory, twice if something is mended.
+    /// memory, once, and some 300 bytes for each of its records while it is looked at.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn repair(&self) -> Result<Repair> {
-        let mut bytes = Vec::new();
+        self.look(&mut Meter::unheard())
+    }
+
+    /// As [`repair`](Self::repair), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`repair`](Self::repair), and [`Error::Stopped`] if `observe` breaks.
+    pub fn repair_observed(&self, mut observe: impl FnMut(Progress) -> ControlFlow<()>) -> Result<Repair> {
+        self.look(&mut Meter::of(&mut observe))
+    }
+
+    fn look(&self, meter: &mut Meter<'_>) -> Result<Repair> {
+        let mut old = Vec::new();
         let mut source = File::open(&self.path).map_err(Error::io("open", &self.path))?;
         source
-            .read_to_end(&mut bytes)
+            .read_to_end(&mut old)
             .map_err(Error::io("read", &self.path))?;
-        let (mended, findings) = mend(bytes.clone());
+        meter.begin(old.len() as u64)?;
+        let (mended, findings) = mend(&old, meter)?;
+        meter.end();
         Ok(Repair {
             file: self.clone(),
-            read: bytes.len() as u64,
             findings,
+            old: Arc::new(old),
             mended,
         })
     }
@@ -82,9 +110,26 @@ impl Repair {
         self.findings.iter().any(|finding| finding.problem.is_mendable())
     }
 
-    /// The transcript as it would be.
-    pub fn mended(&self) -> &[u8] {
-        &self.mended
+    /// The transcript as it would be: a copy of it, unless nothing changes.
+    pub fn mended(&self) -> Cow<'_, [u8]> {
+        match &self.mended[..] {
+            [] => Cow::Borrowed(&[]),
+            [piece] => Cow::Borrowed(piece.bytes(&self.old)),
+            pieces => Cow::Owned(
+                pieces
+                    .iter()
+                    .flat_map(|piece| piece.bytes(&self.old))
+                    .copied()
+                    .collect(),
+            ),
+        }
+    }
+
+    fn mended_length(&self) -> u64 {
+        self.mended
+            .iter()
+            .map(|piece| piece.bytes(&self.old).len() as u64)
+            .sum()
     }
 
     /// Puts the mended transcript in the place of the old one, of which a backup stays beside it. Without something to mend, nothing
@@ -97,19 +142,33 @@ impl Repair {
     /// [`Error::Busy`] while a CLI drives the session; [`Error::Changed`] when it was written to since it was read; when nothing is to
     /// be mended; when a file cannot be written. The transcript is as it was then.
     pub fn in_place(&self) -> Result<Mended> {
-        self.exchange(|| {})
+        self.exchange(&mut Meter::unheard(), || {})
+    }
+
+    /// As [`in_place`](Self::in_place), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`in_place`](Self::in_place), and [`Error::Stopped`] if `observe` breaks before all is written: the transcript is as it was
+    /// then, too.
+    pub fn in_place_observed(&self, mut observe: impl FnMut(Progress) -> ControlFlow<()>) -> Result<Mended> {
+        self.exchange(&mut Meter::of(&mut observe), || {})
     }
 
     /// `late` is what others may do after the last look at the old transcript.
-    fn exchange(&self, late: impl FnOnce()) -> Result<Mended> {
+    fn exchange(&self, meter: &mut Meter<'_>, late: impl FnOnce()) -> Result<Mended> {
         self.has_something_to_mend()?;
         let path = &self.file.path;
         if let Some(busy) = driven_by_cli(self.file.config_dir(), &self.file.id) {
             return Err(Error::Busy(Box::new(busy)));
         }
         let mut draft = Draft::of(path)?;
-        draft.write(&self.mended)?;
-        if length_of(path)? != self.read {
+        meter.begin(self.mended_length())?;
+        for piece in &self.mended {
+            let mut bytes = piece.bytes(&self.old);
+            meter.copy(&mut bytes, path, |bytes| draft.write(bytes))?;
+        }
+        meter.ask()?;
+        if length_of(path)? != self.old.len() as u64 {
             return Err(Error::Changed(path.clone()));
         }
         let backup = back_up(path)?;
@@ -118,6 +177,7 @@ impl Repair {
         self.carry_over(&backup)?;
         let file = SessionFile::at(&self.file.id, path.clone(), self.file.project.as_deref());
         let file = file.ok_or_else(|| crate::write::gone(path))?;
+        meter.end();
         Ok(Mended { file, backup })
     }
 
@@ -127,30 +187,60 @@ impl Repair {
     /// # Errors
     /// When no conversation is recorded, or a file cannot be written.
     pub fn into_new(&self) -> Result<SessionFile> {
+        self.make_new(&mut Meter::unheard())
+    }
+
+    /// As [`into_new`](Self::into_new), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`into_new`](Self::into_new), and [`Error::Stopped`] if `observe` breaks before all is there: then nothing is left behind.
+    pub fn into_new_observed(
+        &self,
+        mut observe: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<SessionFile> {
+        self.make_new(&mut Meter::of(&mut observe))
+    }
+
+    fn make_new(&self, meter: &mut Meter<'_>) -> Result<SessionFile> {
         if self.findings.iter().any(|finding| !finding.problem.is_mendable()) {
             self.has_something_to_mend()?;
         }
         let id = SessionId::random();
         let path = self.file.path.with_file_name(id.file_name());
         let rename = |line: &str| with_session(line, &self.file.id, &id);
+        let (old_beside, beside) = (self.file.beside(), path.with_extension(""));
+        if meter.is_heard() {
+            let files = files_below(&old_beside)?.into_iter();
+            let length = files.map(|(path, _)| fs::metadata(path).map_or(0, |file| file.len()));
+            meter.begin(self.mended_length() + length.sum::<u64>())?;
+        }
+        let mut created = Created::default();
         let mut draft = Draft::of(&path)?;
-        for line in self.mended.split_inclusive(|byte| *byte == b'\n') {
+        let pieces = self.mended.iter().map(|piece| piece.bytes(&self.old));
+        for line in pieces.flat_map(|piece| piece.split_inclusive(|byte| *byte == b'\n')) {
             match std::str::from_utf8(line).ok().and_then(rename) {
                 Some(renamed) => draft.line(&renamed)?,
                 None => draft.write(line)?,
             }
+            meter.add(line.len() as u64)?;
         }
         // What lies beside comes first: a session is there when its transcript is.
-        copy_tree(&self.file.beside(), &path.with_extension(""), &|_, line| {
-            rename(line)
-        })?;
+        created.add(beside.clone());
+        let mut copy = Copy {
+            rewrite: &|_, line| rename(line),
+            meter,
+        };
+        copy.tree(&old_beside, &beside)?;
+        meter.ask()?;
         draft.create()?;
+        created.keep();
+        meter.end();
         SessionFile::at(&id, path.clone(), self.file.project.as_deref())
             .ok_or_else(|| crate::write::gone(&path))
     }
 
     fn has_something_to_mend(&self) -> Result<()> {
-        if self.changes_something() && !self.mended.is_empty() {
+        if self.changes_something() && self.mended_length() > 0 {
             return Ok(());
         }
         let why = match self.findings.first() {
@@ -167,7 +257,7 @@ impl Repair {
     fn carry_over(&self, backup: &Path) -> Result<()> {
         let mut old = File::open(backup).map_err(Error::io("open", backup))?;
         let mut late = Vec::new();
-        old.seek(SeekFrom::Start(self.read))
+        old.seek(SeekFrom::Start(self.old.len() as u64))
             .and_then(|_| old.read_to_end(&mut late))
             .map_err(Error::io("read", backup))?;
         let late = String::from_utf8_lossy(&late);
@@ -178,10 +268,19 @@ impl Repair {
     }
 }
 
+impl Piece {
+    fn bytes<'p>(&'p self, old: &'p [u8]) -> &'p [u8] {
+        match self {
+            Self::Kept(range) => old.get(range.clone()).unwrap_or_default(),
+            Self::New(bytes) => bytes,
+        }
+    }
+}
+
 /// What is wrong with these bytes, and the same without it.
-pub(super) fn mend(bytes: Vec<u8>) -> (Vec<u8>, Vec<Finding>) {
+pub(super) fn mend(bytes: &[u8], meter: &mut Meter<'_>) -> Result<(Vec<Piece>, Vec<Finding>)> {
     let mut findings = Vec::new();
-    let mut rows = lines::read(&bytes, &mut findings);
+    let mut rows = lines::read(bytes, &mut findings, meter)?;
     links::mend(&mut rows, &mut findings);
     tools::mend(&mut rows, &mut findings);
     findings.sort_by_key(|finding| finding.position);
@@ -196,16 +295,48 @@ pub(super) fn mend(bytes: Vec<u8>) -> (Vec<u8>, Vec<Finding>) {
             },
         );
     }
-    if !is_changed {
-        return (bytes, findings);
-    }
-    drop(bytes);
-    let mut mended = Vec::new();
+    let mended = if is_changed {
+        pieces(bytes, rows)
+    } else {
+        vec![Piece::Kept(0..bytes.len())]
+    };
+    Ok((mended, findings))
+}
+
+/// The rows one behind the other, each with its end, in as few pieces as can be.
+fn pieces(old: &[u8], rows: Vec<lines::Row<'_>>) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
     for row in rows {
-        mended.extend_from_slice(&row.text);
-        mended.push(b'\n');
+        let text = match row.text {
+            Cow::Owned(text) => text,
+            Cow::Borrowed(text) => {
+                // Where in the old one it is: a row may have come to another one's place.
+                let start = (text.as_ptr() as usize).wrapping_sub(old.as_ptr() as usize);
+                let end = start + text.len();
+                if old.get(end) == Some(&b'\n') {
+                    match pieces.last_mut() {
+                        Some(Piece::Kept(before)) if before.end == start => before.end = end + 1,
+                        _ => pieces.push(Piece::Kept(start..end + 1)),
+                    }
+                    continue;
+                }
+                text.to_owned()
+            }
+        };
+        let into = match pieces.last_mut() {
+            Some(Piece::New(into)) => into,
+            _ => {
+                pieces.push(Piece::New(Vec::new()));
+                let Some(Piece::New(into)) = pieces.last_mut() else {
+                    continue;
+                };
+                into
+            }
+        };
+        into.extend_from_slice(&text);
+        into.push(b'\n');
     }
-    (mended, findings)
+    pieces
 }
 
 /// The same record of another session.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::lines::Row;
 use super::{Finding, Problem};
-use crate::record::{Envelope, RecordKind};
+use crate::record::RecordKind;
 use crate::write::object::{Object, elements, quoted};
 
 /// What the model is told in the place of a result that is lost.
@@ -25,14 +25,14 @@ struct Blocks {
 }
 
 /// Mends what misses its counterpart in the main conversation.
-pub(super) fn mend(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
+pub(super) fn mend(rows: &mut Vec<Row<'_>>, findings: &mut Vec<Finding>) {
     drop_orphans(rows, findings);
     add_results(rows, findings);
 }
 
-fn blocks(row: &Row) -> Blocks {
+fn blocks(row: &Row<'_>) -> Blocks {
     let mut found = Blocks::default();
-    let kind = row.envelope.as_ref().map(|it| &it.kind);
+    let kind = row.links.as_ref().map(|it| &it.kind);
     if !row.is_main() || !matches!(kind, Some(RecordKind::User | RecordKind::Assistant)) {
         return found;
     }
@@ -63,7 +63,7 @@ fn blocks(row: &Row) -> Blocks {
 }
 
 /// Takes out results that nothing called for. What followed a record that is taken out follows what that followed.
-fn drop_orphans(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
+fn drop_orphans(rows: &mut Vec<Row<'_>>, findings: &mut Vec<Finding>) {
     let all: Vec<Blocks> = rows.iter().map(blocks).collect();
     let called: HashSet<&str> = all.iter().flat_map(|it| &it.calls).map(|(id, _)| &**id).collect();
     let mut gone: HashMap<String, Option<String>> = HashMap::new();
@@ -133,7 +133,7 @@ fn drop_orphans(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
 }
 
 /// Adds a result for each call without one, behind what there is of the same answer of the model, and before what followed that.
-fn add_results(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
+fn add_results(rows: &mut Vec<Row<'_>>, findings: &mut Vec<Finding>) {
     let mut all: Vec<Blocks> = rows.iter().map(blocks).collect();
     let answered: HashSet<String> = all.iter().flat_map(|it| it.results.clone()).collect();
     let mut at = 0;
@@ -177,12 +177,12 @@ fn add_results(rows: &mut Vec<Row>, findings: &mut Vec<Finding>) {
 }
 
 /// The last record in a row of those that belong to the same answer of the model, its results included.
-fn tip(rows: &[Row], all: &[Blocks], from: usize) -> usize {
+fn tip(rows: &[Row<'_>], all: &[Blocks], from: usize) -> usize {
     let mut tip = from;
     let mut seen = HashSet::from([from]);
     loop {
         let uuid = rows[tip].uuid();
-        let follows = |row: &Row| row.is_main() && row.parent().is_some() && row.parent() == uuid;
+        let follows = |row: &Row<'_>| row.is_main() && row.parent().is_some() && row.parent() == uuid;
         let next = (0..rows.len())
             .rev()
             .find(|at| follows(&rows[*at]) && belongs(&all[*at], &all[from], all));
@@ -207,7 +207,7 @@ fn belongs(blocks: &Blocks, of: &Blocks, all: &[Blocks]) -> bool {
 }
 
 /// A record with the result that says that there is none.
-fn result(call: &Row, id: &str) -> Option<Row> {
+fn result(call: &Row<'_>, id: &str) -> Option<Row<'static>> {
     let text = std::str::from_utf8(&call.text).ok()?;
     let call_record = Object::parse(text)?;
     let mut record = Object::new();
@@ -234,9 +234,5 @@ fn result(call: &Row, id: &str) -> Option<Row> {
         }
     }
     let text = record.to_text();
-    Some(Row {
-        position: call.position,
-        envelope: Some(Envelope::read(&text).ok()?),
-        text: text.into_bytes(),
-    })
+    Row::of(call.position, text.into_bytes().into())
 }

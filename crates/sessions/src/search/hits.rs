@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -12,6 +12,7 @@ use super::session::{Desk, Plan};
 use super::{Hit, Search};
 use crate::error::{Error, Result};
 use crate::place::Sessions;
+use crate::progress::{Observer, SharedMeter};
 use crate::read::ListOptions;
 use crate::read::list::Candidate;
 
@@ -32,6 +33,8 @@ pub struct Hits {
     sessions: Option<Receiver<Receiver<Result<Hit>>>>,
     current: Option<Receiver<Result<Hit>>>,
     stop: Arc<AtomicBool>,
+    /// Whether whoever hears how far it is stopped it, which is told once.
+    is_stopped: Arc<AtomicBool>,
     unread: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -41,7 +44,26 @@ struct Shared {
     plan: Plan,
     /// The copies of each session, the newest first.
     jobs: Vec<Vec<Candidate>>,
+    /// How many of them are done.
+    done: AtomicUsize,
     turn: Mutex<Turn>,
+    heard: Option<Heard>,
+}
+
+/// The next session.
+struct Job<'s> {
+    nth: usize,
+    copies: &'s [Candidate],
+    /// Where its hits go.
+    hits: SyncSender<Result<Hit>>,
+}
+
+/// For whoever hears how far it is.
+struct Heard {
+    meter: SharedMeter,
+    /// How much there is to read for each job.
+    lengths: Vec<u64>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 /// Whose turn it is: a session is taken and announced in one step, so that the order is kept.
@@ -51,7 +73,7 @@ struct Turn {
 }
 
 impl Hits {
-    pub(super) fn of(sessions: &Sessions, search: &Search) -> Result<Self> {
+    pub(super) fn of(sessions: &Sessions, search: &Search, observe: Option<Observer>) -> Result<Self> {
         let options = ListOptions {
             dir: search.dir.clone(),
             include_worktrees: search.include_worktrees,
@@ -65,14 +87,36 @@ impl Hits {
             sessions: Some(announced),
             current: None,
             stop: plan.stop.clone(),
+            is_stopped: Arc::default(),
             unread: plan.unread.clone(),
             threads: Vec::new(),
         };
         let jobs = by_session(candidates);
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = threads.min(MOST_THREADS).min(jobs.len());
-        let turn = Mutex::new(Turn { next: 0, announce });
-        let shared = Arc::new(Shared { plan, jobs, turn });
+        let heard = observe.map(|observe| {
+            let lengths: Vec<u64> = jobs.iter().map(|copies| plan.length_of(copies)).collect();
+            let meter = SharedMeter::new(lengths.iter().sum(), observe);
+            let is_stopped = hits.is_stopped.clone();
+            Heard {
+                meter,
+                lengths,
+                is_stopped,
+            }
+        });
+        if let Some(heard) = &heard {
+            heard.heed(heard.meter.begin(), &plan.stop);
+            if jobs.is_empty() {
+                heard.meter.end();
+            }
+        }
+        let shared = Arc::new(Shared {
+            plan,
+            jobs,
+            done: AtomicUsize::new(0),
+            turn: Mutex::new(Turn { next: 0, announce }),
+            heard,
+        });
         for nth in 0..threads {
             let shared = shared.clone();
             let begun = thread::Builder::new()
@@ -103,7 +147,11 @@ impl Iterator for Hits {
             if let Some(hit) = self.current.as_ref().and_then(|current| current.recv().ok()) {
                 return Some(hit);
             }
-            self.current = Some(self.sessions.as_ref()?.recv().ok()?);
+            match self.sessions.as_ref()?.recv() {
+                Ok(next) => self.current = Some(next),
+                Err(_) if self.is_stopped.swap(false, Ordering::Relaxed) => return Some(Err(Error::Stopped)),
+                Err(_) => return None,
+            }
         }
     }
 }
@@ -124,26 +172,56 @@ impl Drop for Hits {
 impl Shared {
     fn work(&self) {
         let mut desk = Desk::new();
-        while let Some((copies, hits)) = self.take() {
+        while let Some(Job { nth, copies, hits }) = self.take() {
+            let heard = self.heard.as_ref();
+            let mut left = heard
+                .and_then(|heard| heard.lengths.get(nth))
+                .copied()
+                .unwrap_or(0);
+            let mut count = |bytes: u64| {
+                // What was appended meanwhile is not in the total.
+                let bytes = bytes.min(left);
+                left -= bytes;
+                if let Some(heard) = heard {
+                    heard.heed(heard.meter.add(bytes), &self.plan.stop);
+                }
+            };
             let mut tell = |hit| match hits.send(hit) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),
             };
-            self.plan.run(&mut desk, copies, &mut tell);
+            self.plan.run(&mut desk, copies, &mut count, &mut tell);
+            if self.plan.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            count(u64::MAX);
+            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(heard) = heard.filter(|_| done == self.jobs.len()) {
+                heard.meter.end();
+            }
         }
     }
 
-    /// The next session, and where its hits go.
-    fn take(&self) -> Option<(&[Candidate], SyncSender<Result<Hit>>)> {
+    fn take(&self) -> Option<Job<'_>> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.plan.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let copies = self.jobs.get(turn.next)?;
+        let nth = turn.next;
+        let copies = self.jobs.get(nth)?;
         turn.next += 1;
-        let (sender, receiver) = sync_channel(HITS_AHEAD);
+        let (hits, receiver) = sync_channel(HITS_AHEAD);
         turn.announce.send(receiver).ok()?;
-        Some((copies, sender))
+        Some(Job { nth, copies, hits })
+    }
+}
+
+impl Heard {
+    /// Stops the search if that is wished.
+    fn heed(&self, wish: ControlFlow<()>, stop: &AtomicBool) {
+        if wish.is_break() && !stop.swap(true, Ordering::Relaxed) {
+            self.is_stopped.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ mod texts;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,6 +23,7 @@ pub use texts::Part;
 use crate::error::Result;
 use crate::id::AgentId;
 use crate::place::Sessions;
+use crate::progress::Progress;
 use crate::read::SessionInfo;
 use crate::record::Position;
 
@@ -241,6 +242,24 @@ impl Sessions {
     /// # Errors
     /// When the directory of all projects is there and cannot be read, or no thread can be begun.
     pub fn search(&self, search: &Search) -> Result<Hits> {
-        Hits::of(self, search)
+        Hits::of(self, search, None)
+    }
+
+    /// As [`search`](Self::search), and tells `observe` how far it is, from the threads that search, one at a time. Those wait
+    /// meanwhile, so it should be short. If it breaks, the search stops, and the last of the hits is an [`Error::Stopped`].
+    ///
+    /// The threads go no more than a little ahead of the hits that are taken. The total has the transcripts that are looked at, and
+    /// those of subagents if they are.
+    ///
+    /// [`Error::Stopped`]: crate::Error::Stopped
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn search_observed(
+        &self,
+        search: &Search,
+        observe: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Hits> {
+        Hits::of(self, search, Some(Box::new(observe)))
     }
 }

@@ -1,7 +1,7 @@
 //! One session, searched.
 
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,11 +70,13 @@ impl Plan {
         }
     }
 
-    /// Tells what is found in the newest copy of a session that is one to list, until `tell` has enough.
+    /// Tells what is found in the newest copy of a session that is one to list, until `tell` has enough, and counts what it reads for
+    /// that.
     pub(super) fn run(
         &self,
         desk: &mut Desk,
         copies: &[Candidate],
+        count: &mut dyn FnMut(u64),
         tell: &mut dyn FnMut(Result<Hit>) -> ControlFlow<()>,
     ) {
         let Some(newest) = copies.first() else {
@@ -97,9 +99,24 @@ impl Plan {
         if self.since.is_some_and(|since| candidate.modified < since) {
             return;
         }
-        if let Err(error) = self.look(desk, candidate, info, is_known, tell) {
+        if let Err(error) = self.look(desk, candidate, info, is_known, count, tell) {
             let _ = tell(Err(error));
         }
+    }
+
+    /// How much is read of a session when all of it is.
+    pub(super) fn length_of(&self, copies: &[Candidate]) -> u64 {
+        let Some(newest) = copies.first() else { return 0 };
+        let mut length = newest.size;
+        if self.search.include_subagents
+            && let Some(file) = SessionFile::at(&newest.id, newest.path.clone(), None)
+        {
+            let paths = file.subagent_paths().into_iter();
+            length += paths
+                .map(|(_, path)| fs::metadata(path).map_or(0, |file| file.len()))
+                .sum::<u64>();
+        }
+        length
     }
 
     fn asks_info(&self) -> bool {
@@ -117,6 +134,7 @@ impl Plan {
         candidate: &Candidate,
         mut info: Option<Arc<SessionInfo>>,
         is_known: bool,
+        count: &mut dyn FnMut(u64),
         tell: &mut dyn FnMut(Result<Hit>) -> ControlFlow<()>,
     ) -> Result<()> {
         if let Some(info) = &info {
@@ -187,7 +205,7 @@ impl Plan {
                 }
                 ControlFlow::Continue(())
             };
-            self.scan(scanner, path, &self.sieve, true, &mut each)?;
+            self.scan(scanner, path, &self.sieve, Some(count), &mut each)?;
             if is_over {
                 break;
             }
@@ -208,7 +226,7 @@ impl Plan {
                         ControlFlow::Continue(())
                     }
                 };
-                self.scan(&mut desk.scanner, path, sieve, false, &mut each)?;
+                self.scan(&mut desk.scanner, path, sieve, None, &mut each)?;
                 if found {
                     return Ok(true);
                 }
@@ -230,18 +248,28 @@ impl Plan {
         Ok(true)
     }
 
-    /// Looks through a file. One that is gone is passed over: sessions are deleted at any time.
+    /// Looks through a file, and counts what it reads and what it cannot read. One that is gone is passed over: sessions are deleted at
+    /// any time.
     fn scan(
         &self,
         scanner: &mut Scanner,
         path: &Path,
         sieve: &Sieve,
-        counts: bool,
+        mut count: Option<&mut dyn FnMut(u64)>,
         each: &mut dyn FnMut(Position, Said) -> ControlFlow<()>,
     ) -> Result<()> {
-        let mut file = match File::open(path) {
+        let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             file => file.map_err(Error::io("open", path))?,
+        };
+        let counts = count.is_some();
+        let mut file = Counted {
+            file,
+            count: &mut |bytes| {
+                if let Some(count) = &mut count {
+                    count(bytes);
+                }
+            },
         };
         let unread = || {
             if counts {
@@ -284,6 +312,20 @@ impl Plan {
             return None;
         }
         self.needle.find(&text.text)
+    }
+}
+
+/// A file of which it is told how much was read.
+struct Counted<'c> {
+    file: File,
+    count: &'c mut dyn FnMut(u64),
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(into)?;
+        (self.count)(read as u64);
+        Ok(read)
     }
 }
 

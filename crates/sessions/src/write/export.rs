@@ -13,8 +13,9 @@
 //!
 //! Each line and each part ends with a line break that is not counted. The parts are byte for byte what they were.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::fs::{self, File};
+use std::io::{Read as _, Write};
+use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 
 use super::draft::Draft;
@@ -22,6 +23,7 @@ use super::object::{Object, quoted};
 use crate::clock::now;
 use crate::error::{Error, Result};
 use crate::place::SessionFile;
+use crate::progress::{Meter, Progress};
 use crate::relocate::ELSEWHERE;
 use crate::relocate::beside::files_below;
 
@@ -46,9 +48,28 @@ impl SessionFile {
     /// # Errors
     /// [`Error::Exists`] when `target` is there already; when something cannot be read or written. Nothing is left behind then.
     pub fn export(&self, target: impl AsRef<Path>) -> Result<()> {
-        let mut draft = Draft::of(target.as_ref())?;
-        self.export_to(draft.writer())?;
-        draft.create()
+        self.export_file(target.as_ref(), &mut Meter::unheard())
+    }
+
+    /// As [`export`](Self::export), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`export`](Self::export), and [`Error::Stopped`] if `observe` breaks: then nothing is left behind, either.
+    pub fn export_observed(
+        &self,
+        target: impl AsRef<Path>,
+        mut observe: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.export_file(target.as_ref(), &mut Meter::of(&mut observe))
+    }
+
+    fn export_file(&self, target: &Path, meter: &mut Meter<'_>) -> Result<()> {
+        let mut draft = Draft::of(target)?;
+        self.write_export(draft.writer(), meter)?;
+        meter.ask()?;
+        draft.create()?;
+        meter.end();
+        Ok(())
     }
 
     /// As [`export`](Self::export), to a writer.
@@ -56,6 +77,29 @@ impl SessionFile {
     /// # Errors
     /// When something cannot be read or written.
     pub fn export_to(&self, target: &mut dyn Write) -> Result<()> {
+        self.write_export(target, &mut Meter::unheard())
+    }
+
+    /// As [`export_to`](Self::export_to), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`export_to`](Self::export_to), and [`Error::Stopped`] if `observe` breaks. What was written until then is cut off.
+    pub fn export_to_observed(
+        &self,
+        target: &mut dyn Write,
+        mut observe: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut meter = Meter::of(&mut observe);
+        self.write_export(target, &mut meter)?;
+        meter.end();
+        Ok(())
+    }
+
+    fn write_export(&self, target: &mut dyn Write, meter: &mut Meter<'_>) -> Result<()> {
+        let parts = self.parts_of_export()?;
+        if meter.is_heard() {
+            meter.begin(parts.iter().map(|(path, _)| length_of(path)).sum())?;
+        }
         let mut header = Object::new();
         header.set_string("type", KIND);
         header.set("version", VERSION.to_string());
@@ -66,13 +110,12 @@ impl SessionFile {
         header.set_string("exportedAt", &now());
         let failed = |error| Error::io("write", "the export")(error);
         writeln!(target, "{}", header.to_text()).map_err(failed)?;
-        let parts = self.parts_of_export()?;
         for (path, name) in &parts {
             let file = File::open(path).map_err(Error::io("open", path))?;
             let length = file.metadata().map_err(Error::io("read", path))?.len();
             writeln!(target, r#"{{"file":{},"bytes":{length}}}"#, quoted(name)).map_err(failed)?;
             // What is appended meanwhile is not in it, and what is cut off must not shift the rest.
-            let copied = io::copy(&mut file.take(length), target).map_err(Error::io("copy", path))?;
+            let copied = meter.copy(&mut file.take(length), path, |bytes| write_to(target, bytes))?;
             if copied != length {
                 return Err(Error::Changed(path.clone()));
             }
@@ -86,10 +129,50 @@ impl SessionFile {
     /// # Errors
     /// As [`export`](Self::export).
     pub fn export_jsonl(&self, target: impl AsRef<Path>) -> Result<()> {
-        let mut draft = Draft::of(target.as_ref())?;
+        self.export_lines(target.as_ref(), &mut Meter::unheard())
+    }
+
+    /// As [`export_jsonl`](Self::export_jsonl), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`export_observed`](Self::export_observed).
+    pub fn export_jsonl_observed(
+        &self,
+        target: impl AsRef<Path>,
+        mut observe: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.export_lines(target.as_ref(), &mut Meter::of(&mut observe))
+    }
+
+    /// As [`export_jsonl_observed`](Self::export_jsonl_observed), to a writer.
+    ///
+    /// # Errors
+    /// As [`export_to_observed`](Self::export_to_observed).
+    pub fn export_jsonl_to_observed(
+        &self,
+        target: &mut dyn Write,
+        mut observe: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut meter = Meter::of(&mut observe);
+        self.write_lines(target, &mut meter)?;
+        meter.end();
+        Ok(())
+    }
+
+    fn export_lines(&self, target: &Path, meter: &mut Meter<'_>) -> Result<()> {
+        let mut draft = Draft::of(target)?;
+        self.write_lines(draft.writer(), meter)?;
+        meter.ask()?;
+        draft.create()?;
+        meter.end();
+        Ok(())
+    }
+
+    fn write_lines(&self, target: &mut dyn Write, meter: &mut Meter<'_>) -> Result<()> {
         let mut file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
-        io::copy(&mut file, draft.writer()).map_err(Error::io("copy", &self.path))?;
-        draft.create()
+        meter.begin(length_of(&self.path))?;
+        meter.copy(&mut file, &self.path, |bytes| write_to(target, bytes))?;
+        Ok(())
     }
 
     /// The parts: where each is, and its name in the export.
@@ -112,4 +195,13 @@ impl SessionFile {
         }
         Ok(parts)
     }
+}
+
+fn write_to(target: &mut dyn Write, bytes: &[u8]) -> Result<()> {
+    target.write_all(bytes).map_err(Error::io("write", "the export"))
+}
+
+/// How long a file is; 0 if it cannot be read, which is told when it is.
+fn length_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
 }

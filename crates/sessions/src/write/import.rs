@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use super::object::Object;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, real_path};
+use crate::progress::{Meter, Progress};
 use crate::record::{Item, Lines, Records};
 use crate::relocate::ELSEWHERE;
 use crate::relocate::{Change, Created};
@@ -50,12 +52,13 @@ struct Part {
 }
 
 /// What is to become of the parts.
-struct Arrival<'a> {
+struct Arrival<'a, 'o> {
     source: &'a Path,
     sessions: &'a Sessions,
     path: PathBuf,
     change: Change<'a>,
     created: Created,
+    meter: &'a mut Meter<'o>,
 }
 
 impl Sessions {
@@ -72,8 +75,28 @@ impl Sessions {
     /// [`Error::Invalid`] when the file is neither, is cut off, or has no conversation; when something cannot be read or written.
     /// Nothing is left behind then.
     pub fn import(&self, source: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<Imported> {
-        let (source, real) = (source.as_ref(), real_path(dir.as_ref()));
+        self.bring(source.as_ref(), dir.as_ref(), &mut Meter::unheard())
+    }
+
+    /// As [`import`](Self::import), and tells `observe` how far it is.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), and [`Error::Stopped`] if `observe` breaks before all is there: then nothing is left behind,
+    /// either.
+    pub fn import_observed(
+        &self,
+        source: impl AsRef<Path>,
+        dir: impl AsRef<Path>,
+        mut observe: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Imported> {
+        self.bring(source.as_ref(), dir.as_ref(), &mut Meter::of(&mut observe))
+    }
+
+    fn bring(&self, source: &Path, dir: &Path, meter: &mut Meter<'_>) -> Result<Imported> {
+        let real = real_path(dir);
         let file = File::open(source).map_err(Error::io("open", source))?;
+        let length = file.metadata().map_err(Error::io("read", source))?.len();
+        meter.begin(length)?;
         let mut reader = BufReader::with_capacity(256 * 1024, file);
         let header = header(source, &mut reader)?;
         let (old, old_dir) = match &header {
@@ -86,8 +109,7 @@ impl Sessions {
         } else {
             old.clone()
         };
-        let path = self.project_dir(dir.as_ref()).join(id.file_name());
-        create_dir(path.parent().unwrap_or(&path))?;
+        let path = self.project_dir(dir).join(id.file_name());
         let mut arrival = Arrival {
             source,
             sessions: self,
@@ -97,7 +119,9 @@ impl Sessions {
                 dir: old_dir.map(|old| (old, &*real)),
             },
             created: Created::default(),
+            meter,
         };
+        arrival.created.create_dir(path.parent().unwrap_or(&path))?;
         let mut draft = match header {
             Some(_) => arrival.unpack(&mut reader)?,
             None => {
@@ -112,8 +136,10 @@ impl Sessions {
         record.set_string("relocatedCwd", &real);
         record.set_string("sessionId", id.as_str());
         draft.line(&record.to_text())?;
+        arrival.meter.ask()?;
         draft.create()?;
         arrival.created.keep();
+        arrival.meter.end();
         let file = SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| super::gone(&path))?;
         Ok(Imported {
             file,
@@ -167,7 +193,7 @@ fn described(source: &Path) -> Result<(SessionId, Option<PathBuf>)> {
     Ok((id, file.recorded_dir()?))
 }
 
-impl Arrival<'_> {
+impl Arrival<'_, '_> {
     /// Puts each part where it belongs, but for the transcript, which is to come last.
     fn unpack(&mut self, reader: &mut impl BufRead) -> Result<Draft> {
         let mut transcript = None;
@@ -189,7 +215,8 @@ impl Arrival<'_> {
             if name.ends_with(".jsonl") {
                 self.copy_lines(&mut content, &mut draft)?;
             } else {
-                std::io::copy(&mut content, draft.writer()).map_err(Error::io("read", self.source))?;
+                self.meter
+                    .copy(&mut content, self.source, |bytes| draft.write(bytes))?;
             }
             if content.limit() > 0 {
                 return Err(invalid(self.source, format!("it is cut off in {name}")));
@@ -226,6 +253,7 @@ impl Arrival<'_> {
             if fs::symlink_metadata(&root).is_ok() {
                 return Err(Error::Exists(root));
             }
+            self.created.create_dir(root.parent().unwrap_or(&root))?;
             self.created.add(root.clone());
         }
         let target = relative.split('/').fold(root, |path, part| path.join(part));
@@ -233,7 +261,7 @@ impl Arrival<'_> {
         Ok(target)
     }
 
-    fn copy_lines(&self, content: &mut impl Read, draft: &mut Draft) -> Result<()> {
+    fn copy_lines(&mut self, content: &mut impl Read, draft: &mut Draft) -> Result<()> {
         let mut lines = Lines::new(content).cap(usize::MAX);
         while let Some(line) = lines.next().map_err(Error::io("read", self.source))? {
             let changed = std::str::from_utf8(line.bytes)
@@ -245,6 +273,7 @@ impl Arrival<'_> {
             }
             // The last one gets its end, too: something comes behind it, or nothing does.
             draft.write(b"\n")?;
+            self.meter.add(line.length + u64::from(line.is_ended))?;
         }
         Ok(())
     }

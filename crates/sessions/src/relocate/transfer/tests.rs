@@ -188,5 +188,5 @@ fn what_fails_leaves_nothing_behind() {
             .join(file.id.as_str())
             .exists()
     );
-    assert_eq!(fs::read_dir(other.project_dir(&two.new)).unwrap().count(), 0);
+    assert!(!other.projects_dir().exists() && other.config_dir().exists());
 }

@@ -1,0 +1,218 @@
+//! How far long work is, and stopping it.
+//!
+//! What goes through whole sessions tells on the way how many bytes are done, and stops if whoever hears it says so: the functions
+//! whose names end in `_observed`.
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use outrigger_sessions::{Error, Sessions};
+//!
+//! # fn main() -> outrigger_sessions::Result<()> {
+//! # let is_wanted = || true;
+//! let imported = Sessions::from_env()?.import_observed("login.session", ".", |progress| {
+//!     eprint!("\r{} of {} bytes", progress.done, progress.total);
+//!     if is_wanted() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+//! });
+//! match imported {
+//!     Err(Error::Stopped) => eprintln!("nothing was imported"),
+//!     imported => println!("{}", imported?.file.id),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::io::{ErrorKind, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+
+/// How much is done between two reports at least, in bytes.
+const STEP: u64 = 256 * 1024;
+
+/// How much is copied at a time.
+const CHUNK: usize = 256 * 1024;
+
+/// How far something is that takes its time.
+///
+/// The first report has nothing done, the last one all. In between `done` never becomes less, and never more than `total`, which is
+/// counted once at the beginning: what is appended to a file meanwhile is done by the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How many bytes are done.
+    pub done: u64,
+    /// How many there are in all: of a session those of its transcript and of what belongs to it, of an import those of its file.
+    pub total: u64,
+}
+
+impl Progress {
+    /// Adds to what is done; `since` counts what was not told yet. Whether it is worth a report.
+    fn add(&mut self, bytes: u64, since: &mut u64) -> bool {
+        self.done = self.done.saturating_add(bytes);
+        *since = since.saturating_add(bytes);
+        let is_worth_it = *since >= STEP;
+        if is_worth_it {
+            *since = 0;
+        }
+        is_worth_it
+    }
+
+    /// As it is told before the end: all of it is done then and not before.
+    fn before_end(self) -> Self {
+        let done = self.done.min(self.total.saturating_sub(1));
+        Self { done, ..self }
+    }
+}
+
+/// Work that somebody may hear of.
+pub(crate) struct Meter<'o> {
+    observe: Option<&'o mut dyn FnMut(Progress) -> ControlFlow<()>>,
+    at: Progress,
+    since: u64,
+}
+
+impl fmt::Debug for Meter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meter")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'o> Meter<'o> {
+    /// Nobody hears of it.
+    pub(crate) fn unheard() -> Self {
+        Self {
+            observe: None,
+            at: Progress::default(),
+            since: 0,
+        }
+    }
+
+    /// Everything is told to `observe`.
+    pub(crate) fn of(observe: &'o mut dyn FnMut(Progress) -> ControlFlow<()>) -> Self {
+        Self {
+            observe: Some(observe),
+            ..Self::unheard()
+        }
+    }
+
+    /// Whether the total needs to be known.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.observe.is_some()
+    }
+
+    /// Tells how much there is to do.
+    pub(crate) fn begin(&mut self, total: u64) -> Result<()> {
+        self.at = Progress { done: 0, total };
+        self.since = 0;
+        self.tell(self.at)
+    }
+
+    /// So much more is done.
+    pub(crate) fn add(&mut self, bytes: u64) -> Result<()> {
+        if self.at.add(bytes, &mut self.since) {
+            return self.ask();
+        }
+        Ok(())
+    }
+
+    /// Everything is done, and cannot be stopped any more.
+    pub(crate) fn end(&mut self) {
+        let done = self.at.total;
+        let _ = self.tell(Progress { done, ..self.at });
+    }
+
+    /// Asks whether to go on; for the last time where all is copied and nothing of it counts yet.
+    pub(crate) fn ask(&mut self) -> Result<()> {
+        self.tell(self.at.before_end())
+    }
+
+    fn tell(&mut self, progress: Progress) -> Result<()> {
+        let Some(observe) = &mut self.observe else {
+            return Ok(());
+        };
+        match observe(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Stopped),
+        }
+    }
+
+    /// Copies what is left of `from`, which is a part of `source`; how much it was.
+    pub(crate) fn copy(
+        &mut self,
+        from: &mut impl Read,
+        source: &Path,
+        mut write: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<u64> {
+        let mut buffer = vec![0; CHUNK];
+        let mut copied = 0;
+        loop {
+            let read = match from.read(&mut buffer) {
+                Ok(0) => return Ok(copied),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::io("read", source)(error)),
+            };
+            write(&buffer[..read])?;
+            copied += read as u64;
+            self.add(read as u64)?;
+        }
+    }
+}
+
+/// Who hears of work that several threads do.
+pub(crate) type Observer = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send>;
+
+/// Work that several threads do, and that somebody hears of.
+pub(crate) struct SharedMeter(Mutex<Shared>);
+
+struct Shared {
+    observe: Observer,
+    at: Progress,
+    since: u64,
+}
+
+impl SharedMeter {
+    pub(crate) fn new(total: u64, observe: Observer) -> Self {
+        let at = Progress { done: 0, total };
+        Self(Mutex::new(Shared {
+            observe,
+            at,
+            since: 0,
+        }))
+    }
+
+    /// Tells how much there is to do.
+    pub(crate) fn begin(&self) -> ControlFlow<()> {
+        self.with(|shared| (shared.observe)(shared.at))
+    }
+
+    /// So much more is done.
+    pub(crate) fn add(&self, bytes: u64) -> ControlFlow<()> {
+        self.with(|shared| {
+            if shared.at.add(bytes, &mut shared.since) {
+                return (shared.observe)(shared.at.before_end());
+            }
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Everything is done.
+    pub(crate) fn end(&self) {
+        self.with(|shared| {
+            let done = shared.at.total;
+            let _ = (shared.observe)(Progress { done, ..shared.at });
+        });
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests;
