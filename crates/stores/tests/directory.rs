@@ -15,6 +15,8 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, conformance};
 use outrigger_stores::DirectoryStore;
+use owners::desk::StoreDesk;
+use owners::processes;
 
 fn entry(uuid: &str) -> [RawJson; 1] {
     [RawJson::from_text(format!(r#"{{"uuid":"{uuid}","customTitle":"{uuid}"}}"#)).unwrap()]
@@ -83,4 +85,19 @@ async fn owners_that_are_killed_lose_and_double_nothing() {
     let place = tempfile::tempdir().unwrap();
     let open = || Arc::new(DirectoryStore::open(place.path()).unwrap()) as Arc<dyn SessionStore>;
     owners::kill_at_random(vec![open(), open(), open()], Duration::from_millis(20)).await;
+}
+
+fn desk(directory: &str) -> StoreDesk {
+    StoreDesk::open(async { DirectoryStore::open(directory) })
+}
+
+#[test]
+fn owner_process() {
+    processes::be(desk);
+}
+
+#[test]
+fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
+    let place = tempfile::tempdir().unwrap();
+    processes::trial(place.path().to_str().unwrap(), desk);
 }

@@ -16,12 +16,18 @@ use std::time::Duration;
 
 use outrigger_sessions::store::{Result, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::PostgresStore;
+use owners::desk::StoreDesk;
+use owners::processes;
 use servers::Server;
+
+fn config(server: &Server, schema: &str) -> String {
+    let place = server.directory.path().display();
+    format!("host={place} user=postgres dbname=postgres options='-c search_path={schema}'")
+}
 
 /// Connects, as soon as the server takes connections.
 async fn connect(server: &Server, schema: &str) -> Result<PostgresStore> {
-    let place = server.directory.path().display();
-    let config = format!("host={place} user=postgres dbname=postgres options='-c search_path={schema}'");
+    let config = config(server, schema);
     for _ in 0..200 {
         match PostgresStore::connect(&config).await {
             Err(error) if error.chain().contains("starting up") || error.chain().contains("refused") => {
@@ -86,4 +92,21 @@ async fn tables_are_made_once_and_newer_ones_are_left_alone() {
     let error = connect(&server, "tables").await.unwrap_err();
     assert_eq!(*error.kind(), StoreErrorKind::Invalid);
     assert!(error.to_string().contains("99"), "{error}");
+}
+
+fn desk(config: &str) -> StoreDesk {
+    StoreDesk::open(PostgresStore::connect(config))
+}
+
+#[test]
+fn owner_process() {
+    processes::be(desk);
+}
+
+#[test]
+fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
+    let server = servers::postgres();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(sql(&server, "CREATE SCHEMA processes"));
+    processes::trial(&config(&server, "processes"), desk);
 }

@@ -18,6 +18,8 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::{RedisOptions, RedisStore};
+use owners::desk::StoreDesk;
+use owners::processes;
 use servers::Server;
 
 fn entry(uuid: &str) -> [RawJson; 1] {
@@ -245,4 +247,128 @@ async fn what_makes_no_sense_is_an_error() {
         .connect(&server.redis_url())
         .await;
     assert_eq!(*braces.unwrap_err().kind(), StoreErrorKind::Invalid);
+}
+
+fn desk(url: &str) -> StoreDesk {
+    StoreDesk::open(RedisStore::connect(url))
+}
+
+#[test]
+fn owner_process() {
+    processes::be(desk);
+}
+
+#[test]
+fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
+    let server = servers::redis(&[]);
+    processes::trial(&server.redis_url(), desk);
+}
+
+/// Runs one of the store's scripts by hand.
+fn script(server: &Server, name: &str, keys: &[&str], arguments: &[&str]) -> String {
+    let file = format!("{}/src/redis/{name}.lua", env!("CARGO_MANIFEST_DIR"));
+    let with = [&["--eval", &file], keys, &[","], arguments].concat();
+    cli(server, &with)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_is_sent_again_by_the_client_is_done_once() {
+    let server = servers::redis(&[]);
+    let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    let keys = ["lease", "info", "entries", "uuids", "parts"].map(|key| format!("outrigger:{{p/s}}:{key}"));
+    let keys = keys.each_ref().map(String::as_str);
+    let name = "0123456789abcdef0123456789abcdef";
+    let append = ["", "", name, "", "{}", "", "", r#"{"n":1}"#];
+    for _ in 0..2 {
+        assert_eq!(script(&server, "append", &keys, &append), format!("ok\n{name}"));
+    }
+    // Also after a few of others.
+    for _ in 0..3 {
+        store
+            .append(&key, &[RawJson::from_text("{}").unwrap()])
+            .await
+            .unwrap();
+    }
+    script(&server, "append", &keys, &append);
+    assert_eq!(store.load(&key).await.unwrap().unwrap().len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_comes_while_its_session_is_deleted_does_not_stay_alone() {
+    let server = servers::redis(&[]);
+    let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    for part in ["one", "two"] {
+        store.append(&key.with_subpath(part), &entry("a")).await.unwrap();
+    }
+    let keys = [
+        "info",
+        "entries",
+        "uuids",
+        "parts",
+        "info:one",
+        "entries:one",
+        "uuids:one",
+    ];
+    let keys = keys.map(|key| format!("outrigger:{{p/s}}:{key}"));
+    let keys = keys.each_ref().map(String::as_str);
+    // Somebody who saw only one of them, or another one.
+    for seen in [&["one"][..], &["one", "three"]] {
+        assert_eq!(script(&server, "delete", &keys, seen), "changed");
+    }
+    assert_eq!(store.list_subkeys(&key).await.unwrap().len(), 2);
+    store.delete(&key).await.unwrap();
+    // Nothing is left but the version.
+    assert_eq!(cli(&server, &["KEYS", "*"]), "outrigger:version");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_written_anew_while_it_is_loaded_is_not_mixed() {
+    let server = servers::redis(&[]);
+    let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    // Of several pages.
+    let generation = |n: u64| {
+        let text = format!(r#"{{"n":{n},"text":"{}"}}"#, "y".repeat(400 << 10));
+        vec![RawJson::from_text(text).unwrap(); 6]
+    };
+    let (other, its_key) = (
+        RedisStore::connect(&server.redis_url()).await.unwrap(),
+        key.clone(),
+    );
+    let writing = tokio::spawn(async move {
+        for n in 0..30 {
+            other.delete(&its_key).await.unwrap();
+            other.append(&its_key, &generation(n)).await.unwrap();
+        }
+    });
+    let mut whole = 0;
+    while !writing.is_finished() {
+        if let Some(entries) = store.load(&key).await.unwrap() {
+            assert_eq!(entries.len(), 6);
+            assert!(entries.iter().all(|entry| *entry == entries[0]), "two are mixed");
+            whole += 1;
+        }
+    }
+    writing.await.unwrap();
+    assert!(whole > 0, "it was never there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_makes_no_session_older() {
+    let server = servers::redis(&[]);
+    let store = RedisStore::connect(&server.redis_url()).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    store.append(&key, &entry("a")).await.unwrap();
+    // As if it had been written in the year 2100.
+    cli(
+        &server,
+        &["HSET", "outrigger:{p/s}:info", "mtime", "4102444800000"],
+    );
+    store.append(&key, &entry("b")).await.unwrap();
+    assert_eq!(
+        store.list_sessions("p").await.unwrap()[0].mtime,
+        4_102_444_800_001
+    );
 }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, conformance};
 use outrigger_stores::SqliteStore;
+use owners::desk::StoreDesk;
+use owners::processes;
 
 fn open(directory: &Path) -> SqliteStore {
     SqliteStore::open(directory.join("sessions.db")).unwrap()
@@ -71,4 +73,20 @@ async fn owners_that_are_killed_lose_and_double_nothing() {
         .map(|_| Arc::new(open(place.path())) as Arc<dyn SessionStore>)
         .collect();
     owners::kill_at_random(stores, std::time::Duration::from_millis(5)).await;
+}
+
+fn desk(file: &str) -> StoreDesk {
+    StoreDesk::open(async { SqliteStore::open(file) })
+}
+
+#[test]
+fn owner_process() {
+    processes::be(desk);
+}
+
+#[test]
+fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("sessions.db");
+    processes::trial(file.to_str().unwrap(), desk);
 }

@@ -1,5 +1,8 @@
 //! Owners of a session that die, sleep too long and come back, while others take it over.
 
+pub(crate) mod desk;
+pub(crate) mod processes;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,22 +10,11 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreError};
 
+use self::processes::Dice;
+
 /// How many owners want the session, and how often each of them begins anew.
 const OWNERS: u64 = 6;
 const LIVES: u64 = 12;
-
-/// Pseudo-random numbers, the same in each run.
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 /// What an owner knows to be stored: the store said so. By the number of the lease under which it was written.
 #[derive(Debug, Default)]
