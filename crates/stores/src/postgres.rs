@@ -115,6 +115,17 @@ impl PostgresStore {
             .map_err(|error| failed(what, error))
     }
 
+    /// That the lease is the session's newest and was not given back.
+    async fn is_mine(&self, lease: &Lease) -> Result<()> {
+        let text = "SELECT 1 FROM outrigger_lease
+                    WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4 AND NOT released";
+        let fence = lease.fence as i64;
+        let parameters: [&(dyn ToSql + Sync); 4] =
+            [&lease.project_key, &lease.session_id, &fence, &lease.owner];
+        let held = self.query("look at a lease", text, &parameters).await?;
+        held.first().map(drop).ok_or_else(|| crate::is_over(lease))
+    }
+
     /// Appends, under the lease if there is one.
     async fn add(&self, key: &SessionKey, entries: &[RawJson], lease: Option<&Lease>) -> Result<()> {
         let wrong = |error| failed("append", error);
@@ -360,6 +371,9 @@ impl LeaseStore for PostgresStore {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             crate::covered(lease, key)?;
+            if entries.is_empty() {
+                return self.is_mine(lease).await;
+            }
             self.add(key, entries, Some(lease)).await
         })
     }

@@ -14,11 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outrigger_sessions::store::{Result, SessionStore, StoreErrorKind, conformance};
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{
+    LeaseStore as _, Result, SessionKey, SessionStore, StoreErrorKind, conformance,
+};
 use outrigger_stores::PostgresStore;
 use owners::desk::StoreDesk;
 use owners::processes;
 use servers::Server;
+use tokio_postgres::Client;
 
 fn config(server: &Server, schema: &str) -> String {
     let place = server.directory.path().display();
@@ -39,7 +43,7 @@ async fn connect(server: &Server, schema: &str) -> Result<PostgresStore> {
     PostgresStore::connect(&config).await
 }
 
-async fn sql(server: &Server, text: &str) {
+async fn client(server: &Server) -> Client {
     let config = format!(
         "host={} user=postgres dbname=postgres",
         server.directory.path().display()
@@ -47,11 +51,27 @@ async fn sql(server: &Server, text: &str) {
     for _ in 0..200 {
         if let Ok((client, connection)) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await {
             tokio::spawn(connection);
-            return client.batch_execute(text).await.unwrap();
+            return client;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("the server takes no connections");
+}
+
+async fn sql(server: &Server, text: &str) {
+    client(server).await.batch_execute(text).await.unwrap();
+}
+
+/// Waits until so many wait for what others have locked.
+async fn wait_for_waiting(client: &Client, many: i64) {
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    for _ in 0..1000 {
+        if client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == many {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it takes too long until {many} wait");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,4 +129,40 @@ fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(sql(&server, "CREATE SCHEMA processes"));
     processes::trial(&config(&server, "processes"), desk);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_not_taken_over_in_the_midst_of_a_write() {
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA midst").await;
+    let (one, two) = (
+        connect(&server, "midst").await.unwrap(),
+        connect(&server, "midst").await.unwrap(),
+    );
+    let key = SessionKey::new("p", "s");
+    let entry = |text: &str| [RawJson::from_text(text).unwrap()];
+    let lease = one.acquire(&key, "one", Duration::ZERO).await.unwrap();
+    one.append_fenced(&lease, &key, &entry(r#"{"n":1}"#))
+        .await
+        .unwrap();
+
+    // Somebody keeps the transcript locked, so the next write has looked at the lease and gets no further.
+    let (locking, looking) = (client(&server).await, client(&server).await);
+    let lock = "BEGIN; SELECT * FROM midst.outrigger_transcript FOR UPDATE";
+    locking.batch_execute(lock).await.unwrap();
+    let (its_key, its_lease, its_entry) = (key.clone(), lease.clone(), entry(r#"{"n":2}"#));
+    let write = tokio::spawn(async move { one.append_fenced(&its_lease, &its_key, &its_entry).await });
+    wait_for_waiting(&looking, 1).await;
+    let its_key = key.clone();
+    let take = tokio::spawn(async move {
+        let lease = two.acquire(&its_key, "two", Duration::from_secs(60)).await;
+        (lease, two.load(&its_key).await)
+    });
+    // Who takes it has to wait until it is written, or would begin without it.
+    wait_for_waiting(&looking, 2).await;
+    locking.batch_execute("ROLLBACK").await.unwrap();
+    write.await.unwrap().unwrap();
+    let (next, loaded) = take.await.unwrap();
+    assert_eq!(next.unwrap().fence, lease.fence + 1);
+    assert_eq!(loaded.unwrap().unwrap().len(), 2);
 }

@@ -237,5 +237,19 @@ async fn a_lease_covers_its_session(probe: &Probe) -> Seen {
     refused("a write to another session", wrong, |kind| {
         *kind == StoreErrorKind::Invalid
     })?;
-    probe.lacks(&other).await
+    probe.lacks(&other).await?;
+    // Nothing to write is no reason to make a session.
+    leases
+        .append_fenced(&lease, &key(), &[])
+        .await
+        .map_err(super::failed("append_fenced of nothing"))?;
+    probe.lacks(&key()).await?;
+    if probe.has.list_sessions {
+        same(
+            "sessions after nothing was written",
+            &probe.sessions("proj").await?,
+            &Vec::new(),
+        )?;
+    }
+    Ok(())
 }

@@ -290,8 +290,12 @@ async fn summary_of_what_is_stored(probe: &Probe) -> Seen {
         entry(r#""uuid":"b","customTitle":"new""#),
     ];
     probe.append(&key(), &entries).await?;
-    // Sent again in doubt, the first must not win.
+    // Sent again in doubt, the first must not win; not with something new, either.
     probe.append(&key(), &entries[..1]).await?;
+    let entries = [&entries[..], &[entry(r#""uuid":"c","aiTitle":"new, too""#)]].concat();
+    probe
+        .append(&key(), &[entries[0].clone(), entries[2].clone()])
+        .await?;
     let list = probe
         .store
         .list_session_summaries("proj")
