@@ -24,7 +24,8 @@ const ESCAPE: char = '%';
 
 /// Keeps sessions in files: a directory for each project, in it one for each session, in that `main.jsonl`, the parts below
 /// `parts`, and the summary. Names are the keys' own, with `%XX` for all but small letters, digits, `-` and `_`, so that they mean
-/// the same on every system. A line is an entry; one that has line ends of its own is written as a JSON string.
+/// the same on every system. A line is an entry; one that has line ends of its own is written as a JSON string. What was appended
+/// together stands between two empty lines.
 ///
 /// An append that has returned is on disk (`fsync`), and is there whole or not at all: what a crash left of one is cut off by the
 /// next. Several processes may use it, if the file system has locks.

@@ -81,6 +81,70 @@ async fn what_a_crash_left_of_an_append_is_cut_off_by_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_a_crash_cut_anywhere_is_there_whole_or_not_at_all() {
+    let place = tempfile::tempdir().unwrap();
+    let key = SessionKey::new("p", "s");
+    let batches = [
+        entry("a").to_vec(),
+        [entry("b"), entry("c"), entry("d")].concat(),
+        entry("e").to_vec(),
+        [entry("f"), entry("g")].concat(),
+    ];
+    let file = place.path().join("p/s/main.jsonl");
+    let store = DirectoryStore::open(place.path()).unwrap();
+    let mut lengths = vec![0];
+    for batch in &batches {
+        store.append(&key, batch).await.unwrap();
+        lengths.push(std::fs::metadata(&file).unwrap().len() as usize);
+    }
+    let content = std::fs::read(&file).unwrap();
+    for cut in 0..=content.len() {
+        std::fs::write(&file, &content[..cut]).unwrap();
+        let store = DirectoryStore::open(place.path()).unwrap();
+        let whole = lengths[1..].iter().filter(|length| **length <= cut).count();
+        let mut wanted = batches[..whole].concat();
+        assert_eq!(
+            store.load(&key).await.unwrap().unwrap_or_default(),
+            wanted,
+            "cut after {cut} bytes"
+        );
+        // Sent again, since nobody was told that it is stored.
+        let next = batches.get(whole).cloned().unwrap_or_else(|| entry("h").to_vec());
+        store.append(&key, &next).await.unwrap();
+        wanted.extend(next);
+        assert_eq!(
+            store.load(&key).await.unwrap().unwrap(),
+            wanted,
+            "cut after {cut} bytes"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_program_wrote_anew_is_not_taken_for_what_was_there() {
+    let place = tempfile::tempdir().unwrap();
+    let key = SessionKey::new("p", "s");
+    let one = DirectoryStore::open(place.path()).unwrap();
+    let two = DirectoryStore::open(place.path()).unwrap();
+    // Less than there was, as much, and more.
+    for names in [&["x"][..], &["x", "y"], &["x", "y", "z"]] {
+        two.delete(&key).await.unwrap();
+        for name in ["a", "b"] {
+            one.append(&key, &entry(name)).await.unwrap();
+        }
+        two.delete(&key).await.unwrap();
+        let mut wanted = Vec::new();
+        for name in names {
+            two.append(&key, &entry(name)).await.unwrap();
+            wanted.extend(entry(name));
+        }
+        one.append(&key, &entry("a")).await.unwrap();
+        wanted.extend(entry("a"));
+        assert_eq!(one.load(&key).await.unwrap().unwrap(), wanted);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn owners_that_are_killed_lose_and_double_nothing() {
     let place = tempfile::tempdir().unwrap();
     let open = || Arc::new(DirectoryStore::open(place.path()).unwrap()) as Arc<dyn SessionStore>;

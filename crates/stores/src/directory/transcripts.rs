@@ -29,8 +29,13 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Known {
     length: u64,
+    /// The last of these bytes. Where others are, somebody has deleted the transcript and written another one.
+    end: Vec<u8>,
     uuids: HashSet<String>,
 }
+
+/// How many bytes of the end are remembered. Another transcript hardly has the same ones in the same place.
+const END: usize = 256;
 
 /// The most transcripts of which the uuids are remembered; with more, the others are read again.
 const MAX_KNOWN: usize = 64;
@@ -47,6 +52,41 @@ pub(super) struct Summary {
 pub(super) struct Locked {
     pub(super) directory: PathBuf,
     _lock: File,
+}
+
+impl Known {
+    /// Whether the file still has what is known of it.
+    fn is_of(&self, file: &mut File) -> io::Result<bool> {
+        let mut end = vec![0; self.end.len()];
+        file.seek(SeekFrom::Start(self.length - end.len() as u64))?;
+        match file.read_exact(&mut end) {
+            Ok(()) => Ok(end == self.end),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Goes on to this length; these are the bytes before it.
+    fn extend(&mut self, length: u64, added: &[u8]) {
+        self.length = length;
+        self.end.extend(&added[added.len().saturating_sub(END)..]);
+        self.end.drain(..self.end.len().saturating_sub(END));
+    }
+}
+
+/// How much of a transcript was appended as a whole. The last line may be cut short; and an append of several entries stands
+/// between two empty lines, of which the second comes last.
+fn whole(content: &[u8]) -> usize {
+    let (mut at, mut begun) = (0, None);
+    for line in content.split_inclusive(|byte| *byte == b'\n') {
+        if line == b"\n" {
+            begun = begun.xor(Some(at));
+        } else if !line.ends_with(b"\n") {
+            break;
+        }
+        at += line.len();
+    }
+    begun.unwrap_or(at)
 }
 
 impl Shared {
@@ -120,22 +160,20 @@ impl Shared {
             .remove(key)
             .unwrap_or_default();
         let mut length = file.metadata().map_err(wrong)?.len();
+        if !known.is_of(&mut file).map_err(wrong)? {
+            known = Known::default();
+        }
         if known.length != length {
-            if known.length > length {
-                known = Known::default();
-            }
             file.seek(SeekFrom::Start(known.length)).map_err(wrong)?;
             let mut rest = Vec::new();
             file.read_to_end(&mut rest).map_err(wrong)?;
             // What a crash cut short was never told to be stored.
-            let whole = rest
-                .iter()
-                .rposition(|byte| *byte == b'\n')
-                .map_or(0, |end| end + 1);
+            let whole = whole(&rest);
             known
                 .uuids
                 .extend(lines(&rest[..whole]).filter_map(|line| uuid(&line.ok()?)));
             length = known.length + whole as u64;
+            known.extend(length, &rest[..whole]);
         }
         let mut added = Vec::new();
         let mut written = String::new();
@@ -144,6 +182,9 @@ impl Shared {
                 write_line(&mut written, entry);
                 added.push(entry.clone());
             }
+        }
+        if added.len() > 1 {
+            written = format!("\n{written}\n");
         }
         let write = |file: &mut File| {
             file.set_len(length)?;
@@ -159,7 +200,7 @@ impl Shared {
         if is_new {
             sync_directory(path.parent().unwrap_or(&self.root)).map_err(wrong)?;
         }
-        known.length = length + written.len() as u64;
+        known.extend(length + written.len() as u64, written.as_bytes());
         if key.is_main() && !added.is_empty() {
             let summary = locked.directory.join("summary.json");
             let before: Option<Summary> = read_json(&summary)?;
@@ -192,10 +233,7 @@ impl Shared {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed("read", &path, error)),
         };
-        let whole = content
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
+        let whole = whole(&content);
         let entries: Vec<RawJson> = lines(&content[..whole]).collect::<Result<_, _>>().map_err(|()| {
             StoreError::new(
                 StoreErrorKind::Damaged,
