@@ -183,7 +183,7 @@ async fn the_list_of_a_project_is_mended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_is_done_once_the_replicas_have_it() {
-    let server = servers::redis(&[]);
+    let server = servers::redis_with_port();
     let url = server.redis_url();
     let options = RedisOptions::new().replicas(1).patience(Duration::from_secs(2));
     // It has none, and the version can't be written safely.
@@ -276,22 +276,28 @@ async fn an_append_that_is_sent_again_by_the_client_is_done_once() {
     let server = servers::redis(&[]);
     let store = RedisStore::connect(&server.redis_url()).await.unwrap();
     let key = SessionKey::new("p", "s");
-    let keys = ["lease", "info", "entries", "uuids", "parts"].map(|key| format!("outrigger:{{p/s}}:{key}"));
-    let keys = keys.each_ref().map(String::as_str);
     let name = "0123456789abcdef0123456789abcdef";
-    let append = ["", "", name, "", "{}", "", "", r#"{"n":1}"#];
-    for _ in 0..2 {
-        assert_eq!(script(&server, "append", &keys, &append), format!("ok\n{name}"));
+    for key in [key.clone(), key.with_subpath("part")] {
+        let part = key.subpath.as_deref().unwrap_or_default();
+        let of_part = if key.is_main() { "" } else { ":part" };
+        let keys =
+            ["lease", "info", "entries", "uuids"].map(|name| format!("outrigger:{{p/s}}:{name}{of_part}"));
+        let [lease, info, entries, uuids] = keys.each_ref().map(String::as_str);
+        let keys = [lease, info, entries, uuids, "outrigger:{p/s}:parts"];
+        let append = ["", "", name, "", "{}", part, "", r#"{"n":1}"#];
+        for _ in 0..2 {
+            assert_eq!(script(&server, "append", &keys, &append), format!("ok\n{name}"));
+        }
+        // Also after a few of others.
+        for _ in 0..3 {
+            store
+                .append(&key, &[RawJson::from_text("{}").unwrap()])
+                .await
+                .unwrap();
+        }
+        script(&server, "append", &keys, &append);
+        assert_eq!(store.load(&key).await.unwrap().unwrap().len(), 4, "{key}");
     }
-    // Also after a few of others.
-    for _ in 0..3 {
-        store
-            .append(&key, &[RawJson::from_text("{}").unwrap()])
-            .await
-            .unwrap();
-    }
-    script(&server, "append", &keys, &append);
-    assert_eq!(store.load(&key).await.unwrap().unwrap().len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,6 @@
 //! Redis for the tests: each server in a directory of its own, reached by a socket in it.
 
-use std::io::Write as _;
 use std::net::TcpListener;
-use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,33 +25,33 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// With these options. What is not said to be kept is in memory alone.
-    fn start(port: u16, arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("redis.sock");
-        let place = directory.path().display().to_string();
-        let (socket, port_text) = (socket.display().to_string(), port.to_string());
-        let own = [
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            &port_text,
-            "--unixsocket",
-            &socket,
-            "--dir",
-            &place,
-            "--save",
-            "",
-        ];
-        let arguments: Vec<String> = own.iter().chain(arguments).map(ToString::to_string).collect();
-        let server = Self {
-            process: process(&arguments),
-            arguments,
-            directory,
-            port,
-        };
-        server.wait();
-        server
+    /// With these options. What is not said to be kept is in memory alone. With `ports`, others reach it by them: the second is for
+    /// the nodes of a cluster.
+    fn start(arguments: &[&str], has_ports: bool) -> Self {
+        let begun = Instant::now();
+        loop {
+            let [port, bus] = if has_ports { free_ports() } else { [0, 0] };
+            let directory = tempfile::tempdir().unwrap();
+            let place = directory.path().display().to_string();
+            let (port_text, bus, socket) = (port.to_string(), bus.to_string(), format!("{place}/redis.sock"));
+            let mut own = vec!["--bind", "127.0.0.1", "--port", &port_text];
+            own.extend(["--unixsocket", &socket, "--dir", &place, "--save", ""]);
+            if arguments.contains(&"--cluster-enabled") {
+                own.extend(["--cluster-port", &bus]);
+            }
+            let arguments: Vec<String> = own.iter().chain(arguments).map(ToString::to_string).collect();
+            let mut server = Self {
+                process: process(&arguments),
+                arguments,
+                directory,
+                port,
+            };
+            if server.is_up() {
+                return server;
+            }
+            // Somebody else was faster to have the port.
+            assert!(begun.elapsed() < PATIENCE, "Redis does not start");
+        }
     }
 
     fn cli(&self, arguments: &[&str]) -> String {
@@ -67,12 +65,17 @@ impl Server {
         String::from_utf8_lossy(&said.stdout).trim().to_owned()
     }
 
-    fn wait(&self) {
-        wait_until("it takes commands", || {
-            let socket = UnixStream::connect(self.directory.path().join("redis.sock"));
-            socket.is_ok_and(|mut socket| socket.write_all(b"PING\r\n").is_ok())
-                && self.cli(&["PING"]) == "PONG"
-        });
+    /// Waits until it takes commands; `false` if it has ended.
+    fn is_up(&mut self) -> bool {
+        let begun = Instant::now();
+        while self.process.try_wait().unwrap().is_none() {
+            if self.cli(&["PING"]) == "PONG" {
+                return true;
+            }
+            assert!(begun.elapsed() < PATIENCE, "Redis takes no commands");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
     }
 
     fn signal(&self, signal: &str) {
@@ -98,7 +101,7 @@ impl Server {
         self.process.wait().unwrap();
         let _ = std::fs::remove_file(self.directory.path().join("redis.sock"));
         self.process = process(&self.arguments);
-        self.wait();
+        assert!(self.is_up(), "Redis does not start again");
     }
 
     /// It answers nothing any more, but is there.
@@ -123,7 +126,12 @@ fn process(arguments: &[String]) -> Child {
 
 /// A lone server with these options.
 pub(crate) fn redis(arguments: &[&str]) -> Server {
-    Server::start(ports::<1>()[0], arguments)
+    Server::start(arguments, false)
+}
+
+/// One that another can copy.
+pub(crate) fn redis_with_port() -> Server {
+    Server::start(&[], true)
 }
 
 /// Has one server copy all that the other has and gets.
@@ -139,11 +147,7 @@ pub(crate) fn follow(replica: &Server, server: &Server) {
 
 /// A cluster of three.
 pub(crate) fn redis_cluster() -> Vec<Server> {
-    let ports = ports::<6>();
-    let node = |at: usize| {
-        let bus = ports[at + 3].to_string();
-        Server::start(ports[at], &["--cluster-enabled", "yes", "--cluster-port", &bus])
-    };
+    let node = |_| Server::start(&["--cluster-enabled", "yes"], true);
     let nodes: Vec<Server> = (0..3).map(node).collect();
     let mut create = Command::new("redis-cli");
     create.args(["--cluster", "create"]);
@@ -159,10 +163,10 @@ pub(crate) fn redis_cluster() -> Vec<Server> {
     nodes
 }
 
-/// Ports that nobody has.
-fn ports<const N: usize>() -> [u16; N] {
-    let held: [TcpListener; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    std::array::from_fn(|at| held[at].local_addr().unwrap().port())
+/// Ports that nobody has at the moment.
+fn free_ports() -> [u16; 2] {
+    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    held.map(|held| held.local_addr().unwrap().port())
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
