@@ -377,4 +377,23 @@ impl LeaseStore for PostgresStore {
             self.add(key, entries, Some(lease)).await
         })
     }
+
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+        Box::pin(async move {
+            let text = "SELECT owner, fence, expires_at FROM outrigger_lease
+                        WHERE project_key = $1 AND session_id = $2 AND NOT released";
+            let held = self
+                .query("look at a lease", text, &[&key.project_key, &key.session_id])
+                .await?;
+            Ok(held.first().map(|row| {
+                let owner: String = row.get(0);
+                Lease::new(
+                    key,
+                    owner,
+                    row.get::<_, i64>(1) as u64,
+                    row.get::<_, i64>(2) as u64,
+                )
+            }))
+        })
+    }
 }

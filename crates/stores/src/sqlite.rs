@@ -289,6 +289,16 @@ impl LeaseStore for SqliteStore {
                 .await
         })
     }
+
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+        let key = key.main();
+        Box::pin(async move {
+            let of = key.clone();
+            let held = self.read("look at a lease", move |connection| held(connection, &of));
+            let held = held.await?.filter(|held| !held.released);
+            Ok(held.map(|held| Lease::new(&key, held.owner, held.fence, held.expires_at)))
+        })
+    }
 }
 
 /// The newest lease of a session: its number, its owner, when it runs out, and whether it was given back.

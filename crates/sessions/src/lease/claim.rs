@@ -1,12 +1,10 @@
 //! Claiming a session, and having it.
 
-use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::disk::{Disk, Held, STEP, State, Turn};
-use super::{Busy, Fence, OnBusy, Owner, driven_by_cli, host};
-use crate::clock::now;
+use super::{Busy, Fence, OnBusy, Owner, driven_by_cli};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::place::Sessions;
@@ -193,12 +191,7 @@ impl Claim<'_> {
     }
 
     fn me(&self) -> Owner {
-        Owner {
-            name: self.owner.clone(),
-            pid: process::id(),
-            host: host(),
-            since: now(),
-        }
+        Owner::here(&self.owner)
     }
 }
 

@@ -28,9 +28,7 @@ struct Entry {
 /// The CLI lists each of its processes in a file of the config directory and takes it away when it ends. One that was killed leaves
 /// the file behind: then the process is gone, or began at another time than the file says.
 pub fn driven_by_cli(config_dir: impl AsRef<Path>, id: &SessionId) -> Option<Busy> {
-    let entries = fs::read_dir(config_dir.as_ref().join("sessions")).ok()?;
-    let entry = entries
-        .filter_map(|entry| read(&entry.ok()?.path()))
+    let entry = listed(config_dir.as_ref())
         .find(|entry| entry.session_id.eq_ignore_ascii_case(id.as_str()) && lives(entry))?;
     let since = UNIX_EPOCH + Duration::from_millis(entry.started_at.unwrap_or_default().max(0.0) as u64);
     Some(Busy {
@@ -46,6 +44,17 @@ pub fn driven_by_cli(config_dir: impl AsRef<Path>, id: &SessionId) -> Option<Bus
         },
         fence: None,
     })
+}
+
+/// Whether a CLI process that lives says that it works with this config directory.
+pub fn cli_runs_in(config_dir: impl AsRef<Path>) -> bool {
+    listed(config_dir.as_ref()).any(|entry| lives(&entry))
+}
+
+fn listed(config_dir: &Path) -> impl Iterator<Item = Entry> {
+    let entries = fs::read_dir(config_dir.join("sessions"));
+    let entries = entries.into_iter().flatten().flatten();
+    entries.filter_map(|entry| read(&entry.path()))
 }
 
 fn read(path: &Path) -> Option<Entry> {

@@ -38,10 +38,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::now;
 use crate::id::SessionId;
 
 pub use claim::{Claim, Lease};
-pub use cli::driven_by_cli;
+pub use cli::{cli_runs_in, driven_by_cli};
 
 /// The number of a claim on a session. Of two claims on one session the later one has the greater number, whoever made them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,6 +90,30 @@ pub struct Owner {
     pub since: String,
 }
 
+impl Owner {
+    /// This process, from now on.
+    pub fn here(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            pid: std::process::id(),
+            host: host(),
+            since: now(),
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            pid,
+            host,
+            since,
+        } = self;
+        write!(f, "{name} (process {pid} on {host}, since {since})")
+    }
+}
+
 /// Somebody else has the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -103,17 +128,7 @@ pub struct Busy {
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Owner {
-            name,
-            pid,
-            host,
-            since,
-        } = &self.owner;
-        write!(
-            f,
-            "session {} is driven by {name} (process {pid} on {host}, since {since})",
-            self.id
-        )?;
+        write!(f, "session {} is driven by {}", self.id, self.owner)?;
         match self.fence {
             Some(fence) => write!(f, ", with fence {fence}"),
             None => f.write_str(", without a lease"),

@@ -140,20 +140,24 @@ impl SessionMessage {
     /// # Errors
     /// When the message itself does not have the shape that this build expects.
     pub fn decode(&self) -> Result<Message, Misfit> {
-        let decode = |text: String| {
-            let frame = Frame::from_line(text).into_iter().next();
-            frame.map(|frame| frame.decode())
-        };
-        let first = decode(self.as_frame(true));
-        match first {
-            Some(Ok(message)) => Ok(message),
-            first => match (decode(self.as_frame(false)), first) {
-                (Some(Ok(message)), _) | (_, Some(Ok(message))) => Ok(message),
-                (Some(Err(misfit)), _) | (_, Some(Err(misfit))) => Err(misfit),
-                // A line is at least one frame.
-                (None, None) => Ok(Message::Unknown(RawJson::null())),
-            },
+        match self.to_frame().map(|frame| frame.decode()) {
+            Some(decoded) => decoded,
+            // A line is at least one frame.
+            None => Ok(Message::Unknown(RawJson::null())),
         }
+    }
+
+    /// The frame that a session that runs would have brought it in; see [`decode`](Self::decode). `None` never happens: a line is
+    /// at least one frame.
+    pub fn to_frame(&self) -> Option<Frame> {
+        let frame = |with_all| Frame::from_line(self.as_frame(with_all)).into_iter().next();
+        let whole = frame(true)?;
+        if whole.decode().is_ok() {
+            return Some(whole);
+        }
+        // A field that means something else at rest hides nothing.
+        let plain = frame(false).filter(|plain| plain.decode().is_ok());
+        plain.or(Some(whole))
     }
 
     /// The line that a session that runs would write; with all fields of the record, or with those that every message has.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Result, SessionKey};
+use super::{BoxFuture, Result, SessionKey, StoreErrorKind};
 
 /// The right to drive a session for a while. Worth nothing once it ran out or somebody took the session over, which the store
 /// judges by `fence`, not by this copy.
@@ -88,4 +88,45 @@ pub trait LeaseStore: Send + Sync {
         key: &'a SessionKey,
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>>;
+
+    /// Takes a session even while another owner's lease runs, which is worth nothing from then on: what that owner appends and
+    /// renews is refused.
+    ///
+    /// Unless a store knows better, the holder is fenced off by a lease in its own name, which is given back at once, and then the
+    /// session is acquired. Somebody third may come first between the two.
+    ///
+    /// # Cancel safety
+    /// Dropped, the holder may have been fenced off, and the session may have been taken; that runs out by itself.
+    ///
+    /// # Errors
+    /// [`Held`](super::StoreErrorKind::Held) when somebody third came first; when the store fails.
+    fn take_over<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(async move {
+            let held = match self.acquire(key, owner, ttl).await {
+                Err(error) => error,
+                acquired => return acquired,
+            };
+            let StoreErrorKind::Held { owner: holder, .. } = held.kind() else {
+                return Err(held);
+            };
+            let in_its_name = self.acquire(key, holder, ttl).await?;
+            self.release(&in_its_name).await?;
+            self.acquire(key, owner, ttl).await
+        })
+    }
+
+    /// The newest lease of a session, unless it was given back; it may have run out. `None` too where a store can't tell, which
+    /// is what it says unless it knows better. For messages to people: nothing is decided by it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+        let _ = key;
+        Box::pin(std::future::ready(Ok(None)))
+    }
 }

@@ -268,6 +268,12 @@ impl LeaseStore for MemoryStore {
             Ok(())
         })
     }
+
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+        let state = self.state();
+        let held = state.leases.get(&key.main()).filter(|held| !held.released);
+        Box::pin(ready(Ok(held.map(|held| held.lease.clone()))))
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod lease;
 mod memory;
 mod sessions;
 mod summary;
+mod transcripts;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,6 +35,7 @@ pub use self::lease::{Lease, LeaseStore};
 pub use self::memory::MemoryStore;
 pub use self::sessions::StoreSessions;
 pub use self::summary::{SummaryEntry, fold_summary};
+pub use self::transcripts::{Transcripts, is_part_name};
 
 /// A boxed future, as object-safe traits return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

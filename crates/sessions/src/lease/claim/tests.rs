@@ -29,7 +29,7 @@ fn one_has_a_session_at_a_time() {
     let busy_with = busy(claim().take());
     assert_eq!(
         (busy_with.fence, busy_with.owner.pid),
-        (Some(Fence(1)), process::id())
+        (Some(Fence(1)), std::process::id())
     );
     let told = busy_with.to_string();
     assert!(
@@ -295,6 +295,6 @@ fn what_a_killed_owner_leaves_is_taken_over() {
     let next = place.sessions.claim(&id).take().unwrap();
     assert_eq!(
         (next.fence(), next.taken_from().unwrap().pid),
-        (Fence(2), process::id())
+        (Fence(2), std::process::id())
     );
 }

@@ -27,6 +27,11 @@ pub(super) const CONTRACTS: &[Contract] = &[
         check: |probe| Box::pin(async move { overtaken_is_refused(&probe).await }),
     },
     Contract {
+        name: "a lease that runs can be taken over, and its holder is refused then",
+        needs: Needs::Leases,
+        check: |probe| Box::pin(async move { can_be_taken_over(&probe).await }),
+    },
+    Contract {
         name: "a lease that nobody has taken can be renewed and written under, even if it ran out",
         needs: Needs::Leases,
         check: |probe| Box::pin(async move { late_is_not_overtaken(&probe).await }),
@@ -189,6 +194,42 @@ async fn overtaken_is_refused(probe: &Probe) -> Seen {
         fenced,
     )?;
     probe.has_exactly(&key(), &[written, more].concat()).await
+}
+
+async fn can_be_taken_over(probe: &Probe) -> Seen {
+    let leases = leases(probe)?;
+    let free = leases.take_over(&key(), "one", LONG).await;
+    let old = free.map_err(super::failed("take_over of what nobody has"))?;
+    let new = leases.take_over(&key(), "two", LONG).await;
+    let new = new.map_err(super::failed("take_over"))?;
+    same("owner", &new.owner.as_str(), &"two")?;
+    ensure(new.fence > old.fence, || {
+        format!("the number went from {} to {}", old.fence, new.fence)
+    })?;
+    refused(
+        "a write of who was taken over",
+        leases.append_fenced(&old, &key(), &[with_uuid("late", 1)]).await,
+        fenced,
+    )?;
+    refused(
+        "a renewal of who was taken over",
+        leases.renew(&old, LONG).await,
+        fenced,
+    )?;
+    let known = leases.holder(&key()).await.map_err(super::failed("holder"))?;
+    if let Some(known) = known {
+        same("holder", &known.owner.as_str(), &"two")?;
+        same("number of the holder's lease", &known.fence, &new.fence)?;
+    }
+    let written = [with_uuid("a", 2)];
+    leases
+        .append_fenced(&new, &key(), &written)
+        .await
+        .map_err(super::failed("append_fenced"))?;
+    leases.release(&new).await.map_err(super::failed("release"))?;
+    let known = leases.holder(&key()).await.map_err(super::failed("holder"))?;
+    ensure(known.is_none(), || format!("given back, it is held by {known:?}"))?;
+    probe.has_exactly(&key(), &written).await
 }
 
 async fn late_is_not_overtaken(probe: &Probe) -> Seen {

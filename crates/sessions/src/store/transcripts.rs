@@ -1,0 +1,213 @@
+//! From the entries of a store to the files that the CLI works on.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{BufWriter, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::RawJson;
+
+use super::split_metadata;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::write::draft::private;
+
+/// The transcripts of a session as a store has them: its own, and those of its parts.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Transcripts {
+    /// The entries of the session itself.
+    pub main: Vec<RawJson>,
+    /// The entries of its parts, by their subpaths, which are the names of files.
+    pub parts: Vec<(String, Vec<RawJson>)>,
+}
+
+impl Transcripts {
+    /// A session without parts.
+    pub fn new(main: Vec<RawJson>) -> Self {
+        Self {
+            main,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Adds a part. Whether its name can be a file's is looked at when it is written; see [`is_part_name`].
+    pub fn part(mut self, subpath: impl Into<String>, entries: Vec<RawJson>) -> Self {
+        self.parts.push((subpath.into(), entries));
+        self
+    }
+
+    /// Writes them as the CLI would have them in the directory of a project, an entry a line, and what stands for a sidecar into
+    /// that. Files are for this user alone; nothing that exists is overwritten. Returns what was made, directories too, in the
+    /// order in which it was made.
+    ///
+    /// The files are not forced to the disk: they are copies, and the store has what they have.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a part whose name is no file below its session, with nothing of it written. [`Error::Exists`] where
+    /// a file is already; when one can't be written. What was written before stays.
+    pub fn write(self, project: &Path, id: &SessionId) -> Result<Vec<PathBuf>> {
+        let mut made = Vec::new();
+        make_dir(project, &mut made)?;
+        let file = project.join(format!("{id}.jsonl"));
+        write_lines(&file, &self.main, &mut made)?;
+        let beside = project.join(id.as_str());
+        for (subpath, entries) in self.parts {
+            if !is_part_name(&subpath) {
+                let why = format!("{subpath:?} of session {id} is no file below its session");
+                return Err(Error::invalid("the name of a part", why));
+            }
+            let file = beside.join(format!("{subpath}.jsonl"));
+            make_dir(file.parent().unwrap_or(&beside), &mut made)?;
+            let (lines, metadata) = split_metadata(entries);
+            if !lines.is_empty() {
+                write_lines(&file, &lines, &mut made)?;
+            }
+            if let Some(metadata) = metadata {
+                let sidecar = beside.join(format!("{subpath}.meta.json"));
+                write_file(&sidecar, [metadata.as_str()], &mut made)?;
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// Whether a subpath names a file below its session on any system: a store is written by many, and what they say becomes a path.
+pub fn is_part_name(subpath: &str) -> bool {
+    let is_name = |part: &str| !matches!(part, "" | "." | "..");
+    subpath.split(['/', '\\']).all(is_name)
+        && !subpath.contains(['\0', ':'])
+        && !subpath.chars().any(char::is_control)
+}
+
+fn write_lines(file: &Path, entries: &[RawJson], made: &mut Vec<PathBuf>) -> Result<()> {
+    // Line ends can only stand between the parts of a value, where a blank means the same.
+    let lines = entries.iter().flat_map(|entry| {
+        let pieces = entry.get().split(['\n', '\r']);
+        let blanks = std::iter::once("").chain(std::iter::repeat(" "));
+        blanks
+            .zip(pieces)
+            .flat_map(|(blank, piece)| [blank, piece])
+            .chain(["\n"])
+    });
+    write_file(file, lines, made)
+}
+
+fn write_file<'t>(
+    path: &Path,
+    texts: impl IntoIterator<Item = &'t str>,
+    made: &mut Vec<PathBuf>,
+) -> Result<()> {
+    let opened = private(OpenOptions::new().write(true).create_new(true)).open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(Error::Exists(path.to_owned()));
+        }
+        Err(error) => return Err(Error::io("create", path)(error)),
+    };
+    made.push(path.to_owned());
+    let mut file = BufWriter::with_capacity(256 * 1024, file);
+    let written = texts
+        .into_iter()
+        .try_for_each(|text| file.write_all(text.as_bytes()));
+    written
+        .and_then(|()| file.flush())
+        .map_err(Error::io("write to", path))
+}
+
+/// Makes the directories that are missing, for this user alone.
+fn make_dir(directory: &Path, made: &mut Vec<PathBuf>) -> Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = directory.parent() {
+        make_dir(above, made)?;
+    }
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(directory)
+        .map_err(Error::io("create", directory))?;
+    made.push(directory.to_owned());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> RawJson {
+        RawJson::from_text(text).unwrap()
+    }
+
+    #[test]
+    fn entries_become_lines_and_nothing_is_overwritten() {
+        let place = tempfile::tempdir().unwrap();
+        let (project, id) = (place.path().join("projects").join("p"), SessionId::random());
+        let transcripts = || {
+            Transcripts::new(vec![raw("{\"a\":\r\n1}"), raw(r#"{"t":"\ud800\u0000"}"#)]).part(
+                "subagents/agent-1",
+                vec![raw(r#"{"type":"agent_metadata","agentType":"x"}"#), raw("[1]")],
+            )
+        };
+        let made = transcripts().write(&project, &id).unwrap();
+        let text = |name: &str| std::fs::read_to_string(project.join(name)).unwrap();
+        assert_eq!(
+            text(&format!("{id}.jsonl")),
+            "{\"a\":  1}\n{\"t\":\"\\ud800\\u0000\"}\n"
+        );
+        assert_eq!(text(&format!("{id}/subagents/agent-1.jsonl")), "[1]\n");
+        assert_eq!(
+            text(&format!("{id}/subagents/agent-1.meta.json")),
+            r#"{"agentType":"x"}"#
+        );
+        assert_eq!(made.len(), 7, "{made:?}");
+        #[cfg(unix)]
+        for path in &made {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{path:?}");
+        }
+        assert!(matches!(
+            transcripts().write(&project, &id),
+            Err(Error::Exists(_))
+        ));
+    }
+
+    #[test]
+    fn no_part_leaves_its_session() {
+        for safe in [
+            "subagents/agent-1",
+            "a",
+            "subagents/workflows/run 1/agent-é",
+            "..a/b..",
+        ] {
+            assert!(is_part_name(safe), "{safe}");
+        }
+        let place = tempfile::tempdir().unwrap();
+        for outside in [
+            "",
+            "/etc/x",
+            "../x",
+            "a/../../x",
+            "a//b",
+            "a/",
+            "C:x",
+            "C:\\x",
+            "\\\\host\\x",
+            "a\\..\\b",
+            "./a",
+            "a\0",
+            "a\nb",
+        ] {
+            assert!(!is_part_name(outside), "{outside}");
+            let id = SessionId::random();
+            let written = Transcripts::new(vec![raw("1")])
+                .part(outside, vec![raw("2")])
+                .write(place.path(), &id);
+            assert!(matches!(written, Err(Error::Invalid { .. })), "{outside}");
+            assert!(!place.path().join(id.as_str()).exists());
+        }
+    }
+}
