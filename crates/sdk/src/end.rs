@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::cause::Cause;
 use crate::conn::watchdog::Phase;
+use crate::lease::LeaseProblem;
 use crate::outcome::Outcome;
 use crate::transport::Exit;
 
@@ -29,6 +30,8 @@ pub struct End {
     pub reason: Option<String>,
     /// The phase in which nothing happened for too long, if the session ended it for that.
     pub stalled: Option<Phase>,
+    /// How the session was lost to somebody else, if it was ([`Options::lease`](crate::Options::lease)).
+    pub lease: Option<LeaseProblem>,
     /// The last frames that the CLI wrote, the oldest first, at most 16 notes: what they were, not what they said.
     pub last_frames: Vec<FrameNote>,
     /// Whether a turn was running, or a prompt was waiting for one.

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_sessions::Error as FilesError;
 use outrigger_sessions::store::StoreError;
 
 use crate::cause::Cause;
 use crate::claim::ClaimProblem;
 use crate::conn::watchdog::{Phase, Stall};
 use crate::end::End;
+use crate::lease::LeaseProblem;
 use crate::mcp::McpNotReady;
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
 use crate::outcome::{Outcome, Verdict};
@@ -59,6 +61,11 @@ pub(crate) enum Kind {
     Store {
         what: String,
         source: StoreError,
+    },
+    Lease(LeaseProblem),
+    Files {
+        what: String,
+        source: FilesError,
     },
     Unsupported {
         feature: &'static str,
@@ -257,6 +264,35 @@ impl Error {
         }
     }
 
+    /// What was wrong with the session's files, if its lease could not be taken, or its history not be read, for that.
+    pub fn as_files_error(&self) -> Option<&FilesError> {
+        match &*self.0 {
+            Kind::Files { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Who has the session instead, if it could not be had or was lost for that; see [`Options::lease`](crate::Options::lease).
+    pub fn as_lease_problem(&self) -> Option<&LeaseProblem> {
+        match &*self.0 {
+            Kind::Lease(problem) => Some(problem),
+            Kind::Ended(end) => end.lease.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// This error and its causes in one line.
+    pub(crate) fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+
     /// How the process ended, if that is what went wrong.
     pub fn end(&self) -> Option<&End> {
         match &*self.0 {
@@ -318,6 +354,7 @@ impl Error {
                 program, cwd, source, ..
             } => Cause::of_spawn(program, cwd, source),
             Kind::Unsupported { .. } => Some(Cause::UnsupportedVersion),
+            Kind::Lease(_) => Some(Cause::SessionInUse),
             Kind::Ended(end) => end.cause.clone(),
             Kind::TurnFailed(outcome) => Some(Cause::of_outcome(outcome)),
             _ => None,
@@ -326,6 +363,9 @@ impl Error {
 
     /// What to do about it, where that is known: the advice of the [`cause`](Self::cause), and of a few errors without one.
     pub fn hint(&self) -> Option<&'static str> {
+        if let Some(problem) = self.as_lease_problem() {
+            return Some(problem.advice());
+        }
         match (&*self.0, self.cause()) {
             // Options errors say themselves what to do; where there is a cause, it adds to that.
             (_, Some(cause)) => Some(cause.advice()),
@@ -373,6 +413,8 @@ impl fmt::Display for Error {
             Kind::Revive(problem) => problem.fmt(f),
             Kind::McpNotReady(problem) => problem.fmt(f),
             Kind::Store { what, .. } => write!(f, "the session store failed: {what}"),
+            Kind::Lease(problem) => problem.fmt(f),
+            Kind::Files { what, .. } => f.write_str(what),
             Kind::Unsupported { feature, capability } => {
                 write!(
                     f,
@@ -420,6 +462,7 @@ impl StdError for Error {
             Kind::Spawn { source, .. } => Some(source),
             Kind::Account(mismatch) => Some(mismatch),
             Kind::Store { source, .. } => Some(source),
+            Kind::Files { source, .. } => Some(source),
             Kind::Options(error) => error.source(),
             Kind::Invalid {
                 source: Some(source), ..

@@ -17,6 +17,7 @@ use crate::conn::Conn;
 use crate::conn::lane::lane;
 use crate::conn::turns::Dispatch;
 use crate::error::{Error, Kind, Result};
+use crate::history::Source;
 use crate::ledger::Tasks;
 use crate::mcp::{Bridge, McpStartup};
 use crate::options::Options;
@@ -90,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) origin: Arc<Options>,
     /// How it introduced itself.
     pub(crate) initialize: Arc<Initialize>,
+    /// Where its conversation is found.
+    pub(crate) source: Arc<Source>,
 }
 
 impl Drop for Handle {
@@ -122,6 +125,11 @@ impl Session {
 
     pub(crate) fn bridge(&self) -> &Arc<Bridge> {
         &self.0.settings.mcp
+    }
+
+    /// Where its conversation is found.
+    pub(crate) fn source(&self) -> &Source {
+        &self.0.settings.source
     }
 
     pub(crate) fn startup_of_mcp(&self) -> &watch::Receiver<McpStartup> {
@@ -386,7 +394,8 @@ impl Session {
     /// Dropped before it is first polled, only this handle goes. Dropped later, the closing goes on.
     ///
     /// # Errors
-    /// When the process could not be seen ending.
+    /// When the process could not be seen ending, or the session was lost to somebody else
+    /// ([`Error::as_lease_problem`]).
     pub async fn close(self) -> Result<Exit> {
         self.conn().close().await;
         exit_of(self.conn().wait_ended().await)
@@ -398,7 +407,7 @@ impl Session {
     /// Dropped before it is first polled, only this handle goes. Dropped later, the process is killed all the same.
     ///
     /// # Errors
-    /// When the process could not be seen ending.
+    /// As [`close`](Self::close).
     pub async fn kill(self) -> Result<Exit> {
         self.conn().kill("it was killed").await;
         exit_of(self.conn().wait_ended().await)
@@ -437,6 +446,18 @@ impl Session {
     /// The ids that the conversation had, oldest first; the last 64 are remembered.
     pub fn ids(&self) -> Vec<String> {
         self.conn().router().session_ids().map(str::to_owned).collect()
+    }
+
+    /// The number of the claim on the session, where it is claimed ([`Options::lease`]): of two claims the later one has the greater
+    /// number, so that what else belongs to the conversation can be fenced by it too.
+    pub fn fence(&self) -> Option<u64> {
+        self.conn().ownership.as_ref()?.fence()
+    }
+
+    /// The session that was to be gone on with, where somebody else has it and this is a fork of it
+    /// ([`OnBusy::Fork`](crate::OnBusy::Fork)).
+    pub fn forked_from(&self) -> Option<String> {
+        self.conn().ownership.as_ref()?.fork_of()
     }
 
     /// What the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in it. Their
@@ -608,5 +629,7 @@ pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -
 }
 
 pub(crate) fn exit_of(ended: Error) -> Result<Exit> {
-    ended.exit().ok_or(ended)
+    // What was said last may be lost with the session.
+    let is_ours = ended.as_lease_problem().is_none();
+    ended.exit().filter(|_| is_ours).ok_or(ended)
 }

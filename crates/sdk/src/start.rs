@@ -9,6 +9,7 @@ use outrigger_protocol::RawJson;
 use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::callbacks::Handlers;
 use crate::child::Local;
@@ -17,6 +18,8 @@ use crate::conn::watchdog::{Patience, Phase, Stall};
 use crate::conn::{Closing, Conn, Limits};
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
+use crate::history::Source;
+use crate::lease::{self, LeaseOptions};
 use crate::mcp::{Bridge, McpHosting, hold_prompts};
 use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
 use crate::outcome::Fields;
@@ -46,6 +49,7 @@ pub(crate) struct Hosting {
     slow_reader: SlowReader,
     stderr_tail_bytes: usize,
     pub(crate) store: StoreOptions,
+    pub(crate) lease: Option<LeaseOptions>,
 }
 
 impl Default for Hosting {
@@ -68,6 +72,7 @@ impl Default for Hosting {
             slow_reader: SlowReader::default(),
             stderr_tail_bytes: 64 * 1024,
             store: StoreOptions::default(),
+            lease: None,
         }
     }
 }
@@ -261,6 +266,8 @@ pub(crate) struct Opened {
     pub(crate) launch: Launch,
     /// What it was started with, to be started with again.
     pub(crate) options: Options,
+    /// Where its conversation is found.
+    pub(crate) source: Source,
     /// Whether it has become a session, which then ends the process.
     is_session: bool,
 }
@@ -277,13 +284,20 @@ impl Opened {
 
         // What contradicts is found before a store is asked.
         let surroundings = Surroundings::of_this_process();
-        let checked = options.check_store(host.awaits_claim);
+        let checked = options.rules(&surroundings, host);
         checked.map_err(|error| Error::new(Kind::Options(error)))?;
         let mut concrete = options.clone();
-        let restored = match host.remote {
-            false => store::load(&mut concrete, &surroundings).await?,
+        let found = match host.remote {
+            false => store::find(&mut concrete, &surroundings).await?,
             true => None,
         };
+        // Before it is loaded: what is loaded is to be the last that was said.
+        let ownership = lease::claim(&mut concrete, &surroundings, host.remote).await?;
+        let restored = match found {
+            Some(found) => store::load(found).await?,
+            None => None,
+        };
+        let mut source = Source::of(&concrete, &surroundings, host.remote);
 
         // Looks at the disk, and may look at many places.
         let handlers = hosting.handlers.clone();
@@ -324,8 +338,12 @@ impl Opened {
                 &keeping,
                 Places::below(&config, host.remote),
                 hosting.buffer_bytes,
+                ownership.as_ref(),
             )
         });
+        if !host.remote {
+            source.config = store::config_dir(&launch.env);
+        }
         let bridge = Arc::new(Bridge::new(hosting.mcp.servers()));
         let conn = Conn::start(
             connection,
@@ -351,15 +369,26 @@ impl Opened {
                 .iter()
                 .map(|secret| secret.reveal().to_owned())
                 .collect(),
-            Box::new(std::mem::take(&mut launch.guard)),
-            mirror,
+            crate::conn::Attached {
+                guard: Box::new(std::mem::take(&mut launch.guard)),
+                mirror,
+                ownership: ownership.clone(),
+            },
         );
+        if let Some(ownership) = &ownership {
+            tokio::spawn(
+                Arc::clone(ownership)
+                    .keep(Arc::clone(&conn))
+                    .instrument(conn.span.clone()),
+            );
+        }
         bridge.attach(&conn);
         Ok(Self {
             conn,
             bridge,
             launch,
             options,
+            source,
             is_session: false,
         })
     }
@@ -462,6 +491,7 @@ impl Opened {
             wants_output: self.options.output_format.is_some(),
             origin: Arc::new(self.options.clone()),
             initialize: Arc::new(self.launch.initialize.clone()),
+            source: Arc::new(self.source.clone()),
         };
         Session::new(conn, initialized, settings)
     }

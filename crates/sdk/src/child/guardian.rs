@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,14 +10,25 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 /// Reads the group's id, waits for the end of the pipe, then ends the group: SIGTERM, three seconds, SIGKILL. The CLI ends the
-/// commands that it runs at once, but itself only after two seconds when nobody reads its stdout any more.
+/// commands that it runs at once, but itself only after two seconds when nobody reads its stdout any more. Then it removes what the
+/// session had in places of its own, which are its arguments: there may be credentials in them.
 ///
 /// The signals that end whole sessions and services do not end it, since what it watches over may ignore them. It stops looking
 /// as soon as the group is empty, because its id may be given to others then. Where the system shows them (Linux), those whom
 /// the group started outside of it are killed with it; a CLI that still lives after SIGTERM did not do that itself.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM USR1 USR2
-read -r group || exit 0
+leave() {
+    # What was killed may write its last.
+    tries=10
+    until rm -rf -- "$@" || [ "$tries" -eq 0 ]; do
+        sleep 0.1 || sleep 1
+        tries=$((tries - 1))
+    done
+    exit 0
+}
+# Without a group there was no CLI.
+read -r group || leave "$@"
 while read -r _; do :; done
 kin() {
     for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
@@ -24,23 +36,26 @@ kin() {
         kin "$child"
     done
 }
-kill -TERM "-$group" || exit 0
+kill -TERM "-$group" || leave "$@"
 left=30
 while [ "$left" -gt 0 ]; do
     sleep 0.1 || { sleep 1; left=$((left - 9)); }
     left=$((left - 1))
-    kill -0 "-$group" || exit 0
+    kill -0 "-$group" || leave "$@"
 done
 kill -KILL "-$group" $(kin "$group")
+leave "$@"
 "#;
 
 pub(super) struct Guardian(Child);
 
 impl Guardian {
-    pub(super) fn start() -> io::Result<Self> {
+    /// `leftovers` is what is to be removed if this program dies: absolute paths, since it works elsewhere.
+    pub(super) fn start(leftovers: &[PathBuf]) -> io::Result<Self> {
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", SCRIPT, "outrigger-guardian"])
+            .args(leftovers)
             .env_clear()
             .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin")
             // It is not to keep a file system busy.

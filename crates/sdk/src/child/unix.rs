@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -34,12 +35,16 @@ const GUARDIAN_GOES: Duration = Duration::from_millis(200);
 /// How long killed members of the group may take to become ours to reap, where orphans come to this process.
 const ORPHANS_GO: Duration = Duration::from_millis(200);
 
-pub(super) async fn start(command: Command, guarded: bool) -> io::Result<Connection> {
+pub(super) async fn start(
+    command: Command,
+    guarded: bool,
+    leftovers: Vec<PathBuf>,
+) -> io::Result<Connection> {
     let (tell, told) = oneshot::channel();
     thread::Builder::new()
         .name("outrigger-child".to_owned())
         .stack_size(STACK)
-        .spawn(move || own(command, guarded, tell))?;
+        .spawn(move || own(command, guarded, &leftovers, tell))?;
     let gone = |_| io::Error::other("the thread that starts the CLI ended");
     let (pipes, process) = told.await.map_err(gone)??;
     Ok(Connection {
@@ -57,13 +62,18 @@ struct Pipes {
 }
 
 /// The life of the owning thread.
-fn own(command: Command, guarded: bool, tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>) {
+fn own(
+    command: Command,
+    guarded: bool,
+    leftovers: &[PathBuf],
+    tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>,
+) {
     let Started {
         mut child,
         leader,
         pipes,
         guardian,
-    } = match spawn(command, guarded) {
+    } = match spawn(command, guarded, leftovers) {
         Ok(started) => started,
         Err(error) => {
             // Whoever asked may have gone meanwhile.
@@ -108,10 +118,10 @@ struct Started {
     guardian: Option<Guardian>,
 }
 
-fn spawn(mut command: Command, guarded: bool) -> io::Result<Started> {
+fn spawn(mut command: Command, guarded: bool, leftovers: &[PathBuf]) -> io::Result<Started> {
     let _held = hold_standard_descriptors();
     // Before the CLI, so that there is none without it, and because it depends on it how the CLI is to end.
-    let guardian = guarded.then(Guardian::start).and_then(|started| {
+    let guardian = guarded.then(|| Guardian::start(leftovers)).and_then(|started| {
         started
             .inspect_err(|error| tracing::warn!(%error, "no guardian watches over the CLI"))
             .ok()

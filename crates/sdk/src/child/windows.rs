@@ -1,6 +1,7 @@
 //! A child process on Windows, in a job object that ends with this program. Compiled, but not tested.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, KillOnDrop};
@@ -8,7 +9,7 @@ use windows::Win32::System::Threading::CREATE_NO_WINDOW;
 
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal};
 
-pub(super) async fn start(command: Command, _: bool) -> io::Result<Connection> {
+pub(super) async fn start(command: Command, _: bool, _: Vec<PathBuf>) -> io::Result<Connection> {
     let mut command = CommandWrap::from(tokio::process::Command::from(command));
     command
         .command_mut()

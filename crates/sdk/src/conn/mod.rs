@@ -43,6 +43,7 @@ use self::undriven::Undriven;
 use self::watchdog::{Patience, Stall};
 pub(crate) use self::withdrawn::Withdrawn;
 use crate::error::{Error, Kind};
+use crate::lease::{LeaseProblem, Ownership};
 use crate::session::{Session, WeakSession};
 use crate::store::Mirror;
 use crate::transport;
@@ -75,6 +76,14 @@ pub(crate) struct Closing {
     pub(crate) term_grace: Duration,
 }
 
+/// What goes along with the process.
+pub(crate) struct Attached {
+    /// Lives as long as the process.
+    pub(crate) guard: Box<dyn std::any::Any + Send>,
+    pub(crate) mirror: Option<Arc<Mirror>>,
+    pub(crate) ownership: Option<Arc<Ownership>>,
+}
+
 /// A whole line for the writer, with its line ending.
 pub(crate) type Line = Vec<u8>;
 
@@ -98,6 +107,8 @@ pub(crate) struct Conn {
     pub(crate) budget: Arc<Budget>,
     /// What brings the conversation to a store, if there is one.
     pub(crate) mirror: Option<Arc<Mirror>>,
+    /// The claim on the session, if it is claimed.
+    pub(crate) ownership: Option<Arc<Ownership>>,
     pub(crate) pid: Option<u32>,
     /// What ends the process where nobody runs the tasks any more.
     undriven: Mutex<Option<Undriven>>,
@@ -116,16 +127,20 @@ impl std::fmt::Debug for Conn {
 }
 
 impl Conn {
-    /// Takes the pipes over and begins to read at once. `guard` lives as long as the process.
+    /// Takes the pipes over and begins to read at once.
     pub(crate) fn start(
         connection: transport::Connection,
         host: Host,
         limits: Limits,
         closing: Closing,
         redact: Vec<String>,
-        guard: Box<dyn std::any::Any + Send>,
-        mirror: Option<Arc<Mirror>>,
+        attached: Attached,
     ) -> Arc<Self> {
+        let Attached {
+            guard,
+            mirror,
+            ownership,
+        } = attached;
         let (control, control_lines) = mpsc::channel(WRITER_QUEUE);
         let (prompts, prompt_lines) = mpsc::channel(WRITER_QUEUE);
         let (supervisor, orders) = mpsc::channel(16);
@@ -156,6 +171,7 @@ impl Conn {
             budget: Arc::new(Budget::new(limits.buffer, limits.slow_reader.clone())),
             limits,
             mirror,
+            ownership,
             pid: connection.process.id(),
             undriven: Mutex::new(undriven),
             handle: OnceLock::new(),
@@ -320,6 +336,12 @@ impl Conn {
         // A supervisor that is gone has ended it already.
         let _ = self.supervisor.send(tasks::Order::Stalled(stall)).await;
         self.wait_ended().await
+    }
+
+    /// Ends the process that has lost its session.
+    pub(crate) async fn lost(&self, problem: &LeaseProblem) {
+        // A supervisor that is gone has ended it already.
+        let _ = self.supervisor.send(tasks::Order::Lost(problem.clone())).await;
     }
 
     /// Ends the process at once, without waiting for anything.

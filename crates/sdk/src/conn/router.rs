@@ -108,6 +108,8 @@ pub(crate) struct Router {
     pub(crate) init: watch::Sender<Option<Frame>>,
     pub(crate) commands: watch::Sender<Option<Frame>>,
     session_ids: VecDeque<String>,
+    /// The id of the last message of the main conversation; empty before the first.
+    last_told: String,
     /// Since when the main conversation has said nothing and nobody decided anything; from the first result on.
     pub(crate) quiet_since: Option<Instant>,
     /// When the last background agent ended, until the turn begins that this begins.
@@ -142,6 +144,7 @@ impl Router {
             init: watch::channel(None).0,
             commands: watch::channel(None).0,
             session_ids: VecDeque::new(),
+            last_told: String::new(),
             quiet_since: None,
             agents_ended: None,
             last_result: None,
@@ -264,6 +267,11 @@ impl Router {
     /// The ids that the conversation had, the current one last.
     pub(crate) fn session_ids(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.session_ids.iter().map(String::as_str)
+    }
+
+    /// The id of the last message of the main conversation that the CLI told.
+    pub(crate) fn last_told(&self) -> Option<&str> {
+        Some(self.last_told.as_str()).filter(|uuid| !uuid.is_empty())
     }
 
     pub(crate) fn stats(&self, budget: &Budget) -> Stats {
@@ -416,7 +424,12 @@ impl Router {
             // Whoever is told of the turn's end waits for this.
             mirror.want();
         }
-        if frame.kind() == "system" {
+        if matches!(frame.kind(), "assistant" | "user") {
+            if let Some(uuid) = frame.uuid().filter(|_| frame.parent_tool_use_id().is_none()) {
+                self.last_told.clear();
+                self.last_told.push_str(uuid);
+            }
+        } else if frame.kind() == "system" {
             self.on_system(frame, now);
         } else if is_result(frame) && frame.session_id().is_some() {
             // The `new_conversation_id` of a `conversation_reset` is another id: no other frame ever carries it, and no session

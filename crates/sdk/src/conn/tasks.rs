@@ -18,6 +18,7 @@ use super::{Closing, Conn, Line};
 use crate::cause::{Cause, Evidence};
 use crate::end::End;
 use crate::error::{Error, Kind};
+use crate::lease::LeaseProblem;
 use crate::outcome::is_result;
 use crate::transport::{Connection, Exit, Process, Signal};
 
@@ -48,6 +49,8 @@ pub(super) enum Order {
     Abandon,
     /// It does not even end a turn in which nothing happens.
     Stalled(Stall),
+    /// The session is somebody else's now.
+    Lost(LeaseProblem),
     /// Its stdin can't be written.
     BrokenPipe(String),
 }
@@ -107,6 +110,10 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
         let end = supervisor.run(inputs.orders, reader, drain).await;
         // What the process used (temporary files) goes once it is gone, and is gone when the end is told.
         drop(inputs.guard);
+        if let Some(ownership) = &outlived.conn.ownership {
+            // Nothing runs and nothing is written any more.
+            ownership.release().await;
+        }
         outlived.end.send_replace(Some(end));
     };
     tokio::spawn(supervised.instrument(span));
@@ -123,6 +130,9 @@ impl Drop for Outlived {
     fn drop(&mut self) {
         if self.end.borrow().is_some() {
             return;
+        }
+        if let Some(ownership) = &self.conn.ownership {
+            ownership.abandon();
         }
         let error = Error::new(Kind::Ended(End {
             cause: Some(Cause::EndedByUs),
@@ -407,6 +417,13 @@ impl Supervisor {
                             }
                             (Stage::Terminated, Some(because))
                         }
+                        Order::Lost(problem) => {
+                            let stage = match problem.leaves_time() {
+                                true => Stage::Terminated,
+                                false => Stage::Killed,
+                            };
+                            (stage, Some(problem.to_string()))
+                        }
                         Order::BrokenPipe(error) => {
                             // Most likely it is ending by itself, and its exit will tell why.
                             broken_pipe = Some(format!("its stdin can't be written: {error}"));
@@ -501,13 +518,15 @@ impl Supervisor {
         stalled: Option<Stall>,
     ) -> Error {
         let oom_killed = self.process.killed_for_memory();
+        let lease = self.conn.ownership.as_ref().and_then(|own| own.problem());
+        let reason = reason.or_else(|| lease.as_ref().map(ToString::to_string));
         let mut router = self.conn.router();
         let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
         let mut secrets = self.redact;
         secrets.append(&mut router.secrets);
         let stderr_tail = self.tail.text(&secrets);
         let mid_turn = router.turns.any_open() || router.turns.is_running();
-        let cause = Cause::of_end(&Evidence {
+        let mut cause = Cause::of_end(&Evidence {
             exit,
             stderr: &stderr_tail,
             last_error: last_error.as_ref(),
@@ -516,6 +535,9 @@ impl Supervisor {
             mid_turn,
             oom_killed,
         });
+        if lease.as_ref().is_some_and(|lease| lease.holder().is_some()) {
+            cause = Cause::SessionInUse;
+        }
         tracing::debug!(?exit, reason, ?cause, "ended");
         let error = Error::new(Kind::Ended(End {
             exit,
@@ -524,6 +546,7 @@ impl Supervisor {
             last_error,
             reason,
             stalled: stalled.map(|stall| stall.phase),
+            lease,
             last_frames: router.recent.notes(),
             mid_turn,
         }));

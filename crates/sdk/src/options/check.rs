@@ -30,11 +30,12 @@ impl Options {
             .map(drop)
     }
 
-    pub(super) fn rules(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {
+    pub(crate) fn rules(&self, surroundings: &Surroundings, host: Host) -> Result<(), OptionsError> {
         self.check_account()?;
         self.check_permissions(surroundings, host)?;
         self.check_session()?;
         self.check_store(host.awaits_claim)?;
+        self.check_lease(host.awaits_claim, host.remote)?;
         if host.awaits_claim {
             self.check_spare()?;
         }

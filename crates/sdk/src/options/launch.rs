@@ -105,11 +105,23 @@ impl Guard {
     ///
     /// The first failure; the rest is tried all the same.
     pub fn close(self) -> io::Result<()> {
+        drop(self.resumed);
         let files = self.files.into_iter().map(tempfile::TempPath::close);
         let places = self.parking.into_iter().chain(self.home);
         files
             .chain(places.map(tempfile::TempDir::close))
             .fold(Ok(()), io::Result::and)
+    }
+
+    /// What is to be removed when this program dies and can't do it itself.
+    pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
+        let places = [
+            self.home(),
+            self.parking(),
+            self.resumed.as_ref().and_then(crate::store::Place::path),
+        ];
+        let all = places.into_iter().flatten().chain(self.files());
+        all.filter_map(|path| std::path::absolute(path).ok()).collect()
     }
 
     pub(crate) fn keep(&mut self, place: crate::store::Place) {

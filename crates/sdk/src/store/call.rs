@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 /// Why a call of a store gave nothing.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The store says so.
     Store(StoreError),
     /// It took too long, and was dropped.
@@ -17,7 +17,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Store(error) => error.chain(),
             Self::Late(after) => format!("the session store took longer than {after:?}; it may still do it"),
@@ -25,10 +25,15 @@ impl Failure {
         }
     }
 
+    /// Whether somebody else has the session.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_fenced() || error.is_held())
+    }
+
     /// Whether it may be tried again: not while the first may still happen, nor where it never will.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Store(error) => !error.is_fenced(),
+            Self::Store(_) => !self.is_refusal(),
             Self::Late(_) => false,
             Self::Broken(_) => true,
         }
@@ -36,7 +41,7 @@ impl Failure {
 }
 
 /// Waits for it, no longer than `timeout`, in a task of its own, so that a panic stays there. Dropping the future drops it.
-pub(super) async fn call<T: Send + 'static>(
+pub(crate) async fn call<T: Send + 'static>(
     timeout: Duration,
     future: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, Failure> {

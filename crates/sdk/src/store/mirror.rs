@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::call::{Failure, call};
 use super::{Keeping, StoreFlush};
 use crate::conn::Conn;
+use crate::lease::Ownership;
 use crate::outcome::Fields;
 
 /// What may wait before it is appended without a turn having ended.
@@ -37,6 +38,8 @@ pub(crate) struct Mirror {
     store: Arc<dyn SessionStore>,
     flush: StoreFlush,
     places: Places,
+    /// Under which what is appended is appended, if the store has leases and the session is claimed.
+    ownership: Option<Arc<Ownership>>,
     /// The most bytes that may wait.
     room: usize,
     state: Mutex<State>,
@@ -85,11 +88,17 @@ pub(crate) struct Counts {
 }
 
 impl Mirror {
-    pub(crate) fn new(keeping: &Keeping, places: Places, room: usize) -> Arc<Self> {
+    pub(crate) fn new(
+        keeping: &Keeping,
+        places: Places,
+        room: usize,
+        ownership: Option<&Arc<Ownership>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(&keeping.store),
             flush: keeping.flush,
             places,
+            ownership: ownership.filter(|own| own.is_in_store()).cloned(),
             room,
             state: Mutex::default(),
             wake: Notify::new(),
@@ -260,7 +269,12 @@ impl Mirror {
             let count = entries.len() as u64;
             match self.append_to(&key, entries).await {
                 Ok(()) => self.state().entries += count,
-                Err(failure) => self.tell(conn, &key, &failure.text()),
+                Err(failure) => {
+                    self.tell(conn, &key, &failure.text());
+                    if let Some(own) = self.ownership.as_ref().filter(|_| failure.is_refusal()) {
+                        own.refused(conn, &key).await;
+                    }
+                }
             }
         }
         let mut state = self.state();
@@ -271,8 +285,14 @@ impl Mirror {
         let entries = Arc::new(entries);
         let mut pauses = PAUSES.iter();
         loop {
-            let (store, key, entries) = (Arc::clone(&self.store), key.clone(), Arc::clone(&entries));
-            let appended = call(APPEND, async move { store.append(&key, &entries).await }).await;
+            let entries = Arc::clone(&entries);
+            let appended = match &self.ownership {
+                Some(own) => own.append(APPEND, &self.store, key, entries).await,
+                None => {
+                    let (store, key) = (Arc::clone(&self.store), key.clone());
+                    call(APPEND, async move { store.append(&key, &entries).await }).await
+                }
+            };
             match (appended, pauses.next()) {
                 (Err(failure), Some(pause)) if failure.may_pass() => {
                     tracing::debug!(

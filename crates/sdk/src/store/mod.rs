@@ -7,6 +7,7 @@
 
 mod call;
 mod mirror;
+mod place;
 mod resume;
 mod seed;
 
@@ -15,8 +16,10 @@ use std::time::Duration;
 
 use outrigger_sessions::store::SessionStore;
 
+pub(crate) use self::call::{Failure, call};
 pub(crate) use self::mirror::{Mirror, Places};
-pub(crate) use self::resume::{Place, config_dir, load};
+pub(crate) use self::place::Place;
+pub(crate) use self::resume::{config_dir, failed, find, load, project_key, variable};
 use crate::options::{Options, OptionsError};
 
 /// How long the store may take over one call of a resume unless another time is set.
@@ -80,7 +83,8 @@ impl Options {
     ///   [`continue_conversation`](Self::continue_conversation) and the newest session there, the transcripts are written to a
     ///   private temporary directory that is the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins)
     ///   and login (without its refresh token, which must not be used up in a place that goes away). It goes when the process has
-    ///   ended. A [hermetic](crate::options::Isolation::Hermetic) session has them in its own home and nothing of the user's.
+    ///   ended, also if this program is killed ([`Local`](crate::Local)); what stays all the same is removed by the next session
+    ///   that goes on from a store. A [hermetic](crate::options::Isolation::Hermetic) session has them in its own home and nothing of the user's.
     ///   What the store doesn't have is left to the CLI, which may have it on disk; with `continue_conversation` a new session
     ///   begins.
     ///

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_protocol::RawJson;
+use outrigger_sessions::SessionId;
 use outrigger_sessions::place::{project_dir_name, real_path};
-use outrigger_sessions::store::{SessionKey, split_metadata};
-use tempfile::TempDir;
+use outrigger_sessions::store::{SessionKey, Transcripts, is_part_name};
 
 use super::Keeping;
 use super::call::{Failure, call};
+use super::place::Place;
 use super::seed::{self, Source};
 use crate::env::{self, Surroundings, Variables};
 use crate::error::{Error, Kind, Result};
-use crate::options::{Isolation, Launch, Options, private_directory};
+use crate::options::{Isolation, Launch, Options};
 
 /// Names the CLI's directory for all projects; heeded only where `CLAUDE_CONFIG_DIR` is set.
 const PROJECT_NAME: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
@@ -23,15 +24,22 @@ const PROJECT_NAME: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
 /// A session as a store has it.
 #[derive(Debug)]
 pub(crate) struct Restored {
-    key: SessionKey,
-    main: Vec<RawJson>,
-    /// The parts by their subpaths, which are the names of files.
-    parts: Vec<(String, Vec<RawJson>)>,
+    project: String,
+    id: SessionId,
+    transcripts: Transcripts,
 }
 
-/// Loads what the options ask to go on with, and names it in them. `None` where there is nothing to write: no store, nothing to
-/// go on with, or a session that the store doesn't have.
-pub(crate) async fn load(options: &mut Options, surroundings: &Surroundings) -> Result<Option<Restored>> {
+/// A session that is to be gone on with.
+pub(crate) struct Found {
+    keeping: Keeping,
+    key: SessionKey,
+    /// What was loaded to find it.
+    main: Option<Vec<RawJson>>,
+}
+
+/// Finds what the options ask to go on with, and names it in them. `None` where there is nothing to load: no store, or nothing to
+/// go on with.
+pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> Result<Option<Found>> {
     let Some(keeping) = options.hosting.store.keeping() else {
         return Ok(None);
     };
@@ -42,20 +50,43 @@ pub(crate) async fn load(options: &mut Options, surroundings: &Surroundings) -> 
     {
         return Ok(None);
     }
-    let project = project_key(options, surroundings)?;
-    let found = match resume {
-        Some(id) => load_main(&keeping, SessionKey::new(project, id)).await?,
-        None => newest(&keeping, project).await?,
-    };
-    if options.continue_conversation {
-        // The store has decided, not the disk.
-        options.continue_conversation = false;
-        options.fork_session &= found.is_some();
+    let project = project_key(options, surroundings, false)?;
+    if let Some(id) = resume {
+        let key = SessionKey::new(project, id);
+        let main = None;
+        return Ok(Some(Found { keeping, key, main }));
     }
+    let found = newest(&keeping, project).await?;
+    // The store has decided, not the disk.
+    options.continue_conversation = false;
+    options.fork_session &= found.is_some();
     let Some((key, main)) = found else { return Ok(None) };
     options.resume = Some(key.session_id.clone());
-    let parts = load_parts(&keeping, &key).await?;
-    Ok(Some(Restored { key, main, parts }))
+    // Before it was ours, somebody may have gone on with it.
+    let main = Some(main).filter(|_| options.hosting.lease.is_none());
+    Ok(Some(Found { keeping, key, main }))
+}
+
+/// Loads it. `None` where the store doesn't have it.
+pub(crate) async fn load(found: Found) -> Result<Option<Restored>> {
+    let Found { keeping, key, main } = found;
+    let main = match main {
+        Some(main) => main,
+        None => match load_main(&keeping, key.clone()).await? {
+            Some((_, main)) => main,
+            None => return Ok(None),
+        },
+    };
+    let Some(id) = uuid(&key.session_id) else {
+        return Ok(None);
+    };
+    let mut transcripts = Transcripts::new(main);
+    transcripts.parts = load_parts(&keeping, &key).await?;
+    Ok(Some(Restored {
+        project: key.project_key,
+        id,
+        transcripts,
+    }))
 }
 
 async fn load_main(keeping: &Keeping, key: SessionKey) -> Result<Option<(SessionKey, Vec<RawJson>)>> {
@@ -110,7 +141,7 @@ async fn load_parts(keeping: &Keeping, key: &SessionKey) -> Result<Vec<(String, 
     let listed = listed.map_err(|failure| failed(format!("list of the parts of {key}"), failure))?;
     let mut parts = Vec::new();
     for subpath in listed {
-        if !is_safe(&subpath) {
+        if !is_part_name(&subpath) {
             tracing::warn!(
                 subpath,
                 "a part in the session store has a name that is no file below its session; left out"
@@ -123,7 +154,7 @@ async fn load_parts(keeping: &Keeping, key: &SessionKey) -> Result<Vec<(String, 
     Ok(parts)
 }
 
-fn failed(what: String, failure: Failure) -> Error {
+pub(crate) fn failed(what: String, failure: Failure) -> Error {
     match failure {
         Failure::Store(source) => Error::new(Kind::Store { what, source }),
         Failure::Late(after) => Error::timeout(format!("the session store's {what}"), after),
@@ -135,16 +166,12 @@ fn uuid(text: &str) -> Option<outrigger_sessions::SessionId> {
     outrigger_sessions::SessionId::new(text).ok()
 }
 
-/// Whether this names a file below its session on any system: a store is written by many, and what they say becomes a path.
-fn is_safe(subpath: &str) -> bool {
-    let is_name = |part: &str| !matches!(part, "" | "." | "..");
-    subpath.split(['/', '\\']).all(is_name)
-        && !subpath.contains(['\0', ':'])
-        && !subpath.chars().any(char::is_control)
-}
-
 /// The environment that the CLI is going to have, as far as the user's choice makes it.
-fn variable(options: &Options, surroundings: &Surroundings, name: &str) -> Option<std::ffi::OsString> {
+pub(crate) fn variable(
+    options: &Options,
+    surroundings: &Surroundings,
+    name: &str,
+) -> Option<std::ffi::OsString> {
     let own = env::get(options.environment.own(), name).map(Into::into);
     let inherited = || {
         let inherited = options.environment.inherited(&surroundings.env);
@@ -154,35 +181,44 @@ fn variable(options: &Options, surroundings: &Surroundings, name: &str) -> Optio
         .filter(|value: &std::ffi::OsString| !value.is_empty())
 }
 
-/// What the CLI calls the project of the working directory.
-fn project_key(options: &Options, surroundings: &Surroundings) -> Result<String> {
-    let cwd = options.working_directory(surroundings);
-    let cwd = cwd.map_err(|error| Error::new(Kind::Options(error)))?;
+/// What the CLI calls the project of the working directory; of one on another machine, which can't be looked at, by its name.
+pub(crate) fn project_key(options: &Options, surroundings: &Surroundings, is_far: bool) -> Result<String> {
+    let cwd = match &options.cwd {
+        Some(cwd) if is_far => cwd.clone(),
+        _ => options
+            .working_directory(surroundings)
+            .map_err(|error| Error::new(Kind::Options(error)))?,
+    };
     let is_hermetic = options.isolation == Isolation::Hermetic;
     let named = variable(options, surroundings, PROJECT_NAME)
         .filter(|_| is_hermetic || variable(options, surroundings, "CLAUDE_CONFIG_DIR").is_some())
         .and_then(|name| name.into_string().ok());
-    Ok(named.unwrap_or_else(|| project_dir_name(&real_path(&cwd))))
+    let real = || match is_far {
+        true => cwd.to_string_lossy().into_owned(),
+        false => real_path(&cwd),
+    };
+    Ok(named.unwrap_or_else(|| project_dir_name(&real())))
 }
 
 impl Restored {
     /// Writes it where the CLI of this launch finds it: into the home of a hermetic session that goes away, else into a
     /// directory of its own, which goes away with the launch's guard.
-    pub(crate) fn put(&self, options: &Options, launch: &mut Launch) -> Result<()> {
+    pub(crate) fn put(self, options: &Options, launch: &mut Launch) -> Result<()> {
         let put = self.try_put(options, launch);
         put.map_err(|error| {
             Error::invalid_because("place for a session from the store: it can't be written", error)
         })
     }
 
-    fn try_put(&self, options: &Options, launch: &mut Launch) -> io::Result<()> {
+    fn try_put(self, options: &Options, launch: &mut Launch) -> io::Result<()> {
         let config = config_dir(&launch.env);
         if options.isolation == Isolation::Hermetic && options.hermetic_home.is_none() {
             let config = config.ok_or_else(|| io::Error::other("there is no config directory"))?;
             return self.write(&config, options);
         }
-        let place = private_directory("claude-resume-")?;
-        options.hand_over(place.path())?;
+        let kept = Place::make()?;
+        let place = kept.path().ok_or_else(|| io::Error::other("it is gone"))?;
+        options.hand_over(place)?;
         if let Some(config) = config {
             let named = env::get(&launch.env, "CLAUDE_CONFIG_DIR").is_some();
             let home = env::get(&launch.env, "HOME").map(PathBuf::from);
@@ -195,77 +231,27 @@ impl Restored {
                 claude_json,
                 login: options.auth.lives_in_home() || options.auth == crate::options::Auth::Inherit,
             };
-            seed::copy(&source, place.path())?;
+            seed::copy(&source, place)?;
             if !named {
                 // It was not heeded before, and must not be now.
                 env::remove(&mut launch.env, PROJECT_NAME);
             }
         }
-        self.write(place.path(), options)?;
-        for copied in fs::read_dir(place.path())? {
+        self.write(place, options)?;
+        for copied in fs::read_dir(place)? {
             options.hand_over(&copied?.path())?;
         }
-        env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), place.path().into());
-        launch.guard.keep(Place(Some(place)));
+        env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), place.into());
+        launch.guard.keep(kept);
         Ok(())
     }
 
-    fn write(&self, config: &Path, options: &Options) -> io::Result<()> {
-        let project = config.join("projects").join(&self.key.project_key);
-        make(&project, config, options)?;
-        let main = project.join(format!("{}.jsonl", self.key.session_id));
-        write_lines(&main, &self.main, options)?;
-        let beside = project.join(&self.key.session_id);
-        for (subpath, entries) in &self.parts {
-            let file = beside.join(format!("{subpath}.jsonl"));
-            if let Some(directory) = file.parent() {
-                make(directory, config, options)?;
-            }
-            let (lines, metadata) = split_metadata(entries.clone());
-            if !lines.is_empty() {
-                write_lines(&file, &lines, options)?;
-            }
-            if let Some(metadata) = metadata {
-                let sidecar = beside.join(format!("{subpath}.meta.json"));
-                seed::write_private(&sidecar, metadata.as_bytes())?;
-                options.hand_over(&sidecar)?;
-            }
-        }
-        Ok(())
+    fn write(self, config: &Path, options: &Options) -> io::Result<()> {
+        let project = config.join("projects").join(&self.project);
+        let written = self.transcripts.write(&project, &self.id);
+        let made = written.map_err(io::Error::other)?;
+        made.iter().try_for_each(|path| options.hand_over(path))
     }
-}
-
-/// Makes the directories from `base` on that are missing, for this user alone.
-fn make(directory: &Path, base: &Path, options: &Options) -> io::Result<()> {
-    if directory == base || directory.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = directory.parent() {
-        make(above, base, options)?;
-    }
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(directory)?;
-    options.hand_over(directory)
-}
-
-fn write_lines(file: &Path, entries: &[RawJson], options: &Options) -> io::Result<()> {
-    let mut text = String::with_capacity(entries.iter().map(|entry| entry.get().len() + 1).sum());
-    for entry in entries {
-        // Line ends can only stand between the parts of a value, where a blank means the same.
-        if entry.get().contains(['\n', '\r']) {
-            text.push_str(&entry.get().replace(['\n', '\r'], " "));
-        } else {
-            text.push_str(entry.get());
-        }
-        text.push('\n');
-    }
-    seed::write_private(file, text.as_bytes())?;
-    options.hand_over(file)
 }
 
 /// The config directory of a CLI with this environment.
@@ -275,67 +261,5 @@ pub(crate) fn config_dir(env: &Variables) -> Option<PathBuf> {
     match set("CLAUDE_CONFIG_DIR") {
         Some(config) => Some(config.into()),
         None => home().map(|home| Path::new(home).join(".claude")),
-    }
-}
-
-/// A temporary directory that is removed even if somebody, such as a scanner, still has one of its files open.
-#[derive(Debug)]
-pub(crate) struct Place(Option<TempDir>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Some(place) = self.0.take() else { return };
-        let path = place.keep();
-        if fs::remove_dir_all(&path).is_ok() || !path.exists() {
-            return;
-        }
-        // Elsewhere, since it waits.
-        let again = move || {
-            for _ in 0..5 {
-                std::thread::sleep(std::time::Duration::from_millis(100));
-                if fs::remove_dir_all(&path).is_ok() || !path.exists() {
-                    return;
-                }
-            }
-            tracing::error!(path = %path.display(), "the temporary directory of a session can't be removed");
-        };
-        // Without threads it stays; the system removes what is temporary.
-        let _ = std::thread::Builder::new()
-            .name("outrigger-remove".to_owned())
-            .spawn(again);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_subpath_leaves_its_session() {
-        for safe in [
-            "subagents/agent-1",
-            "a",
-            "subagents/workflows/run 1/agent-é",
-            "..a/b..",
-        ] {
-            assert!(is_safe(safe), "{safe}");
-        }
-        for unsafe_one in [
-            "",
-            "/etc/x",
-            "../x",
-            "a/../../x",
-            "a//b",
-            "a/",
-            "C:x",
-            "C:\\x",
-            "\\\\host\\x",
-            "a\\..\\b",
-            "./a",
-            "a\0",
-            "a\nb",
-        ] {
-            assert!(!is_safe(unsafe_one), "{unsafe_one}");
-        }
     }
 }

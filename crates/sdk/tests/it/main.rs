@@ -11,6 +11,7 @@ mod callbacks;
 mod cancel;
 #[cfg(target_os = "linux")]
 mod faults;
+mod history;
 mod mcp;
 #[cfg(target_os = "linux")]
 mod orphans;

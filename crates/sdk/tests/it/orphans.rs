@@ -6,17 +6,23 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outrigger::options::{Auth, Secret};
+use outrigger::protocol::RawJson;
+use outrigger::sessions::place::{project_dir_name, real_path};
+use outrigger::sessions::store::{MemoryStore, SessionKey, SessionStore as _};
 use outrigger::transport::Exit;
-use outrigger::{Agent, Local, Options, Policy, Session};
+use outrigger::{Agent, LeaseOptions, LeaseProblem, Local, OnBusy, Options, Policy, Session};
 use serde::{Deserialize, Serialize};
 
 use crate::support::PATIENCE;
 use crate::witness::{children_of, command_line, living_in, none_left, until};
 
 const JOB: &str = "OUTRIGGER_TEST_JOB";
+
+const RESUMED: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
 
 /// What the host is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -127,6 +133,26 @@ fn host() {
                 session.wait_ended().await;
             });
         }
+        // Goes on with a session of a store.
+        "resumed" => multi_thread().block_on(async {
+            let store = Arc::new(MemoryStore::new());
+            let project = project_dir_name(&real_path(&job.cwd));
+            let entry = RawJson::from_text(r#"{"type":"user","uuid":"u"}"#).unwrap();
+            let key = SessionKey::new(project, RESUMED);
+            store.append(&key, &[entry]).await.unwrap();
+            let options = job.options().auth(Auth::Inherit).session_store(store);
+            let session = options.resume(RESUMED).start().await.unwrap();
+            job.say("ready");
+            session.wait_ended().await;
+        }),
+        // Has a session for itself.
+        "leased" => multi_thread().block_on(async {
+            let lease = LeaseOptions::new().owner("the host");
+            let options = job.options().resume(RESUMED).lease(lease);
+            let session = options.start().await.unwrap();
+            job.say("ready");
+            session.wait_ended().await;
+        }),
         "fifty" => {
             let runtime = multi_thread();
             let said = runtime.block_on(fifty(&job));
@@ -240,6 +266,7 @@ impl Place {
         std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
         let home = root.path().join("home");
         std::fs::create_dir(&home).unwrap();
+        std::fs::create_dir(root.path().join("tmp")).unwrap();
         let env = BTreeMap::from([
             ("HOME".to_owned(), home.display().to_string()),
             ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),
@@ -282,6 +309,7 @@ impl Host {
                 "--nocapture",
                 "--test-threads=1",
             ])
+            .env("TMPDIR", job.cwd.join("tmp"))
             .env(JOB, serde_json::to_string(job).unwrap())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
@@ -469,6 +497,99 @@ async fn what_outlives_the_cli_in_its_group_is_ended() {
     let mut turn = session.prompt("hello").await.unwrap();
     let error = turn.outcome().await.unwrap_err();
     assert_eq!(error.exit(), Some(Exit::with_code(3)));
+    none_left(&place.home()).await;
+}
+
+/// What the host's sessions have in places of their own, with what is in it.
+fn private_places(place: &Place) -> BTreeMap<String, Vec<String>> {
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect()
+    };
+    let temporary = place.root.path().join("tmp");
+    let all = names(&temporary).into_iter();
+    all.map(|name| (name.clone(), names(&temporary.join(name))))
+        .collect()
+}
+
+async fn no_private_place(place: &Place) {
+    until("no private place", || match private_places(place) {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("{left:?}")),
+    })
+    .await;
+}
+
+const CREDENTIALS: &str = r#"{"claudeAiOauth":{"accessToken":"a"}}"#;
+
+/// A place whose user is logged in.
+fn logged_in(before: &str, after: &str) -> Place {
+    let place = Place::new(before, after);
+    let config = place.home().join(".claude");
+    std::fs::create_dir(&config).unwrap();
+    std::fs::write(config.join(".credentials.json"), CREDENTIALS).unwrap();
+    place
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_program_leaves_no_credentials() {
+    for before in [STUBBORN, "trap '' TERM HUP INT"] {
+        let place = logged_in(before, "while :; do sleep 0.1; done");
+        let mut host = Host::start(&place.job("resumed"));
+        assert_eq!(host.said(&place.job("resumed")).await, "ready");
+        let used = private_places(&place);
+        let files = used.values().next().expect("it is in a place of its own");
+        assert!(files.iter().any(|name| name == ".credentials.json"), "{used:?}");
+        host.kill();
+        none_left(&place.home()).await;
+        no_private_place(&place).await;
+    }
+}
+
+/// Where no guardian removes it, the next one does, who needs such a place; and leaves alone what is used.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_program_left_goes_with_the_next_start() {
+    let place = logged_in("", "while :; do sleep 0.1; done");
+    let mut job = place.job("resumed");
+    job.guardian = false;
+    let mut first = Host::start(&job);
+    assert_eq!(first.said(&job).await, "ready");
+    first.kill();
+    none_left(&place.home()).await;
+    let left = private_places(&place);
+    assert_eq!(left.len(), 1, "{left:?}");
+
+    let mut second = Host::start(&job);
+    assert_eq!(second.said(&job).await, "ready");
+    let used = private_places(&place);
+    assert!(used.len() == 1 && !used.keys().eq(left.keys()), "{used:?}");
+    let mut third = Host::start(&job);
+    assert_eq!(third.said(&job).await, "ready");
+    let both = private_places(&place);
+    assert!(
+        both.len() == 2 && both.contains_key(used.keys().next().unwrap()),
+        "{both:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_owner_leaves_a_session_that_others_can_have() {
+    let place = Place::new("", "while :; do sleep 0.1; done");
+    let job = place.job("leased");
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "ready");
+    let options = || job.options().resume(RESUMED).lease(OnBusy::Fail);
+    let error = options().start().await.unwrap_err();
+    let by = error.as_lease_problem().and_then(LeaseProblem::holder);
+    let who = format!("the host (process {} on ", host.id());
+    assert!(by.is_some_and(|by| by.who.starts_with(&who)), "{error}");
+    host.kill();
+    // Nobody lists the stand-in as running, so nobody waits for it.
+    let session = options().start().await.unwrap();
+    assert_eq!(session.fence(), Some(2));
+    session.kill().await.unwrap();
     none_left(&place.home()).await;
 }
 

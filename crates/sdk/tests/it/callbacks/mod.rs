@@ -30,20 +30,26 @@ pub(crate) fn agent() -> Options {
 impl Wire {
     /// Starts a session, and tells how it introduced itself.
     pub(crate) async fn start(options: Options) -> (Session, Self, Value) {
-        let (ours, theirs) = tokio::io::duplex(64 * 1024 * 1024);
-        let (stdout, stdin) = tokio::io::split(ours);
-        let (lines, write) = tokio::io::split(theirs);
-        let mut wire = Self {
-            write,
-            lines: BufReader::new(lines).lines(),
-        };
-        let starting = tokio::spawn(options.transport(Pipes::new(stdin, stdout)).start());
+        let (pipes, mut wire) = Self::pair();
+        let starting = tokio::spawn(options.transport(pipes).start());
         let initialize = wire.initialized(&[]).await;
         (starting.await.unwrap().unwrap(), wire, initialize)
     }
 
+    /// Both ends of the pipes.
+    pub(crate) fn pair() -> (Pipes, Self) {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024 * 1024);
+        let (stdout, stdin) = tokio::io::split(ours);
+        let (lines, write) = tokio::io::split(theirs);
+        let wire = Self {
+            write,
+            lines: BufReader::new(lines).lines(),
+        };
+        (Pipes::new(stdin, stdout), wire)
+    }
+
     /// Answers the next `initialize`, with these requests as those that are open.
-    async fn initialized(&mut self, listed: &[Value]) -> Value {
+    pub(crate) async fn initialized(&mut self, listed: &[Value]) -> Value {
         let request = self.line().await;
         assert_eq!(request["request"]["subtype"], "initialize", "{request}");
         self.say(&json!({"type": "control_response", "response": {

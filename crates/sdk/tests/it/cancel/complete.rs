@@ -7,6 +7,15 @@ use super::{cases, control, leaks};
 
 /// What the other tests do not list, and why.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("Session::history", "`a_history_can_be_given_up_at_any_point`"),
+    (
+        "Session::history_with",
+        "`a_history_can_be_given_up_at_any_point`",
+    ),
+    ("History::open", "`a_history_can_be_given_up_at_any_point`"),
+    ("History::of_store", "`a_history_can_be_given_up_at_any_point`"),
+    ("History::next", "`a_history_can_be_given_up_at_any_point`"),
+    ("History::next_frame", "`a_history_can_be_given_up_at_any_point`"),
     ("doctor", "is `Doctor::examine` with its defaults"),
     ("Session::revive", "`reviving_can_be_given_up`"),
     (

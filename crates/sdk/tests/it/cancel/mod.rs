@@ -23,7 +23,7 @@ use crate::support::{PATIENCE, session};
 
 /// When a future that was polled often enough is dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum When {
+pub(crate) enum When {
     /// Before anything else happens.
     AtOnce,
     /// When it would be polled again: what it waited for has happened, and it does not get to see that.
@@ -34,14 +34,14 @@ enum When {
 
 /// How a future is given up.
 #[derive(Debug, Clone, Copy)]
-struct Cancel {
-    polls: usize,
-    when: When,
+pub(crate) struct Cancel {
+    pub(crate) polls: usize,
+    pub(crate) when: When,
 }
 
 impl Cancel {
     /// Polls `future` so often and drops it then; its output if it came to its end before.
-    async fn of<F: Future>(self, future: F) -> Option<F::Output> {
+    pub(crate) async fn of<F: Future>(self, future: F) -> Option<F::Output> {
         let mut future = Box::pin(future);
         let mut left = self.polls;
         let polled = poll_fn(|cx| {

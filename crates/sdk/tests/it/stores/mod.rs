@@ -1,6 +1,9 @@
 //! Sessions that are kept in a store.
 
+mod lease;
 mod mirror;
+#[cfg(target_os = "linux")]
+mod owned;
 #[cfg(target_os = "linux")]
 mod real;
 

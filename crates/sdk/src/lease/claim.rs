@@ -1,0 +1,110 @@
+//! Claiming the session that options name, or are made to name.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outrigger_sessions::lease::OnBusy;
+use outrigger_sessions::store::SessionKey;
+use outrigger_sessions::{SessionId, Sessions};
+
+use super::own::{Ownership, Where};
+use super::{Holder, LeaseProblem};
+use crate::env::Surroundings;
+use crate::error::{Error, Kind, Result};
+use crate::options::{Isolation, Options};
+use crate::store::{project_key, variable};
+
+/// Why a session can't be had.
+pub(super) enum Refusal {
+    /// Somebody else has it.
+    Held(Holder),
+    /// Nobody knows.
+    Failed(Error),
+}
+
+/// Claims the session that is to be started, and names it in the options. `None` where that was not asked for, or nobody else can
+/// find the session anyway.
+pub(crate) async fn claim(
+    options: &mut Options,
+    surroundings: &Surroundings,
+    is_far: bool,
+) -> Result<Option<Arc<Ownership>>> {
+    let Some(lease) = options.hosting.lease.clone() else {
+        return Ok(None);
+    };
+    let keeping = options.hosting.store.keeping();
+    let keeping = keeping.filter(|keeping| keeping.store.leases().is_some());
+    let project = project_key(options, surroundings, is_far)?;
+    let place = match keeping {
+        Some(keeping) => Where::Store(keeping),
+        None if options.is_private() => return Ok(None),
+        None => Where::Disk(Sessions::at(config_dir(options, surroundings)?)),
+    };
+    let going_on = options.resume.clone().filter(|_| !options.fork_session);
+    let on_busy = lease.on_busy;
+    let own = Ownership::new(lease, place);
+    let named = going_on.clone().or_else(|| options.session_id.clone());
+    let id = match &named {
+        Some(id) => {
+            let id = SessionId::new(id);
+            id.map_err(|error| Error::invalid_because("session id", error))?
+        }
+        None => SessionId::random(),
+    };
+    let held = match own
+        .acquire(&SessionKey::new(&project, id.as_str()), on_busy)
+        .await
+    {
+        Ok(()) => {
+            if going_on.is_none() {
+                options.session_id = Some(id.to_string());
+            }
+            return Ok(Some(own));
+        }
+        Err(Refusal::Failed(error)) => return Err(error),
+        Err(Refusal::Held(by)) => by,
+    };
+    if on_busy != OnBusy::Fork || going_on.is_none() {
+        return Err(problem(&id, held));
+    }
+    // The CLI makes it: it only reads the session that somebody else writes.
+    let fork = SessionId::random();
+    tracing::debug!(session = %id, %fork, by = %held, "the session is busy; a fork goes on beside it");
+    match own
+        .acquire(&SessionKey::new(&project, fork.as_str()), OnBusy::Fail)
+        .await
+    {
+        Ok(()) => {}
+        Err(Refusal::Held(by)) => return Err(problem(&fork, by)),
+        Err(Refusal::Failed(error)) => return Err(error),
+    }
+    own.forked_from(id.to_string());
+    options.fork_session = true;
+    options.session_id = Some(fork.to_string());
+    Ok(Some(own))
+}
+
+fn problem(id: &SessionId, by: Holder) -> Error {
+    Error::new(Kind::Lease(LeaseProblem::Held {
+        session: id.to_string(),
+        by,
+    }))
+}
+
+/// The config directory that the CLI is going to have.
+fn config_dir(options: &Options, surroundings: &Surroundings) -> Result<PathBuf> {
+    let no_home = || Error::new(Kind::Options(crate::options::OptionsError::NoHome));
+    let cwd = options.working_directory(surroundings);
+    let cwd = cwd.map_err(|error| Error::new(Kind::Options(error)))?;
+    if options.isolation == Isolation::Hermetic {
+        let root = options.hermetic_home.as_ref().ok_or_else(no_home)?;
+        return Ok(cwd.join(root).join("home").join(".claude"));
+    }
+    let set = |name: &str| variable(options, surroundings, name).map(PathBuf::from);
+    if let Some(config) = set("CLAUDE_CONFIG_DIR") {
+        return Ok(cwd.join(config));
+    }
+    let home = crate::env::get(options.environment.own(), "HOME").map(PathBuf::from);
+    let home = home.or_else(|| surroundings.home());
+    Ok(home.ok_or_else(no_home)?.join(".claude"))
+}

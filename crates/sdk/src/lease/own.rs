@@ -1,0 +1,554 @@
+//! Having a session: keeping the claim up, noticing that it is lost, giving it back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outrigger_protocol::RawJson;
+use outrigger_sessions::lease::{self as disk, OnBusy, Owner};
+use outrigger_sessions::store::{self, LeaseStore, SessionKey, SessionStore, StoreError, StoreErrorKind};
+use outrigger_sessions::{Error as FilesError, SessionId, Sessions};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use super::claim::Refusal;
+use super::{Holder, LeaseOptions, LeaseProblem};
+use crate::conn::Conn;
+use crate::error::{Error, Kind};
+use crate::store::{Failure, Keeping, call};
+
+/// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long that may fail.
+const BLIND: Duration = Duration::from_secs(10);
+
+/// How long a store may take over what is not waited for by anything but the end.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// Where claims are kept.
+pub(super) enum Where {
+    /// In this config directory.
+    Disk(Sessions),
+    /// In this store, which has leases.
+    Store(Keeping),
+}
+
+/// The claims of one session: on its id, and where that changes (`/clear`) on those that follow.
+pub(crate) struct Ownership {
+    set: LeaseOptions,
+    /// What no other session calls itself: whoever acquires twice under one name overtakes himself.
+    owner: String,
+    place: Where,
+    state: Mutex<State>,
+    /// Woken when something was noticed elsewhere.
+    troubled: Notify,
+}
+
+impl std::fmt::Debug for Ownership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ownership")
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    held: Vec<Held>,
+    problem: Option<LeaseProblem>,
+    forked_from: Option<String>,
+}
+
+struct Held {
+    key: SessionKey,
+    right: Right,
+    /// Until when nobody else can have it, as far as is known.
+    sure_until: Instant,
+    /// When it is to be looked at again.
+    next: Instant,
+    /// Whether the session goes on under another id, so that this is let go once all of it is stored.
+    retired: bool,
+}
+
+enum Right {
+    Disk(Arc<disk::Lease>),
+    Store(store::Lease),
+}
+
+/// What came of a look.
+enum Seen {
+    Ours(Option<store::Lease>),
+    Lost(LeaseProblem),
+    Unknown(String),
+}
+
+impl Ownership {
+    pub(super) fn new(set: LeaseOptions, place: Where) -> Arc<Self> {
+        let mark = Uuid::new_v4().simple().to_string();
+        Arc::new(Self {
+            owner: format!("{}, mark {}", Owner::here(set.name()), &mark[..8]),
+            set,
+            place,
+            state: Mutex::default(),
+            troubled: Notify::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether appends to this store are to be made under a lease.
+    pub(crate) fn is_in_store(&self) -> bool {
+        matches!(self.place, Where::Store(_))
+    }
+
+    pub(crate) fn problem(&self) -> Option<LeaseProblem> {
+        self.state().problem.clone()
+    }
+
+    pub(super) fn forked_from(&self, id: String) {
+        self.state().forked_from = Some(id);
+    }
+
+    /// The session that was asked for, where a fork was made of it.
+    pub(crate) fn fork_of(&self) -> Option<String> {
+        self.state().forked_from.clone()
+    }
+
+    /// The number of the claim on the current id.
+    pub(crate) fn fence(&self) -> Option<u64> {
+        let state = self.state();
+        let current = state.held.iter().rfind(|held| !held.retired)?;
+        Some(current.right.fence())
+    }
+
+    /// Claims a session.
+    pub(super) async fn acquire(&self, key: &SessionKey, on_busy: OnBusy) -> Result<(), Refusal> {
+        let begun = Instant::now();
+        let right = match &self.place {
+            Where::Disk(sessions) => self.claim(sessions.clone(), key, on_busy).await?,
+            Where::Store(keeping) => {
+                let (store, owner, ttl) = (Arc::clone(&keeping.store), self.owner.clone(), self.set.ttl);
+                let of = key.clone();
+                let taken = call(keeping.load_timeout, async move {
+                    let leases = leases(&*store)?;
+                    match on_busy {
+                        OnBusy::TakeOver => leases.take_over(&of, &owner, ttl).await,
+                        _ => leases.acquire(&of, &owner, ttl).await,
+                    }
+                });
+                Right::Store(taken.await.map_err(|failure| refusal(key, failure))?)
+            }
+        };
+        tracing::debug!(%key, fence = right.fence(), "the session is ours");
+        let mut state = self.state();
+        state.held.retain(|held| held.key != *key);
+        state.held.push(Held {
+            key: key.clone(),
+            sure_until: begun + self.bears(),
+            next: begun + self.period(),
+            right,
+            retired: false,
+        });
+        Ok(())
+    }
+
+    /// Claims a session on disk. Dropped, what is claimed all the same is let go.
+    async fn claim(&self, sessions: Sessions, key: &SessionKey, on_busy: OnBusy) -> Result<Right, Refusal> {
+        let failed = |error: Error| Refusal::Failed(error);
+        let id = SessionId::new(&key.session_id)
+            .map_err(|error| failed(Error::invalid_because("session id", error)))?;
+        let (name, patience) = (self.set.name().to_owned(), self.set.patience);
+        // The CLI makes the forks.
+        let on_busy = match on_busy {
+            OnBusy::TakeOver => OnBusy::TakeOver,
+            _ => OnBusy::Fail,
+        };
+        let of = id.clone();
+        let taken = tokio::task::spawn_blocking(move || {
+            let claim = sessions.claim(&of).owner(name);
+            claim.on_busy(on_busy).patience(patience).take()
+        });
+        match taken.await {
+            Ok(Ok(lease)) => Ok(Right::Disk(Arc::new(lease))),
+            Ok(Err(FilesError::Busy(busy))) => Err(Refusal::Held(Holder::from(&*busy))),
+            Ok(Err(source)) => Err(failed(Error::new(Kind::Files {
+                what: format!("the lease of session {id} could not be taken"),
+                source,
+            }))),
+            Err(broken) => Err(failed(Error::invalid_because("lease", broken))),
+        }
+    }
+
+    fn period(&self) -> Duration {
+        match self.place {
+            Where::Disk(_) => LOOK,
+            Where::Store(_) => self.set.ttl / 3,
+        }
+    }
+
+    /// How long it is known to be ours after a look: in a store a little less than it lasts, so that the process is gone when it
+    /// ends.
+    fn bears(&self) -> Duration {
+        match self.place {
+            Where::Disk(_) => BLIND,
+            Where::Store(_) => self.set.ttl * 5 / 6,
+        }
+    }
+
+    /// Appends under the claim on the session, which is made if there is none: the CLI begins sessions by itself.
+    pub(crate) async fn append(
+        &self,
+        timeout: Duration,
+        store: &Arc<dyn SessionStore>,
+        key: &SessionKey,
+        entries: Arc<Vec<RawJson>>,
+    ) -> Result<(), Failure> {
+        let lease = match self.lease_of(&key.main()) {
+            Some(lease) => lease,
+            None => match self.acquire(&key.main(), OnBusy::Fail).await {
+                Ok(()) => self
+                    .lease_of(&key.main())
+                    .ok_or_else(|| Failure::Broken("its lease was given back".to_owned()))?,
+                Err(Refusal::Held(by)) => {
+                    let kind = StoreErrorKind::Held {
+                        owner: by.who,
+                        until: by.until.unwrap_or_default(),
+                    };
+                    let what = format!("{key} is leased");
+                    return Err(Failure::Store(StoreError::new(kind, what)));
+                }
+                Err(Refusal::Failed(error)) => return Err(Failure::Broken(error.chain())),
+            },
+        };
+        let (store, key) = (Arc::clone(store), key.clone());
+        call(timeout, async move {
+            leases(&*store)?.append_fenced(&lease, &key, &entries).await
+        })
+        .await
+    }
+
+    fn lease_of(&self, session: &SessionKey) -> Option<store::Lease> {
+        let state = self.state();
+        let held = state.held.iter().find(|held| held.key == *session)?;
+        match &held.right {
+            Right::Store(lease) => Some(lease.clone()),
+            Right::Disk(_) => None,
+        }
+    }
+
+    /// An append was refused: somebody else has the session.
+    pub(crate) async fn refused(&self, conn: &Conn, key: &SessionKey) {
+        let session = key.main();
+        if let Some(lease) = self.lease_of(&session) {
+            let problem = self.overtaken(&lease).await;
+            self.lose(problem);
+            return;
+        }
+        // What comes late of a conversation that is over here ends nothing.
+        let current = conn.router().session_ids().next_back().map(str::to_owned);
+        if current.is_none_or(|current| current == session.session_id)
+            && let Some(by) = self.holder(&session).await
+        {
+            self.lose(LeaseProblem::TakenOver {
+                session: session.session_id,
+                fence: 0,
+                by: Some(by),
+            });
+        }
+    }
+
+    fn lose(&self, problem: LeaseProblem) {
+        tracing::error!(%problem, "the session is lost");
+        self.state().problem.get_or_insert(problem);
+        self.troubled.notify_one();
+    }
+
+    async fn overtaken(&self, lease: &store::Lease) -> LeaseProblem {
+        let session = SessionKey::new(&lease.project_key, &lease.session_id);
+        LeaseProblem::TakenOver {
+            session: lease.session_id.clone(),
+            fence: lease.fence,
+            by: self.holder(&session).await,
+        }
+    }
+
+    /// Who has a session in the store, if it says so.
+    async fn holder(&self, session: &SessionKey) -> Option<Holder> {
+        let Where::Store(keeping) = &self.place else {
+            return None;
+        };
+        let (store, key) = (Arc::clone(&keeping.store), session.clone());
+        let held = call(SHORT, async move { leases(&*store)?.holder(&key).await }).await;
+        held.ok().flatten().map(Holder::from)
+    }
+
+    /// The task: keeps the claims up until the session has ended, and ends it when they are lost.
+    pub(crate) async fn keep(self: Arc<Self>, conn: Arc<Conn>) {
+        let mut ended = conn.ended.clone();
+        let mut init = conn.router().init.subscribe();
+        loop {
+            let due = self.due();
+            let is_new = tokio::select! {
+                _ = ended.wait_for(Option::is_some) => return,
+                () = self.troubled.notified() => None,
+                Ok(()) = init.changed() => Some(true),
+                () = sleep_until(due) => Some(false),
+            };
+            match is_new {
+                Some(true) => self.adopt(&conn).await,
+                Some(false) => self.look(&conn).await,
+                None => {}
+            }
+            if let Some(problem) = self.problem() {
+                conn.lost(&problem).await;
+                return;
+            }
+        }
+    }
+
+    fn due(&self) -> Instant {
+        let next = self.state().held.iter().map(|held| held.next).min();
+        next.unwrap_or_else(|| Instant::now() + self.period())
+    }
+
+    /// Claims the id that the CLI has now, if that is another.
+    async fn adopt(&self, conn: &Conn) {
+        let Some(current) = conn.router().session_ids().next_back().map(str::to_owned) else {
+            return;
+        };
+        let key = {
+            let mut state = self.state();
+            let is_known = state.held.iter().any(|held| held.key.session_id == current);
+            if !is_known && state.held.is_empty() {
+                return;
+            }
+            for held in &mut state.held {
+                held.retired = held.key.session_id != current;
+            }
+            if is_known {
+                return;
+            }
+            SessionKey::new(&state.held[0].key.project_key, &current)
+        };
+        if let Some(mirror) = &conn.mirror {
+            mirror.want();
+        }
+        match self.acquire(&key, OnBusy::Fail).await {
+            Ok(()) => {}
+            Err(Refusal::Held(by)) => self.lose(LeaseProblem::TakenOver {
+                session: current,
+                fence: 0,
+                by: Some(by),
+            }),
+            Err(Refusal::Failed(error)) => self.lose(LeaseProblem::NotRenewed {
+                session: current,
+                within: Duration::ZERO,
+                why: error.chain(),
+            }),
+        }
+    }
+
+    /// Looks at all claims that it is time for.
+    async fn look(&self, conn: &Conn) {
+        let now = Instant::now();
+        let is_stored = conn.mirror.as_ref().is_none_or(|mirror| mirror.is_flushed());
+        let (over, due) = {
+            let mut state = self.state();
+            let is_over = |held: &mut Held| held.retired && is_stored;
+            let over: Vec<Held> = state.held.extract_if(.., is_over).collect();
+            let due = state.held.iter().filter(|held| held.next <= now);
+            let due: Vec<_> = due
+                .map(|held| (held.key.clone(), held.right.share(), held.sure_until))
+                .collect();
+            (over, due)
+        };
+        self.give_back(over).await;
+        for (key, right, sure_until) in due {
+            let begun = Instant::now();
+            let left = sure_until.saturating_duration_since(begun);
+            let seen = match right {
+                Right::Disk(lease) => look_at(&key, lease).await,
+                Right::Store(lease) => self.renew(lease, left).await,
+            };
+            let fence = match &seen {
+                Seen::Lost(problem) => return self.lose_if_held(&key, problem.clone()),
+                Seen::Ours(Some(lease)) => Some(lease.fence),
+                _ => None,
+            };
+            let (period, bears) = (self.period(), self.bears());
+            let mut state = self.state();
+            let found = state.held.iter_mut().find(|held| held.key == key);
+            // It may have been given back, or claimed anew, meanwhile.
+            let Some(held) = found.filter(|held| fence.is_none_or(|fence| fence == held.right.fence()))
+            else {
+                continue;
+            };
+            match seen {
+                Seen::Ours(renewed) => {
+                    if let Some(renewed) = renewed {
+                        held.right = Right::Store(renewed);
+                    }
+                    held.sure_until = begun + bears;
+                    held.next = begun + period;
+                }
+                Seen::Unknown(why) => {
+                    let now = Instant::now();
+                    tracing::warn!(%key, why, "the lease could not be renewed");
+                    held.next = now + period / 4;
+                    if now >= held.sure_until {
+                        let problem = LeaseProblem::NotRenewed {
+                            session: key.session_id.clone(),
+                            within: now - (held.sure_until - bears),
+                            why,
+                        };
+                        drop(state);
+                        return self.lose(problem);
+                    }
+                }
+                Seen::Lost(_) => {}
+            }
+        }
+    }
+
+    fn lose_if_held(&self, key: &SessionKey, problem: LeaseProblem) {
+        // The end may have given it back while it was looked at.
+        let is_held = self.state().held.iter().any(|held| held.key == *key);
+        if is_held {
+            self.lose(problem);
+        }
+    }
+
+    async fn renew(&self, lease: store::Lease, left: Duration) -> Seen {
+        let Where::Store(keeping) = &self.place else {
+            return Seen::Ours(None);
+        };
+        let ttl = self.set.ttl;
+        let (store, old) = (Arc::clone(&keeping.store), lease.clone());
+        let renewed = call(left.clamp(ttl / 12, ttl / 3), async move {
+            leases(&*store)?.renew(&old, ttl).await
+        });
+        match renewed.await {
+            Ok(renewed) => Seen::Ours(Some(renewed)),
+            Err(Failure::Store(error)) if error.is_fenced() => Seen::Lost(self.overtaken(&lease).await),
+            Err(failure) => Seen::Unknown(failure.text()),
+        }
+    }
+
+    /// Gives everything back: nothing of the session runs or is written any more.
+    pub(crate) async fn release(&self) {
+        let held = std::mem::take(&mut self.state().held);
+        self.give_back(held).await;
+    }
+
+    async fn give_back(&self, held: Vec<Held>) {
+        for Held { key, right, .. } in held {
+            let given = match (right, &self.place) {
+                (Right::Disk(lease), _) => {
+                    let release = move || Arc::into_inner(lease).map_or(Ok(()), disk::Lease::release);
+                    match tokio::task::spawn_blocking(release).await {
+                        Ok(released) => released.map_err(|error| error.to_string()),
+                        Err(broken) => Err(broken.to_string()),
+                    }
+                }
+                (Right::Store(lease), Where::Store(keeping)) => {
+                    let store = Arc::clone(&keeping.store);
+                    let released = call(SHORT, async move { leases(&*store)?.release(&lease).await });
+                    released.await.map_err(|failure| failure.text())
+                }
+                (Right::Store(_), Where::Disk(_)) => Ok(()),
+            };
+            if let Err(error) = given {
+                tracing::warn!(%key, error, "the lease could not be given back; it runs out by itself");
+            }
+        }
+    }
+
+    /// Lets go what can be let go without a runtime: for the end of one.
+    pub(crate) fn abandon(&self) {
+        drop(std::mem::take(&mut self.state().held));
+    }
+}
+
+impl Drop for Ownership {
+    fn drop(&mut self) {
+        let held = std::mem::take(&mut self.state().held);
+        let Some(handle) = Handle::try_current().ok().filter(|_| !held.is_empty()) else {
+            return;
+        };
+        // A start that was given up: nothing may wait here.
+        for Held { right, .. } in held {
+            match (right, &self.place) {
+                (Right::Disk(lease), _) => drop(handle.spawn_blocking(move || drop(lease))),
+                (Right::Store(lease), Where::Store(keeping)) => {
+                    let store = Arc::clone(&keeping.store);
+                    // If it fails, the lease runs out.
+                    drop(handle.spawn(async move { leases(&*store)?.release(&lease).await }));
+                }
+                (Right::Store(_), Where::Disk(_)) => {}
+            }
+        }
+    }
+}
+
+impl Right {
+    fn fence(&self) -> u64 {
+        match self {
+            Self::Disk(lease) => lease.fence().0,
+            Self::Store(lease) => lease.fence,
+        }
+    }
+
+    fn share(&self) -> Self {
+        match self {
+            Self::Disk(lease) => Self::Disk(Arc::clone(lease)),
+            Self::Store(lease) => Self::Store(lease.clone()),
+        }
+    }
+}
+
+fn leases(store: &dyn SessionStore) -> Result<&dyn LeaseStore, StoreError> {
+    store
+        .leases()
+        .ok_or_else(|| StoreError::unsupported("leases any more"))
+}
+
+fn refusal(key: &SessionKey, failure: Failure) -> Refusal {
+    if let Failure::Store(error) = &failure
+        && let StoreErrorKind::Held { owner, until } = error.kind()
+    {
+        return Refusal::Held(Holder {
+            who: owner.clone(),
+            fence: None,
+            until: Some(*until),
+        });
+    }
+    Refusal::Failed(crate::store::failed(format!("lease of {key}"), failure))
+}
+
+/// Whether a session on disk is still ours, and nobody asks for it.
+async fn look_at(key: &SessionKey, lease: Arc<disk::Lease>) -> Seen {
+    let (session, fence) = (key.session_id.clone(), lease.fence().0);
+    match tokio::task::spawn_blocking(move || lease.wanted_by()).await {
+        Ok(Ok(None)) => Seen::Ours(None),
+        Ok(Ok(Some(owner))) => Seen::Lost(LeaseProblem::HandedOver {
+            session,
+            to: Holder {
+                who: owner.to_string(),
+                fence: None,
+                until: None,
+            },
+        }),
+        Ok(Err(FilesError::Fenced(busy))) => Seen::Lost(LeaseProblem::TakenOver {
+            session,
+            fence,
+            by: Some(Holder::from(&*busy)),
+        }),
+        Ok(Err(error)) => Seen::Unknown(error.to_string()),
+        Err(broken) => Seen::Unknown(broken.to_string()),
+    }
+}
