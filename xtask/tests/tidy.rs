@@ -95,6 +95,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             "outrigger-stores".to_owned(),
             set(&["outrigger-protocol", "outrigger-sessions"]),
         ),
+        ("outrigger-acp".to_owned(), set(&["outrigger"])),
         ("outrigger-sim".to_owned(), set(&["outrigger-protocol"])),
         (
             "outrigger-cli".to_owned(),
