@@ -132,8 +132,6 @@ pub(crate) struct CallChange {
 pub(crate) enum Kind {
     Read,
     Edit,
-    Delete,
-    Move,
     Search,
     Execute,
     Think,
@@ -211,8 +209,13 @@ pub(crate) enum TerminalEvent {
         /// Where it runs.
         cwd: Option<PathBuf>,
     },
-    /// More output. Bytes, since a character may be cut.
-    Output(Vec<u8>),
+    /// More output.
+    Output {
+        /// Bytes, since a character may be cut.
+        bytes: Vec<u8>,
+        /// Whether the command still runs. Otherwise its call ends with this.
+        is_live: bool,
+    },
     /// It ended.
     Exited {
         /// The exit code, where it is known.
@@ -222,15 +225,13 @@ pub(crate) enum TerminalEvent {
     },
 }
 
-/// A step of the plan.
+/// A step of the plan. The CLI knows no priorities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanEntry {
     /// What is to be done; what is being done while it is.
     pub(crate) content: String,
     /// How far it is.
     pub(crate) status: PlanStatus,
-    /// How much it matters.
-    pub(crate) priority: PlanPriority,
 }
 
 /// See [`PlanEntry`].
@@ -239,14 +240,6 @@ pub(crate) enum PlanStatus {
     Pending,
     InProgress,
     Completed,
-}
-
-/// See [`PlanEntry`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlanPriority {
-    High,
-    Medium,
-    Low,
 }
 
 /// A slash command or a skill.

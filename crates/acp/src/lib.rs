@@ -8,6 +8,20 @@
 
 #[cfg_attr(
     not(test),
-    expect(dead_code, reason = "the reducer that makes them comes next")
+    expect(dead_code, reason = "the session that drives it comes next")
 )]
+mod coalesce;
 mod event;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the session that drives it comes next")
+)]
+mod history;
+#[expect(dead_code, reason = "the session that drives it comes next")]
+mod reduce;
+mod tool;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the session that drives it comes next")
+)]
+mod wire;

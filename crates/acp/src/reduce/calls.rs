@@ -1,0 +1,649 @@
+//! The tool calls that are open: each is told of once, grows, runs, and ends once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outrigger::protocol::RawJson;
+
+use super::seen::Seen;
+use super::step::{Effect, Steps};
+use crate::event::{Call, CallChange, CallContent, Content, Event, Status, TerminalChange, TerminalEvent};
+use crate::tool::{self, Background, Look, Partial, Place, Printed, Role, Shown};
+
+/// How long a call whose target is not known yet is kept back: simple clients keep the first title.
+const HOLD: Duration = Duration::from_millis(150);
+
+/// A call that nobody was asked about for so long is taken to be running: the CLI says nothing when it starts one.
+const PRESUMED: Duration = Duration::from_millis(250);
+
+/// How long the rest of a command's output is waited for, once it has ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// More calls are never open at once; the oldest gives way.
+const MOST: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct Calls {
+    open: HashMap<Arc<str>, Open>,
+    ended: Seen<Arc<str>>,
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: Arc<str>,
+    tool: Arc<str>,
+    parent: Option<Arc<str>>,
+    /// Its place among all calls.
+    number: u64,
+    since: Instant,
+    partial: Partial,
+    look: Option<Look>,
+    input: Option<RawJson>,
+    /// Its whole input is known since then.
+    sealed: Option<Instant>,
+    told: bool,
+    /// What it is going to do was told too, and not only what it is called.
+    told_whole: bool,
+    /// `InProgress` was told.
+    running: bool,
+    /// Somebody is being asked, or something else decides.
+    waiting: bool,
+    role: Role,
+    task: Option<String>,
+    background: bool,
+    /// Its output is being followed.
+    tailed: bool,
+    /// It ended, but the rest of its output is still to come, until then.
+    ending: Option<(Ending, Instant)>,
+    /// It ended before it was known to be in the background.
+    early: Option<Ending>,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ending {
+    pub(super) status: Status,
+    pub(super) code: Option<i32>,
+    /// What it says at its end.
+    pub(super) report: Option<String>,
+}
+
+/// What came of a call.
+pub(super) struct Given {
+    pub(super) shown: Shown,
+    pub(super) status: Status,
+    /// It was begun, however it ended.
+    pub(super) ran: bool,
+}
+
+impl Calls {
+    pub(super) fn new() -> Self {
+        Self {
+            open: HashMap::new(),
+            ended: Seen::new(MOST),
+            begun: 0,
+        }
+    }
+
+    /// The tool of an open call.
+    pub(super) fn tool(&self, id: &str) -> Option<Arc<str>> {
+        self.open.get(id).map(|call| call.tool.clone())
+    }
+
+    /// The call whose task this is.
+    pub(super) fn of_task(&self, task: &str) -> Option<Arc<str>> {
+        let mut calls = self.open.values();
+        calls
+            .find(|call| call.task.as_deref() == Some(task))
+            .map(|call| call.id.clone())
+    }
+
+    /// Whether the call is known and has not ended.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// Keeps the input of a call whose result says only half of what it did.
+    pub(super) fn keep_input(&mut self, id: &str, input: &RawJson) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.input = Some(input.clone());
+        }
+    }
+
+    /// The input that was kept.
+    pub(super) fn input(&self, id: &str) -> Option<RawJson> {
+        self.open.get(id)?.input.clone()
+    }
+
+    /// A call begins to be written. False if it was there already.
+    pub(super) fn begin(
+        &mut self,
+        id: &str,
+        tool: &str,
+        parent: Option<Arc<str>>,
+        now: Instant,
+        steps: &mut Steps,
+    ) -> bool {
+        if self.open.contains_key(id) || self.ended.contains(id) {
+            return false;
+        }
+        if self.open.len() >= MOST
+            && let Some(oldest) = self.in_order().first().cloned()
+        {
+            self.drop_call(&oldest, Status::Cancelled, steps);
+        }
+        let id: Arc<str> = id.into();
+        self.begun += 1;
+        let call = Open {
+            id: id.clone(),
+            tool: tool.into(),
+            parent,
+            number: self.begun,
+            since: now,
+            partial: Partial::default(),
+            look: None,
+            input: None,
+            sealed: None,
+            told: false,
+            told_whole: false,
+            running: false,
+            waiting: false,
+            role: tool::role(tool),
+            task: None,
+            background: false,
+            tailed: false,
+            ending: None,
+            early: None,
+        };
+        self.open.insert(id, call);
+        true
+    }
+
+    /// The input grows.
+    pub(super) fn piece(&mut self, id: &str, text: &str, place: &Place, steps: &mut Steps) {
+        let Some(call) = self.open.get_mut(id).filter(|call| call.sealed.is_none()) else {
+            return;
+        };
+        if !call.partial.push(text) || call.is_hidden() {
+            return;
+        }
+        if let Some(input) = call.partial.fields() {
+            call.refresh(tool::look(&call.tool, &input, place), steps);
+        }
+    }
+
+    /// The whole input is known.
+    pub(super) fn seal(&mut self, id: &str, input: &RawJson, place: &Place, now: Instant, steps: &mut Steps) {
+        let Some(call) = self.open.get_mut(id).filter(|call| call.sealed.is_none()) else {
+            return;
+        };
+        call.sealed = Some(now);
+        call.partial = Partial::default();
+        let look = tool::look(&call.tool, input, place);
+        if call.is_hidden() {
+            call.look = Some(look);
+            return;
+        }
+        call.refresh(look, steps);
+        call.open_terminal(place, input, steps);
+    }
+
+    /// Somebody is going to be asked about it: it has to be on the screen. The CLI may have added to the input by now.
+    pub(super) fn asked(
+        &mut self,
+        id: &str,
+        input: &RawJson,
+        place: &Place,
+        now: Instant,
+        steps: &mut Steps,
+    ) {
+        self.seal(id, input, place, now, steps);
+        let Some(call) = self.open.get_mut(id) else {
+            return;
+        };
+        call.waiting = true;
+        let look = tool::look(&call.tool, input, place);
+        if call.is_hidden() {
+            call.look = Some(look);
+            call.announce(steps);
+        } else {
+            call.refresh(look, steps);
+        }
+    }
+
+    /// Something else than a person looks whether it may run, or has done so.
+    pub(super) fn checked(&mut self, id: &str, is_waiting: bool, now: Instant) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.waiting = is_waiting;
+            if !is_waiting {
+                call.sealed = call.sealed.map(|_| now);
+            }
+        }
+    }
+
+    /// It runs.
+    pub(super) fn run(&mut self, id: &str, place: &Place, steps: &mut Steps) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.run(place, steps);
+        }
+    }
+
+    /// It still runs, for so many seconds.
+    pub(super) fn progress(&mut self, id: &str, elapsed: f64, place: &Place, steps: &mut Steps) {
+        if let Some(call) = self.open.get_mut(id).filter(|call| !call.is_hidden()) {
+            call.run(place, steps);
+            let elapsed = Some(elapsed);
+            steps.change(CallChange {
+                elapsed,
+                ..call.change()
+            });
+        }
+    }
+
+    /// The CLI gave it a task.
+    pub(super) fn task(
+        &mut self,
+        id: &str,
+        task: &str,
+        background: Option<bool>,
+        place: &Place,
+        steps: &mut Steps,
+    ) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.task = Some(task.to_owned());
+            call.background |= background.unwrap_or(false);
+            call.run(place, steps);
+        }
+    }
+
+    /// Its task went to the background.
+    pub(super) fn moves_to_background(&mut self, id: &str) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.background = true;
+        }
+    }
+
+    /// Its result came.
+    pub(super) fn given(&mut self, id: &str, given: Given, place: &Place, now: Instant, steps: &mut Steps) {
+        let Some(call) = self.open.get_mut(id) else {
+            return;
+        };
+        if given.ran {
+            call.run(place, steps);
+        } else {
+            call.tell(place, steps);
+        }
+        let Given { shown, status, .. } = given;
+        let Some(background) = shown.background.clone() else {
+            call.finish(status, shown, place, steps);
+            return self.close(id);
+        };
+        self.goes_on(id, background, shown, place, now, steps);
+    }
+
+    /// The result of a call says only that it goes on.
+    fn goes_on(
+        &mut self,
+        id: &str,
+        background: Background,
+        shown: Shown,
+        place: &Place,
+        now: Instant,
+        steps: &mut Steps,
+    ) {
+        let Some(call) = self.open.get_mut(id) else {
+            return;
+        };
+        call.background = true;
+        call.task = Some(background.task);
+        call.run(place, steps);
+        if let Some(content) = shown.content {
+            let content = Some(content);
+            steps.change(CallChange {
+                content,
+                ..call.change()
+            });
+        }
+        if let Some(file) = background.file
+            && !call.tailed
+        {
+            call.tailed = true;
+            let call = call.id.clone();
+            steps.effect(Effect::Tail { call, file });
+        }
+        if let Some(ending) = call.early.take() {
+            self.ended_task(id, ending, place, now, steps);
+        }
+    }
+
+    /// Its task has ended.
+    pub(super) fn ended_task(
+        &mut self,
+        id: &str,
+        ending: Ending,
+        place: &Place,
+        now: Instant,
+        steps: &mut Steps,
+    ) {
+        let Some(call) = self.open.get_mut(id).filter(|call| call.ending.is_none()) else {
+            return;
+        };
+        if !call.background {
+            // Its result is still to come, and says more.
+            call.early = Some(ending);
+            return;
+        }
+        if call.tailed {
+            call.ending = Some((ending, now + LAST_OUTPUT));
+            let call = call.id.clone();
+            return steps.effect(Effect::Untail { call });
+        }
+        self.end(id, ending, place, steps);
+    }
+
+    /// More of the output of a command in the background.
+    pub(super) fn output(&mut self, id: &str, bytes: Vec<u8>, steps: &mut Steps) {
+        if let Some(call) = self.open.get(id).filter(|call| call.told && !bytes.is_empty()) {
+            call.terminal(TerminalEvent::Output { bytes, is_live: true }, steps);
+        }
+    }
+
+    /// There is no more output of it.
+    pub(super) fn tail_ended(&mut self, id: &str, place: &Place, steps: &mut Steps) {
+        let Some(call) = self.open.get_mut(id) else {
+            return;
+        };
+        call.tailed = false;
+        if let Some((ending, _)) = call.ending.take() {
+            self.end(id, ending, place, steps);
+        }
+    }
+
+    fn end(&mut self, id: &str, ending: Ending, place: &Place, steps: &mut Steps) {
+        let Some(call) = self.open.get_mut(id) else {
+            return;
+        };
+        let shown = match call.role {
+            Role::Shell => Shown {
+                printed: Some(Printed {
+                    text: String::new(),
+                    code: ending.code,
+                }),
+                ..Shown::default()
+            },
+            _ => Shown {
+                content: ending
+                    .report
+                    .map(|report| vec![CallContent::Content(Content::Text(report))]),
+                ..Shown::default()
+            },
+        };
+        call.finish(ending.status, shown, place, steps);
+        self.close(id);
+    }
+
+    /// Ends what can't go on any more: all but the background when a turn ends, everything when the CLI does.
+    pub(super) fn give_up(&mut self, with_background: bool, status: Status, steps: &mut Steps) {
+        for id in self.in_order() {
+            if with_background || !self.outlives_its_turn(&id) {
+                self.drop_call(&id, status, steps);
+            }
+        }
+    }
+
+    /// Whether it, or a call above it, is in the background.
+    fn outlives_its_turn(&self, id: &str) -> bool {
+        let mut at = self.open.get(id);
+        // Parents that lead in a circle can't be, but nothing here depends on that.
+        for _ in 0..64 {
+            match at {
+                Some(call) if call.background => return true,
+                Some(call) => at = call.parent.as_ref().and_then(|parent| self.open.get(parent)),
+                None => return false,
+            }
+        }
+        false
+    }
+
+    fn drop_call(&mut self, id: &str, status: Status, steps: &mut Steps) {
+        let Some(call) = self.open.get_mut(id) else {
+            return;
+        };
+        if call.told {
+            let status = Some(status);
+            if call.role == Role::Shell {
+                call.terminal(
+                    TerminalEvent::Exited {
+                        code: None,
+                        signal: None,
+                    },
+                    steps,
+                );
+            }
+            steps.change(CallChange {
+                status,
+                ..call.change()
+            });
+        }
+        if call.tailed {
+            let call = call.id.clone();
+            steps.effect(Effect::Untail { call });
+        }
+        self.close(id);
+    }
+
+    fn close(&mut self, id: &str) {
+        if let Some((id, _)) = self.open.remove_entry(id) {
+            self.ended.insert(id);
+        }
+    }
+
+    fn in_order(&self) -> Vec<Arc<str>> {
+        let mut calls: Vec<_> = self.open.values().collect();
+        calls.sort_by_key(|call| call.number);
+        calls.iter().map(|call| call.id.clone()).collect()
+    }
+
+    /// When something is to be done although nothing happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let holds = self.open.values().filter_map(Open::held_until);
+        let endings = self.open.values().filter_map(|call| call.ending.as_ref());
+        let presumed = self
+            .next_ones()
+            .into_iter()
+            .filter_map(|id| self.presumed_at(&id));
+        holds
+            .chain(endings.map(|(_, until)| *until))
+            .chain(presumed)
+            .min()
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, now: Instant, place: &Place, steps: &mut Steps) {
+        for id in self.in_order() {
+            let Some(call) = self.open.get_mut(&id) else {
+                continue;
+            };
+            if call.held_until().is_some_and(|until| until <= now) {
+                call.tell(place, steps);
+            }
+            let is_over = matches!(call.ending, Some((_, until)) if until <= now);
+            if is_over && let Some((ending, _)) = call.ending.take() {
+                self.end(&id, ending, place, steps);
+            }
+        }
+        for id in self.next_ones() {
+            if self.presumed_at(&id).is_some_and(|at| at <= now) {
+                self.run(&id, place, steps);
+            }
+        }
+    }
+
+    /// For each conversation the first call that is not in the background: the one that may be running.
+    fn next_ones(&self) -> Vec<Arc<str>> {
+        let mut first: HashMap<Option<&Arc<str>>, &Open> = HashMap::new();
+        for call in self.open.values().filter(|call| !call.background) {
+            let place = first.entry(call.parent.as_ref()).or_insert(call);
+            if call.number < place.number {
+                *place = call;
+            }
+        }
+        let mut first: Vec<_> = first.into_values().collect();
+        first.sort_by_key(|call| call.number);
+        first.iter().map(|call| call.id.clone()).collect()
+    }
+
+    fn presumed_at(&self, id: &str) -> Option<Instant> {
+        let call = self.open.get(id)?;
+        let is_idle = call.told && !call.running && !call.waiting;
+        call.sealed.filter(|_| is_idle).map(|sealed| sealed + PRESUMED)
+    }
+}
+
+impl Open {
+    /// Shown in another way than as a call.
+    fn is_hidden(&self) -> bool {
+        !self.told && matches!(self.role, Role::Plan | Role::Internal)
+    }
+
+    fn held_until(&self) -> Option<Instant> {
+        (!self.told && !self.is_hidden()).then(|| self.since + HOLD)
+    }
+
+    fn change(&self) -> CallChange {
+        CallChange {
+            id: self.id.clone(),
+            tool: self.tool.clone(),
+            parent: self.parent.clone(),
+            ..CallChange::default()
+        }
+    }
+
+    fn terminal(&self, what: TerminalEvent, steps: &mut Steps) {
+        let id = self.id.clone();
+        let call = self.id.clone();
+        steps.event(Event::Terminal(TerminalChange { id, call, what }));
+    }
+
+    /// Takes a better look, and tells what is new about it.
+    fn refresh(&mut self, look: Look, steps: &mut Steps) {
+        let is_whole = self.sealed.is_some();
+        let before = self.look.replace(look);
+        let Some(look) = &self.look else { return };
+        if !self.told {
+            if look.named || is_whole {
+                self.announce(steps);
+            }
+            return;
+        }
+        // Half of what will be changed says little, and saying it with each piece costs much.
+        let before_whole = before.as_ref().filter(|_| self.told_whole);
+        let content = differs(before_whole.map(|before| &before.content), &look.content);
+        let has_content = self.role != Role::Shell && (self.told_whole || !look.content.is_empty());
+        let input = differs(before_whole.map(|before| &before.input), &look.input);
+        let change = CallChange {
+            title: differs(before.as_ref().map(|before| &before.title), &look.title),
+            locations: differs(before.as_ref().map(|before| &before.locations), &look.locations),
+            content: content.filter(|_| is_whole && has_content),
+            input: input.filter(|_| is_whole),
+            ..self.change()
+        };
+        self.told_whole |= is_whole;
+        if change != self.change() {
+            steps.change(change);
+        }
+    }
+
+    /// Tells of it, if nobody did.
+    fn tell(&mut self, place: &Place, steps: &mut Steps) {
+        if self.told {
+            return;
+        }
+        if self.look.is_none() {
+            let input = self.partial.fields();
+            let empty = || RawJson::from(serde_json::Value::Object(serde_json::Map::new()));
+            self.look = Some(tool::look(&self.tool, &input.unwrap_or_else(empty), place));
+        }
+        self.announce(steps);
+    }
+
+    fn announce(&mut self, steps: &mut Steps) {
+        let Some(look) = &self.look else { return };
+        let is_whole = self.sealed.is_some();
+        let content = match self.role {
+            Role::Shell => vec![CallContent::Terminal(self.id.clone())],
+            _ if is_whole => look.content.clone(),
+            _ => Vec::new(),
+        };
+        self.told = true;
+        self.told_whole = is_whole;
+        steps.event(Event::Call(Box::new(Call {
+            id: self.id.clone(),
+            tool: self.tool.clone(),
+            parent: self.parent.clone(),
+            title: look.title.clone(),
+            kind: look.kind,
+            status: Status::Pending,
+            content,
+            locations: look.locations.clone(),
+            input: is_whole.then(|| look.input.clone()),
+        })));
+    }
+
+    /// Says what runs in its terminal.
+    fn open_terminal(&self, place: &Place, input: &RawJson, steps: &mut Steps) {
+        if self.role == Role::Shell && self.told {
+            let command = tool::Fields::of(input).text(&["command"]).unwrap_or_default();
+            let cwd = Some(place.cwd.clone());
+            self.terminal(TerminalEvent::Opened { command, cwd }, steps);
+        }
+    }
+
+    fn run(&mut self, place: &Place, steps: &mut Steps) {
+        self.waiting = false;
+        if self.running || self.is_hidden() {
+            return;
+        }
+        self.tell(place, steps);
+        self.running = true;
+        let status = Some(Status::InProgress);
+        steps.change(CallChange {
+            status,
+            ..self.change()
+        });
+    }
+
+    fn finish(&mut self, status: Status, shown: Shown, place: &Place, steps: &mut Steps) {
+        if self.is_hidden() {
+            return;
+        }
+        self.tell(place, steps);
+        if let Some(printed) = &shown.printed {
+            if !printed.text.is_empty() {
+                let bytes = printed.text.clone().into_bytes();
+                self.terminal(
+                    TerminalEvent::Output {
+                        bytes,
+                        is_live: false,
+                    },
+                    steps,
+                );
+            }
+            let code = printed.code;
+            self.terminal(TerminalEvent::Exited { code, signal: None }, steps);
+        }
+        steps.change(CallChange {
+            status: Some(status),
+            content: shown.content,
+            locations: shown.locations,
+            output: shown.output,
+            ..self.change()
+        });
+    }
+}
+
+fn differs<T: PartialEq + Clone>(before: Option<&T>, now: &T) -> Option<T> {
+    (before != Some(now)).then(|| now.clone())
+}

@@ -1,0 +1,57 @@
+//! The slash commands that a client should offer.
+
+use std::collections::BTreeSet;
+
+use outrigger::protocol::inbound::system::SlashCommand;
+
+use super::step::Steps;
+use crate::event::{Command, Event};
+
+/// Commands of the CLI that make sense in its own terminal only, or for its own machinery.
+const HIDDEN: [&str; 18] = [
+    "clear",
+    "color",
+    "config",
+    "cost",
+    "design-consent",
+    "doctor",
+    "exit",
+    "focus",
+    "heapdump",
+    "keybindings-help",
+    "login",
+    "logout",
+    "output-style:new",
+    "release-notes",
+    "reload-plugins",
+    "reload-skills",
+    "todos",
+    "workflow-launch-exec",
+];
+
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    told: Option<Vec<Command>>,
+}
+
+impl Commands {
+    pub(super) fn changed(&mut self, commands: &[SlashCommand], steps: &mut Steps) {
+        let mut names = BTreeSet::new();
+        let shown = commands.iter().filter(|command| {
+            let is_internal = command.name.starts_with('_') || command.name.is_empty();
+            let is_hidden = command.builtin == Some(true) && HIDDEN.contains(&command.name.as_str());
+            !is_internal && !is_hidden && names.insert(command.name.as_str())
+        });
+        let shown: Vec<_> = shown
+            .map(|command| Command {
+                name: command.name.clone(),
+                description: command.description.clone(),
+                hint: Some(command.argument_hint.clone()).filter(|hint| !hint.trim().is_empty()),
+            })
+            .collect();
+        if self.told.as_ref() != Some(&shown) {
+            self.told = Some(shown.clone());
+            steps.event(Event::Commands(shown));
+        }
+    }
+}

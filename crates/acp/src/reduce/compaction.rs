@@ -1,0 +1,93 @@
+//! The conversation is made shorter: from the first word of it to the summary.
+
+use std::sync::Arc;
+
+use outrigger::protocol::inbound::system::{CompactResult, Status as CliStatus, StatusKind};
+
+use super::step::Steps;
+use crate::event::{Compaction, Event, Status};
+
+#[derive(Debug, Default)]
+pub(super) struct Compactions {
+    /// The one that was told of last.
+    id: Option<Arc<str>>,
+    is_running: bool,
+    /// Its summary is still to come.
+    awaits_summary: bool,
+}
+
+impl Compactions {
+    /// What the CLI says it is busy with.
+    pub(super) fn status(&mut self, status: &CliStatus, steps: &mut Steps) {
+        if status.status == Some(StatusKind::Compacting) && !self.is_running {
+            self.begin(&status.uuid, steps);
+        }
+        if status.compact_result == Some(CompactResult::Failed) || status.compact_error.is_some() {
+            if !self.is_running {
+                self.begin(&status.uuid, steps);
+            }
+            self.end(Status::Failed, status.compact_error.clone(), steps);
+        }
+    }
+
+    /// The conversation begins here now.
+    pub(super) fn boundary(&mut self, uuid: &str, steps: &mut Steps) {
+        if !self.is_running {
+            self.begin(uuid, steps);
+        }
+        self.end(Status::Completed, None, steps);
+        self.awaits_summary = true;
+    }
+
+    /// Whether the next text that the CLI makes up is the summary.
+    pub(super) fn awaits_summary(&self) -> bool {
+        self.awaits_summary
+    }
+
+    /// What remains of the conversation.
+    pub(super) fn summary(&mut self, text: &str, uuid: Option<&str>, steps: &mut Steps) {
+        if self.id.is_none() {
+            self.begin(uuid.unwrap_or("compaction"), steps);
+            self.is_running = false;
+        }
+        self.awaits_summary = false;
+        self.tell(Status::Completed, Some(essence(text)), None, steps);
+    }
+
+    /// The turn is over, and with it what went on in it.
+    pub(super) fn turn_over(&mut self, steps: &mut Steps) {
+        self.awaits_summary = false;
+        if self.is_running {
+            self.end(Status::Cancelled, None, steps);
+        }
+    }
+
+    fn begin(&mut self, uuid: &str, steps: &mut Steps) {
+        self.id = Some(uuid.into());
+        self.is_running = true;
+        self.tell(Status::InProgress, None, None, steps);
+    }
+
+    fn end(&mut self, status: Status, error: Option<String>, steps: &mut Steps) {
+        self.is_running = false;
+        self.tell(status, None, error, steps);
+    }
+
+    fn tell(&self, status: Status, summary: Option<String>, error: Option<String>, steps: &mut Steps) {
+        if let Some(id) = self.id.clone() {
+            steps.event(Event::Compaction(Compaction {
+                id,
+                status,
+                summary,
+                error,
+            }));
+        }
+    }
+}
+
+/// The summary, without what the CLI says about it to the model.
+fn essence(text: &str) -> String {
+    let rest = text.split_once("\nSummary:\n").map_or(text, |(_, rest)| rest);
+    let end = rest.find("\n\nIf you need specific details from before compaction");
+    rest[..end.unwrap_or(rest.len())].trim().to_owned()
+}

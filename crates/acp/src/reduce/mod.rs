@@ -1,0 +1,373 @@
+//! Frames of the CLI, in their order, to steps: each thing that happens is told once, whatever way the CLI says it.
+//!
+//! No I/O, no clock, no randomness: the same frames at the same times give the same steps. Whoever drives it calls
+//! [`tick`](Reducer::tick) when [`due`](Reducer::due) has come, and does the [`Effect`]s.
+
+mod calls;
+mod commands;
+mod compaction;
+mod plan;
+mod said;
+mod seen;
+mod step;
+mod system;
+mod text;
+mod usage;
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use outrigger::protocol::inbound::{
+    AuthStatus, Message, RateLimitEvent, RateLimitStatus, ResultMessage, TerminalReason, ToolProgress,
+};
+use outrigger::protocol::{Frame, RawJson};
+
+use self::calls::Calls;
+use self::commands::Commands;
+use self::compaction::Compactions;
+use self::plan::Plan;
+use self::seen::Seen;
+use self::step::Steps;
+#[cfg_attr(
+    not(test),
+    expect(unused_imports, reason = "the session that does them comes next")
+)]
+pub(crate) use self::step::{Effect, Step};
+use self::system::{extra, notice, tell_extra};
+use self::text::Streams;
+use self::usage::Meter;
+use crate::event::{Event, Severity, Status, Subagent};
+use crate::tool::{self, Place};
+
+/// How many frames are remembered, so that none counts twice.
+const REMEMBERED: usize = 1024;
+
+/// How many agents' last words are kept.
+const MOST_AGENTS: usize = 1024;
+
+/// Makes steps of frames, for one session.
+#[derive(Debug)]
+pub(crate) struct Reducer {
+    place: Place,
+    streams: Streams,
+    calls: Calls,
+    plan: Plan,
+    compactions: Compactions,
+    meter: Meter,
+    commands: Commands,
+    mode: Option<String>,
+    model: Option<String>,
+    /// Ids of frames that were seen, as hashes.
+    frames: Seen<u64>,
+    /// Prompts of this client.
+    prompts: Seen<String>,
+    /// Notices that are said once in a session.
+    said: Seen<String>,
+    /// What a slash command said last in this turn.
+    local: Option<String>,
+    /// The last text of each agent, by its call.
+    last_words: HashMap<Arc<str>, String>,
+    subagents: HashMap<Arc<str>, String>,
+    /// What is reduced happened long ago.
+    is_history: bool,
+}
+
+impl Reducer {
+    /// For a session that works in this directory, which is absolute.
+    pub(crate) fn new(cwd: PathBuf) -> Self {
+        Self {
+            place: Place { cwd },
+            streams: Streams::default(),
+            calls: Calls::new(),
+            plan: Plan::default(),
+            compactions: Compactions::default(),
+            meter: Meter::default(),
+            commands: Commands::default(),
+            mode: None,
+            model: None,
+            frames: Seen::new(REMEMBERED),
+            prompts: Seen::new(REMEMBERED),
+            said: Seen::new(REMEMBERED),
+            local: None,
+            last_words: HashMap::new(),
+            subagents: HashMap::new(),
+            is_history: false,
+        }
+    }
+
+    /// Takes the next frame.
+    pub(crate) fn frame(&mut self, frame: &Frame, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        if frame.uuid().is_some_and(|uuid| !self.frames.insert(hash(uuid))) {
+            tracing::debug!(uuid = frame.uuid(), "a frame came twice");
+            return steps.0;
+        }
+        match frame.delta() {
+            Some(delta) => {
+                let parent = frame.parent_tool_use_id();
+                self.delta(parent, delta.index, delta.kind, &delta.text, &mut steps);
+            }
+            None => match frame.decode() {
+                Ok(message) => self.reduce(message, now, &mut steps),
+                Err(misfit) => {
+                    // Nothing that the CLI said is lost silently: programs get the line, and the log says why.
+                    tracing::warn!(%misfit, kind = frame.kind(), "a frame could not be read");
+                    let line = RawJson::from_text(frame.text().into_owned());
+                    let line = line.or_else(|_| RawJson::encode(&frame.text()));
+                    if let Ok(line) = line {
+                        tell_extra(&mut steps, "misfit", None, line);
+                    }
+                }
+            },
+        }
+        steps.0
+    }
+
+    /// Takes the next message of a conversation that is over: nothing of it streams, runs, or is asked.
+    pub(crate) fn recorded(&mut self, message: Message, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.is_history = true;
+        self.reduce(message, now, &mut steps);
+        steps.0
+    }
+
+    /// The history ends here: what is still open will never end.
+    pub(crate) fn history_over(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.give_up(true, Status::Cancelled, &mut steps);
+        self.is_history = false;
+        steps.0
+    }
+
+    /// A prompt of this client was sent under this id; its echo is no news to it.
+    pub(crate) fn prompted(&mut self, uuid: &str) {
+        self.prompts.insert(uuid.to_owned());
+    }
+
+    /// How many tokens fit into this model's context.
+    pub(crate) fn window(&mut self, model: &str, size: u64) {
+        self.meter.window(model, size);
+    }
+
+    /// The slash commands, as they are at the beginning.
+    pub(crate) fn commands(
+        &mut self,
+        commands: &[outrigger::protocol::inbound::system::SlashCommand],
+    ) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.commands.changed(commands, &mut steps);
+        steps.0
+    }
+
+    /// The permission mode is this one, whoever said so. Tells of it if that is news.
+    pub(crate) fn mode_is(&mut self, mode: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.mode(mode, &mut steps);
+        steps.0
+    }
+
+    /// Somebody is about to be asked whether this call may run: tells of it, if nobody knows it yet.
+    pub(crate) fn asked(&mut self, id: &str, tool: &str, input: &RawJson, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.begin(id, tool, None, now, &mut steps);
+        self.calls.asked(id, input, &self.place, now, &mut steps);
+        steps.0
+    }
+
+    /// The call was allowed, or is running for another reason.
+    pub(crate) fn runs(&mut self, id: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.run(id, &self.place, &mut steps);
+        steps.0
+    }
+
+    /// More of the output of a command in the background; see [`Effect::Tail`].
+    pub(crate) fn tailed(&mut self, call: &str, bytes: Vec<u8>) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.output(call, bytes, &mut steps);
+        steps.0
+    }
+
+    /// All of the output was handed over, or can't be had; see [`Effect::Untail`].
+    pub(crate) fn tail_ended(&mut self, call: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.tail_ended(call, &self.place, &mut steps);
+        steps.0
+    }
+
+    /// The turn was cancelled, whatever the CLI still says of it: ends what belongs to it.
+    pub(crate) fn cancelled(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.turn_over(Status::Cancelled, &mut steps);
+        steps.0
+    }
+
+    /// The CLI is gone, and with it all that ran.
+    pub(crate) fn died(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.turn_over(Status::Failed, &mut steps);
+        self.calls.give_up(true, Status::Failed, &mut steps);
+        steps.0
+    }
+
+    /// When [`tick`](Self::tick) is to be called, if nothing happens before.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.calls.due()
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.tick(now, &self.place, &mut steps);
+        steps.0
+    }
+
+    fn reduce(&mut self, message: Message, now: Instant, steps: &mut Steps) {
+        match message {
+            Message::Assistant(message) => self.assistant(*message, now, steps),
+            Message::User(message) => self.user(*message, now, steps),
+            Message::StreamEvent(event) => self.stream(*event, now, steps),
+            Message::System(message) => self.system(*message, now, steps),
+            Message::Result(result) => self.result(&result, steps),
+            Message::ToolProgress(progress) => self.progress(&progress, steps),
+            Message::ToolUseSummary(summary) => extra(steps, "tool_use_summary", None, &*summary),
+            Message::AuthStatus(status) => auth(&status, steps),
+            Message::RateLimitEvent(event) => rate_limit(&event, steps),
+            Message::PromptSuggestion(prompt) => extra(steps, "prompt_suggestion", None, &*prompt),
+            Message::ConversationReset(reset) => {
+                self.plan.clear(steps);
+                self.streams = Streams::default();
+                extra(steps, "conversation_reset", None, &*reset);
+            }
+            Message::ActiveGoal(goal) => extra(steps, "active_goal", None, &*goal),
+            Message::AutocompactState(state) => extra(steps, "autocompact", None, &*state),
+            // The connection's own business, and the session's.
+            Message::ControlRequest(_)
+            | Message::ControlResponse(_)
+            | Message::ControlCancelRequest(_)
+            | Message::CommandLifecycle(_)
+            | Message::KeepAlive(_)
+            | Message::TranscriptMirror(_) => {}
+            Message::Unknown(raw) => tell_extra(steps, "unknown", None, raw),
+            // The union may grow; see `system`.
+            other => {
+                if let Ok(data) = other.to_body() {
+                    tell_extra(steps, "unknown", None, data);
+                }
+            }
+        }
+    }
+
+    fn result(&mut self, result: &ResultMessage, steps: &mut Steps) {
+        self.meter.result(result, steps);
+        if let Some(output) = &result.structured_output {
+            tell_extra(steps, "structured_output", None, output.clone());
+        }
+        let status = match &result.terminal_reason {
+            // What is deferred goes on in another process, or never.
+            Some(TerminalReason::ToolDeferred) => return,
+            _ => Status::Cancelled,
+        };
+        self.turn_over(status, steps);
+    }
+
+    /// What began in the turn and did not end with it will not end any more, except in the background.
+    fn turn_over(&mut self, status: Status, steps: &mut Steps) {
+        self.local = None;
+        self.calls.give_up(false, status, steps);
+        self.compactions.turn_over(steps);
+    }
+
+    fn progress(&mut self, progress: &ToolProgress, steps: &mut Steps) {
+        let id = match (progress.heartbeat, &progress.parent_tool_use_id) {
+            (Some(true), Some(call)) => call,
+            _ => &progress.tool_use_id,
+        };
+        self.calls
+            .progress(id, progress.elapsed_time_seconds, &self.place, steps);
+        if progress.subagent_retry.is_some() {
+            extra(steps, "subagent_retry", Some(id), progress);
+        }
+    }
+
+    /// Something is to be said of an agent.
+    fn subagent(
+        &mut self,
+        call: &str,
+        task: Option<Arc<str>>,
+        title: &str,
+        status: Status,
+        steps: &mut Steps,
+    ) {
+        let call: Arc<str> = call.into();
+        let title = match self.subagents.get(&call) {
+            Some(known) => known.clone(),
+            None => title.to_owned(),
+        };
+        if status == Status::InProgress && self.subagents.len() < MOST_AGENTS {
+            self.subagents.insert(call.clone(), title.clone());
+        } else {
+            self.subagents.remove(&call);
+        }
+        steps.event(Event::Subagent(Box::new(Subagent {
+            call,
+            task,
+            title,
+            status,
+        })));
+    }
+}
+
+fn auth(status: &AuthStatus, steps: &mut Steps) {
+    match &status.error {
+        Some(error) => {
+            let title = "The login failed".to_owned();
+            let why = Some(error.clone());
+            notice(steps, Severity::Error, title, why, "auth_status", status, true);
+        }
+        None => extra(steps, "auth_status", None, status),
+    }
+}
+
+fn rate_limit(event: &RateLimitEvent, steps: &mut Steps) {
+    let info = &event.rate_limit_info;
+    let limit = info
+        .rate_limit_type
+        .as_ref()
+        .map_or("usage", |kind| kind.as_str());
+    let limit = limit.replace('_', " ");
+    let (severity, title) = match info.status {
+        RateLimitStatus::Rejected => (Severity::Error, format!("The {limit} limit is reached")),
+        RateLimitStatus::AllowedWarning => {
+            let used = info
+                .utilization
+                .map(|used| format!(" ({:.0} % used)", used * 100.0));
+            let title = format!("The {limit} limit is close{}", used.unwrap_or_default());
+            (Severity::Warning, title)
+        }
+        _ => return extra(steps, "rate_limit", None, event),
+    };
+    let important = severity == Severity::Error;
+    notice(steps, severity, title, None, "rate_limit", event, important);
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What a call of this tool looks like, for whoever asks about it.
+pub(crate) fn look(tool: &str, input: &RawJson, cwd: &std::path::Path) -> tool::Look {
+    let place = Place { cwd: cwd.to_owned() };
+    tool::look(tool, input, &place)
+}
+
+#[cfg(test)]
+pub(crate) use self::tests::support as testing;
+
+#[cfg(test)]
+mod tests;

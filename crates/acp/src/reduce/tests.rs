@@ -1,0 +1,7 @@
+//! Frames, as the real CLI wrote them and in every other order, to what is told of them.
+
+mod background;
+mod calls;
+mod laws;
+mod recorded;
+pub(crate) mod support;

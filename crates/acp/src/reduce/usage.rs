@@ -1,0 +1,81 @@
+//! How full the context is, and what the session cost.
+
+use std::collections::BTreeMap;
+
+use outrigger::protocol::inbound::{MessageDeltaUsage, ResultMessage};
+
+use super::step::Steps;
+use crate::event::{Event, Usage};
+
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    /// How many tokens fit, by model; known from results, or told by the session.
+    windows: BTreeMap<String, u64>,
+    model: Option<String>,
+    used: Option<u64>,
+    cost: Option<f64>,
+    told: Option<Usage>,
+}
+
+impl Meter {
+    pub(super) fn model(&mut self, model: &str) {
+        // What the CLI makes up itself is of no model.
+        if !model.starts_with('<') {
+            self.model = Some(model.to_owned());
+        }
+    }
+
+    pub(super) fn window(&mut self, model: &str, size: u64) {
+        if size > 0 && (self.windows.len() < 64 || self.windows.contains_key(model)) {
+            self.windows.insert(model.to_owned(), size);
+        }
+    }
+
+    /// A message of the main conversation is over.
+    pub(super) fn message(&mut self, usage: &MessageDeltaUsage, steps: &mut Steps) {
+        let parts = [
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_creation_input_tokens,
+            usage.cache_read_input_tokens,
+        ];
+        self.used = Some(parts.into_iter().flatten().fold(0, u64::saturating_add));
+        self.tell(steps);
+    }
+
+    /// The context has so many tokens now.
+    pub(super) fn context(&mut self, tokens: u64, steps: &mut Steps) {
+        self.used = Some(tokens);
+        self.tell(steps);
+    }
+
+    /// A turn is over.
+    pub(super) fn result(&mut self, result: &ResultMessage, steps: &mut Steps) {
+        for (model, usage) in &result.model_usage {
+            self.window(model, usage.context_window);
+        }
+        if self.model.is_none() && result.model_usage.len() == 1 {
+            self.model = result.model_usage.keys().next().cloned();
+        }
+        self.cost = Some(result.total_cost_usd);
+        self.tell(steps);
+    }
+
+    fn tell(&mut self, steps: &mut Steps) {
+        let size = self.model.as_ref().and_then(|model| self.windows.get(model));
+        // Without the size the fullness means nothing, and a guess would be wrong by a factor of five.
+        let (Some(used), Some(size)) = (self.used, size) else {
+            return;
+        };
+        let usage = Usage {
+            used,
+            size: *size,
+            cost: self.cost,
+            model: self.model.clone(),
+        };
+        if self.told.as_ref() != Some(&usage) {
+            self.told = Some(usage.clone());
+            steps.event(Event::Usage(usage));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The input of a tool call, whole or not, by field.
+
+use std::collections::HashMap;
+
+use outrigger::protocol::RawJson;
+
+/// Fields of an input. What is missing, or is of another type than expected, is simply not there: a title can do without.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(HashMap<String, RawJson>);
+
+impl Fields {
+    pub(crate) fn of(input: &RawJson) -> Self {
+        Self(input.decode().unwrap_or_default())
+    }
+
+    /// The text at the first of these names that has one which is not blank.
+    pub(crate) fn text(&self, names: &[&str]) -> Option<String> {
+        names
+            .iter()
+            .filter_map(|name| self.0.get(*name)?.decode::<String>().ok())
+            .find(|text| !text.trim().is_empty())
+    }
+
+    /// The text at this name, even if there is nothing in it.
+    pub(crate) fn exact(&self, name: &str) -> Option<String> {
+        self.0.get(name)?.decode().ok()
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.decode().ok()
+    }
+
+    pub(crate) fn list(&self, name: &str) -> Vec<Fields> {
+        let list: Option<Vec<RawJson>> = self.0.get(name).and_then(|raw| raw.decode().ok());
+        list.unwrap_or_default().iter().map(Self::of).collect()
+    }
+
+    /// The input without these fields; `None` if it has none of them.
+    pub(crate) fn without(&self, names: &[&str]) -> Option<RawJson> {
+        if !names.iter().any(|name| self.0.contains_key(*name)) {
+            return None;
+        }
+        let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+        let kept: std::collections::BTreeMap<_, _> = kept.collect();
+        RawJson::encode(&kept).ok()
+    }
+}

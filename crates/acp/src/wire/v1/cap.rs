@@ -1,0 +1,77 @@
+//! What is too long to be sent is cut, and says so.
+
+use serde_json::Value;
+
+/// How much text one thing shows.
+pub(super) const MOST_TEXT: usize = 64 * 1024;
+
+/// How long one string of an input or an output is.
+const MOST_STRING: usize = 8 * 1024;
+
+/// A file's change is shown whole or not at all.
+pub(super) const MOST_DIFF: usize = 1024 * 1024;
+
+/// The beginning of the text, if it is too long.
+pub(super) fn text(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let end = (0..=most)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    let left = text.len() - end;
+    format!("{}\n… ({left} bytes more)", &text[..end])
+}
+
+/// The same value with its long strings cut.
+pub(super) fn value(value: Value) -> Value {
+    match value {
+        Value::String(string) => Value::String(text(string, MOST_STRING)),
+        Value::Array(list) => Value::Array(list.into_iter().map(self::value).collect()),
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            Value::Object(fields.map(|(name, value)| (name, self::value(value))).collect())
+        }
+        other => other,
+    }
+}
+
+/// What the CLI said, for programs: without what it left out, and without the ids of the line.
+pub(super) fn frame(value: Value) -> Value {
+    let mut value = self::value(value);
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|name, _| name != "uuid" && name != "session_id");
+    }
+    drop_nulls(&mut value);
+    value
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(text("abc".into(), 3), "abc");
+        assert_eq!(text("abcd".into(), 3), "abc\n… (1 bytes more)");
+        assert_eq!(text("éé".into(), 3), "é\n… (2 bytes more)");
+        let long = "x".repeat(MOST_STRING + 1);
+        let cut = value(serde_json::json!({"a": [long, 1]}));
+        assert!(cut["a"][0].as_str().unwrap().ends_with("(1 bytes more)"));
+        assert_eq!(cut["a"][1], 1);
+        let said = serde_json::json!({"uuid": "u", "a": null, "b": [{"c": null, "d": 1, "uuid": 2}]});
+        assert_eq!(frame(said), serde_json::json!({"b": [{"d": 1, "uuid": 2}]}));
+    }
+}

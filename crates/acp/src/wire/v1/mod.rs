@@ -1,0 +1,269 @@
+//! Events as `session/update`s of the first protocol version.
+//!
+//! What a client did not say it can is told in a way that it can: notices that matter as text, compactions as a tool call,
+//! terminals as a block of text, and the rest as `_meta.claudeCode` on an update that changes nothing else.
+
+mod call;
+mod cap;
+mod terminal;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ClientCapabilities, CompactionId,
+    CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, Cost, CurrentModeUpdate, ImageContent,
+    MessageId, Meta, Notice as WireNotice, NoticeSeverity, Plan, PlanEntry as WirePlanEntry,
+    PlanEntryPriority, PlanEntryStatus, ResourceLink, SessionInfoUpdate, SessionUpdate, TextContent,
+    ToolCall, ToolCallUpdate, ToolCallUpdateFields, ToolKind, UnstructuredCommandInput, UsageUpdate,
+};
+use serde_json::{Value, json};
+
+use self::terminal::Terminal;
+use crate::event::{
+    Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity, Status, Usage,
+};
+
+/// What a client can, as far as updates depend on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// `session.notices`.
+    pub(crate) notices: bool,
+    /// `session.compaction`.
+    pub(crate) compaction: bool,
+    /// `_meta.terminal_output`: output of terminals of ours, piece by piece.
+    pub(crate) terminals: bool,
+    /// `_meta.claudeCode.subagentText`: what agents say, marked with the call that began them. Other clients would take it
+    /// for part of the answer.
+    pub(crate) subagent_text: bool,
+}
+
+impl Client {
+    /// Reads it out of what a client says in `initialize`.
+    pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
+        let session = capabilities.session.as_ref();
+        let meta = capabilities.meta.as_ref();
+        let is_set = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
+        Self {
+            notices: session.is_some_and(|session| session.notices.is_some()),
+            compaction: session.is_some_and(|session| session.compaction.is_some()),
+            terminals: is_set(meta.and_then(|meta| meta.get("terminal_output"))),
+            subagent_text: is_set(
+                meta.and_then(|meta| meta.get("claudeCode"))
+                    .and_then(|ours| ours.get("subagentText")),
+            ),
+        }
+    }
+}
+
+/// Writes the events of one session.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    client: Client,
+    /// What runs in terminals that the client can't show by itself, or whose output it gets piece by piece.
+    terminals: HashMap<Arc<str>, Terminal>,
+    /// Compactions that are shown as a tool call.
+    compactions: Vec<Arc<str>>,
+}
+
+impl Encoder {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            terminals: HashMap::new(),
+            compactions: Vec::new(),
+        }
+    }
+
+    /// The updates that tell of this event, in order; mostly one. `ConfigChanged` has none: whoever holds the options writes it.
+    pub(crate) fn encode(&mut self, event: Event) -> Vec<SessionUpdate> {
+        let update = match event {
+            Event::User(chunk) => self.said(chunk).map(SessionUpdate::UserMessageChunk),
+            Event::Text(chunk) => self.said(chunk).map(SessionUpdate::AgentMessageChunk),
+            Event::Thought(chunk) => self.said(chunk).map(SessionUpdate::AgentThoughtChunk),
+            Event::Call(call) => Some(self.call(*call)),
+            Event::CallChanged(change) => Some(self.call_changed(*change)),
+            Event::Terminal(change) => self.terminal(change),
+            Event::Plan(entries) => Some(SessionUpdate::Plan(plan(entries))),
+            Event::Commands(commands) => Some(SessionUpdate::AvailableCommandsUpdate(
+                AvailableCommandsUpdate::new(commands.into_iter().map(command).collect()),
+            )),
+            Event::Mode(mode) => Some(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))),
+            Event::ConfigChanged => None,
+            Event::Title(title) => Some(SessionUpdate::SessionInfoUpdate(
+                SessionInfoUpdate::new().title(title),
+            )),
+            Event::Usage(usage) => Some(SessionUpdate::UsageUpdate(used(usage))),
+            Event::Compaction(compaction) => self.compaction(compaction),
+            Event::Notice(notice) => Some(self.notice(notice)),
+            Event::Subagent(agent) => Some(beside(
+                "subagent",
+                json!({
+                    "toolCallId": &*agent.call, "taskId": agent.task.as_deref(), "title": agent.title,
+                    "status": status_name(agent.status),
+                }),
+            )),
+            Event::Extra(extra) => Some(extra_update(*extra)),
+        };
+        update.into_iter().collect()
+    }
+
+    fn said(&self, chunk: Chunk) -> Option<ContentChunk> {
+        if chunk.parent.is_some() && !self.client.subagent_text {
+            return None;
+        }
+        let parent = chunk
+            .parent
+            .map(|parent| ours(json!({"parentToolUseId": &*parent})));
+        Some(
+            ContentChunk::new(block(chunk.content))
+                .message_id(chunk.message_id.map(MessageId::new))
+                .meta(parent),
+        )
+    }
+
+    fn compaction(&mut self, compaction: Compaction) -> Option<SessionUpdate> {
+        if !self.client.compaction {
+            return self.compaction_as_call(compaction);
+        }
+        let status = match compaction.status {
+            Status::Pending | Status::InProgress => CompactionStatus::InProgress,
+            Status::Completed => CompactionStatus::Completed,
+            Status::Failed => CompactionStatus::Failed,
+            Status::Cancelled => CompactionStatus::Cancelled,
+        };
+        let mut update = CompactionUpdate::new(CompactionId::new(compaction.id), status);
+        if let Some(summary) = compaction.summary {
+            update = update.summary(vec![ContentBlock::Text(TextContent::new(summary))]);
+        }
+        if let Some(error) = compaction.error {
+            update = update.error(error);
+        }
+        Some(SessionUpdate::CompactionUpdate(update))
+    }
+
+    fn compaction_as_call(&mut self, compaction: Compaction) -> Option<SessionUpdate> {
+        let is_known = self.compactions.contains(&compaction.id);
+        let status = call::status(compaction.status);
+        let text = compaction.summary.or(compaction.error);
+        let content = text.map(|text| vec![ContentBlock::Text(TextContent::new(text)).into()]);
+        let meta = ours(json!({"toolName": "compact"}));
+        if is_known {
+            let fields = ToolCallUpdateFields::new().status(status).content(content);
+            let update = ToolCallUpdate::new(compaction.id, fields).meta(meta);
+            return Some(SessionUpdate::ToolCallUpdate(update));
+        }
+        // As many as may still be changed.
+        if self.compactions.len() == 8 {
+            self.compactions.remove(0);
+        }
+        self.compactions.push(compaction.id.clone());
+        let call = ToolCall::new(compaction.id, "Compact the conversation")
+            .kind(ToolKind::Think)
+            .status(status)
+            .content(content.unwrap_or_default())
+            .meta(meta);
+        Some(SessionUpdate::ToolCall(call))
+    }
+
+    fn notice(&self, notice: Notice) -> SessionUpdate {
+        let data = notice.data.as_ref().and_then(|data| data.to_value().ok());
+        let data = data.map(cap::frame);
+        if self.client.notices {
+            let severity = match notice.severity {
+                Severity::Info => NoticeSeverity::Info,
+                Severity::Warning => NoticeSeverity::Warning,
+                Severity::Error => NoticeSeverity::Error,
+            };
+            let meta = ours(json!({"topic": notice.topic, notice.topic: data}));
+            let wire = WireNotice::new(severity, notice.title).description(notice.description);
+            return SessionUpdate::Notice(wire.meta(meta));
+        }
+        let severity = match notice.severity {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        let about = json!({
+            "topic": notice.topic, "severity": severity, "title": notice.title,
+            "description": notice.description, "data": data,
+        });
+        if !notice.important {
+            return beside("notice", about);
+        }
+        let more = notice.description.map(|more| format!("\n\n{more}"));
+        let text = format!("\n\n**{}**{}\n\n", notice.title, more.unwrap_or_default());
+        let chunk = ContentChunk::new(ContentBlock::Text(TextContent::new(text)));
+        SessionUpdate::AgentMessageChunk(chunk.meta(ours(json!({"notice": about}))))
+    }
+}
+
+/// `_meta` with what is ours.
+fn ours(value: Value) -> Meta {
+    let mut meta = Meta::new();
+    meta.insert("claudeCode".to_owned(), value);
+    meta
+}
+
+/// An update that changes nothing, with something for programs beside it.
+fn beside(topic: &str, data: Value) -> SessionUpdate {
+    let mut about = serde_json::Map::new();
+    about.insert(topic.to_owned(), data);
+    SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(ours(Value::Object(about))))
+}
+
+fn extra_update(extra: Extra) -> SessionUpdate {
+    let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
+    let Some(call) = extra.call else {
+        return beside(extra.topic, data);
+    };
+    let mut about = serde_json::Map::new();
+    about.insert("toolCallId".to_owned(), Value::from(&*call));
+    about.insert("data".to_owned(), data);
+    beside(extra.topic, Value::Object(about))
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "pending",
+        Status::InProgress => "in_progress",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    }
+}
+
+fn block(content: Content) -> ContentBlock {
+    match content {
+        Content::Text(text) => ContentBlock::Text(TextContent::new(text)),
+        Content::Image { media_type, data } => ContentBlock::Image(ImageContent::new(data, media_type)),
+        Content::Link { uri, name } => ContentBlock::ResourceLink(ResourceLink::new(name, uri)),
+    }
+}
+
+fn plan(entries: Vec<PlanEntry>) -> Plan {
+    let entries = entries.into_iter().map(|entry| {
+        let status = match entry.status {
+            PlanStatus::Pending => PlanEntryStatus::Pending,
+            PlanStatus::InProgress => PlanEntryStatus::InProgress,
+            PlanStatus::Completed => PlanEntryStatus::Completed,
+        };
+        WirePlanEntry::new(entry.content, PlanEntryPriority::Medium, status)
+    });
+    Plan::new(entries.collect())
+}
+
+fn command(command: Command) -> AvailableCommand {
+    let hint = command.hint.map(UnstructuredCommandInput::new);
+    AvailableCommand::new(command.name, command.description)
+        .input(hint.map(AvailableCommandInput::Unstructured))
+}
+
+fn used(usage: Usage) -> UsageUpdate {
+    let cost = usage.cost.map(|amount| Cost::new(amount, "USD"));
+    let model = usage.model.map(|model| ours(json!({"model": model})));
+    UsageUpdate::new(usage.used, usage.size).cost(cost).meta(model)
+}
+
+#[cfg(test)]
+mod tests;
