@@ -3,14 +3,18 @@
 //! All are [`SessionStore`](outrigger_sessions::store::SessionStore)s, to be given to the SDK's `Options::session_store`. Each
 //! is a feature; none is on unless asked for.
 //!
-//! | feature | store | what it is for |
-//! |---|---|---|
-//! | `directory` | `DirectoryStore` | files to be copied, mounted and looked at |
-//! | `postgres` | `PostgresStore` | any number of machines |
-//! | `redis` | `RedisStore` | any number of machines that have a Redis or Valkey anyway |
-//! | `sqlite` | `SqliteStore` | one machine, any number of processes: the one to begin with |
+//! | feature | store | what it is for | what an append that has returned survives |
+//! |---|---|---|---|
+//! | `sqlite` | `SqliteStore` | one machine, any number of processes: the one to begin with | the loss of power |
+//! | `directory` | `DirectoryStore` | files to be copied, mounted and looked at | the loss of power |
+//! | `postgres` | `PostgresStore` | any number of machines | the loss of power, unless `synchronous_commit` is off |
+//! | `redis` | `RedisStore` | any number of machines that have a Redis or Valkey anyway | what the server is set to: of itself, the end of programs alone |
 //!
-//! All keep the whole contract (`outrigger_sessions::store::conformance::check`), and leases. They need a tokio runtime.
+//! With `redis-tls` Redis is reached through TLS, too, by rustls and *ring*.
+//!
+//! All keep the whole contract (`outrigger_sessions::store::conformance::check`): entries come back as the same text; an append is
+//! there whole or not at all, and may be sent again; a session has one owner at a time, and who was overtaken writes nothing any more.
+//! That is tried with owners that are real processes, killed and stopped at random. They need a tokio runtime.
 
 #[cfg(feature = "directory")]
 mod directory;

@@ -166,3 +166,24 @@ async fn a_session_is_not_taken_over_in_the_midst_of_a_write() {
     assert_eq!(next.unwrap().fence, lease.fence + 1);
     assert_eq!(loaded.unwrap().unwrap().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_makes_no_session_older() {
+    let server = servers::postgres();
+    sql(&server, "CREATE SCHEMA clock").await;
+    let store = connect(&server, "clock").await.unwrap();
+    let key = SessionKey::new("p", "s");
+    let entry = [RawJson::from_text("{}").unwrap()];
+    store.append(&key, &entry).await.unwrap();
+    // As if it had been written in the year 2100.
+    sql(
+        &server,
+        "UPDATE clock.outrigger_transcript SET mtime = 4102444800000",
+    )
+    .await;
+    store.append(&key, &entry).await.unwrap();
+    assert_eq!(
+        store.list_sessions("p").await.unwrap()[0].mtime,
+        4_102_444_800_001
+    );
+}

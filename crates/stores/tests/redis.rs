@@ -221,6 +221,39 @@ async fn a_server_that_would_lose_sessions_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_tls_has_to_prove_who_it_is() {
+    let server = servers::redis_with_tls();
+    let url = server.redis_url();
+    assert!(url.starts_with("rediss://"), "{url}");
+    let authorities = server.directory.path().join("authority.pem");
+    let store = RedisOptions::new()
+        .authorities(&authorities)
+        .connect(&url)
+        .await
+        .unwrap();
+    let key = SessionKey::new("p", "s");
+    store.append(&key, &entry("a")).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().unwrap(), entry("a"));
+    // Nobody else says that it is the right one.
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert!(error.chain().contains("certificate"), "{}", error.chain());
+    // It is not what it was asked for by another name.
+    let other = url.replace("localhost", "127.0.0.1");
+    let error = RedisOptions::new()
+        .authorities(&authorities)
+        .connect(&other)
+        .await
+        .unwrap_err();
+    assert!(error.chain().contains("certificate"), "{}", error.chain());
+    let error = RedisOptions::new()
+        .authorities("/nowhere.pem")
+        .connect(&url)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("/nowhere.pem"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_is_not_waited_for() {
     let server = servers::redis(&[]);
     let options = RedisOptions::new().patience(Duration::from_millis(500));

@@ -54,6 +54,43 @@ async fn what_it_took_is_there_when_it_is_opened_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_makes_no_session_older() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(place.path());
+    let key = SessionKey::new("p", "s");
+    let entry = [RawJson::from_text("{}").unwrap()];
+    store.append(&key, &entry).await.unwrap();
+    // As if it had been written in the year 2100.
+    let file = rusqlite::Connection::open(place.path().join("sessions.db")).unwrap();
+    file.execute("UPDATE transcript SET mtime = 4102444800000", [])
+        .unwrap();
+    store.append(&key, &entry).await.unwrap();
+    assert_eq!(
+        store.list_sessions("p").await.unwrap()[0].mtime,
+        4_102_444_800_001
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_fails_in_the_middle_leaves_nothing_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(place.path());
+    let fails = "CREATE TRIGGER fails BEFORE INSERT ON entry WHEN NEW.uuid = 'b' BEGIN SELECT RAISE(ABORT, 'no b'); END";
+    let file = rusqlite::Connection::open(place.path().join("sessions.db")).unwrap();
+    file.execute_batch(fails).unwrap();
+    let entry = |uuid: &str| RawJson::from_text(format!(r#"{{"uuid":"{uuid}"}}"#)).unwrap();
+    let (key, other) = (SessionKey::new("p", "s"), SessionKey::new("p", "other"));
+    let (entries, others) = ([entry("a"), entry("b")], [entry("a")]);
+    // Others that are written together with it are not touched.
+    let (failed, done) = tokio::join!(store.append(&key, &entries), store.append(&other, &others));
+    assert!(failed.unwrap_err().chain().contains("no b"));
+    done.unwrap();
+    assert_eq!(store.load(&key).await.unwrap(), None);
+    assert_eq!(store.load(&other).await.unwrap().unwrap(), others);
+    assert_eq!(store.list_sessions("p").await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_database_is_an_error() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("x.db");

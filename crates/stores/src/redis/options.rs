@@ -17,6 +17,8 @@ pub struct RedisOptions {
     prefix: String,
     replicas: usize,
     patience: Duration,
+    #[cfg(feature = "redis-tls")]
+    authorities: Option<std::path::PathBuf>,
 }
 
 impl Default for RedisOptions {
@@ -25,6 +27,8 @@ impl Default for RedisOptions {
             prefix: "outrigger".to_owned(),
             replicas: 0,
             patience: Duration::from_secs(30),
+            #[cfg(feature = "redis-tls")]
+            authorities: None,
         }
     }
 }
@@ -58,8 +62,16 @@ impl RedisOptions {
         self
     }
 
-    /// Connects to one server: `redis://user:password@host:6379/0`, `redis+unix:///run/redis/redis.sock`. A connection that is lost
-    /// later is made anew.
+    /// Sets the PEM file with the authorities that are trusted to say which server is the right one (`rediss://`). By default they are
+    /// the system's.
+    #[cfg(feature = "redis-tls")]
+    pub fn authorities(mut self, file: impl AsRef<std::path::Path>) -> Self {
+        self.authorities = Some(file.as_ref().to_owned());
+        self
+    }
+
+    /// Connects to one server: `redis://user:password@host:6379/0`, `redis+unix:///run/redis/redis.sock`; with the feature
+    /// `redis-tls` also `rediss://host:6379`. A connection that is lost later is made anew.
     ///
     /// # Cancel safety
     /// Dropped, what is stored is as it was or up to date.
@@ -68,7 +80,7 @@ impl RedisOptions {
     /// When the address makes no sense, the server can't be reached, it is set to throw keys away when its memory is full, or what is
     /// in it was made by a newer version of this crate.
     pub async fn connect(&self, url: &str) -> Result<RedisStore> {
-        let client = Client::open(url).map_err(|error| failed("read its address", error))?;
+        let client = self.client(url)?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(self.patience))
             .set_connection_timeout(Some(self.patience))
@@ -95,12 +107,54 @@ impl RedisOptions {
         let client = ClusterClientBuilder::new(urls)
             .response_timeout(self.patience)
             .connection_timeout(self.patience)
-            .retries(5)
+            .retries(5);
+        #[cfg(feature = "redis-tls")]
+        let client = client.certs(self.certificates()?);
+        let client = client
             .build()
             .map_err(|error| failed("read its addresses", error))?;
         let link = self.in_time(client.get_async_connection()).await?;
         let link = link.map_err(|error| failed("connect to the cluster", error))?;
         self.store(Link::Cluster(link)).await
+    }
+
+    #[cfg(not(feature = "redis-tls"))]
+    #[expect(clippy::unused_self, reason = "with TLS it says whom to trust")]
+    fn client(&self, url: &str) -> Result<Client> {
+        Client::open(url).map_err(|error| failed("read its address", error))
+    }
+
+    #[cfg(feature = "redis-tls")]
+    fn client(&self, url: &str) -> Result<Client> {
+        let client = if url.starts_with("rediss:") || url.starts_with("valkeys:") {
+            Client::build_with_tls(url, self.certificates()?)
+        } else {
+            Client::open(url)
+        };
+        client.map_err(|error| failed("read its address", error))
+    }
+
+    /// Whom to trust.
+    #[cfg(feature = "redis-tls")]
+    fn certificates(&self) -> Result<redis::TlsCertificates> {
+        use rustls::crypto::{CryptoProvider, ring};
+        if CryptoProvider::get_default().is_none() {
+            // The client takes the process' own, and panics where it can't tell which. Somebody else may be faster, which is as good.
+            let _ = ring::default_provider().install_default();
+        }
+        let read = |file: &std::path::PathBuf| {
+            std::fs::read(file).map_err(|error| {
+                let what = format!(
+                    "the authorities of a Redis session store can't be read from {}",
+                    file.display()
+                );
+                StoreError::failed(what, error)
+            })
+        };
+        Ok(redis::TlsCertificates {
+            client_tls: None,
+            root_cert: self.authorities.as_ref().map(read).transpose()?,
+        })
     }
 
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T> {

@@ -1,6 +1,7 @@
 //! Redis for the tests: each server in a directory of its own, reached by a socket in it.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,13 +29,21 @@ impl Server {
     /// With these options. What is not said to be kept is in memory alone. With `ports`, others reach it by them: the second is for
     /// the nodes of a cluster.
     fn start(arguments: &[&str], has_ports: bool) -> Self {
+        Self::start_in(arguments, has_ports, |_| {})
+    }
+
+    /// The same in a directory that is prepared first.
+    fn start_in(arguments: &[&str], has_ports: bool, prepare: impl Fn(&Path)) -> Self {
         let begun = Instant::now();
         loop {
             let [port, bus] = if has_ports { free_ports() } else { [0, 0] };
             let directory = tempfile::tempdir().unwrap();
+            prepare(directory.path());
             let place = directory.path().display().to_string();
             let (port_text, bus, socket) = (port.to_string(), bus.to_string(), format!("{place}/redis.sock"));
-            let mut own = vec!["--bind", "127.0.0.1", "--port", &port_text];
+            let has_tls = arguments.contains(&"--tls-cert-file");
+            let port_name = if has_tls { "--tls-port" } else { "--port" };
+            let mut own = vec!["--port", "0", "--bind", "127.0.0.1", port_name, &port_text];
             own.extend(["--unixsocket", &socket, "--dir", &place, "--save", ""]);
             if arguments.contains(&"--cluster-enabled") {
                 own.extend(["--cluster-port", &bus]);
@@ -84,8 +93,15 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// The address of a node of a cluster, or of a lone server.
+    /// The address of a node of a cluster, of one with TLS, or of a lone server.
     pub(crate) fn redis_url(&self) -> String {
+        if self
+            .arguments
+            .iter()
+            .any(|argument| argument == "--tls-cert-file")
+        {
+            return format!("rediss://localhost:{}", self.port);
+        }
         if self
             .arguments
             .iter()
@@ -132,6 +148,41 @@ pub(crate) fn redis(arguments: &[&str]) -> Server {
 /// One that another can copy.
 pub(crate) fn redis_with_port() -> Server {
     Server::start(&[], true)
+}
+
+/// One that proves to be `localhost` by an authority of its own, which is in `authority.pem`.
+pub(crate) fn redis_with_tls() -> Server {
+    // Relative to the directory in which it works.
+    let tls = [
+        "--tls-cert-file",
+        "server.pem",
+        "--tls-key-file",
+        "server.key",
+        "--tls-auth-clients",
+        "no",
+    ];
+    Server::start_in(
+        &[&tls[..], &["--tls-ca-cert-file", "authority.pem"]].concat(),
+        true,
+        |place| {
+            let steps = [
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
+             -addext basicConstraints=critical,CA:TRUE -keyout authority.key -out authority.pem",
+                "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost \
+             -addext subjectAltName=DNS:localhost -keyout server.key -out server.csr",
+                "x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 \
+             -copy_extensions copy -out server.pem",
+            ];
+            for step in steps {
+                let made = Command::new("openssl")
+                    .args(step.split_whitespace())
+                    .current_dir(place)
+                    .output();
+                let made = made.expect("OpenSSL is not installed: apt-get install openssl");
+                assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+            }
+        },
+    )
 }
 
 /// Has one server copy all that the other has and gets.
