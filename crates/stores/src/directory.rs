@@ -157,4 +157,9 @@ impl LeaseStore for DirectoryStore {
                 .await
         })
     }
+
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+        let key = key.main();
+        Box::pin(self.work(move |shared| shared.holder(&key)))
+    }
 }

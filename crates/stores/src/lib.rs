@@ -45,6 +45,7 @@ pub use sqlite::SqliteStore;
     feature = "sqlite"
 ))]
 mod shared {
+    use std::time::Duration;
     #[cfg(any(feature = "directory", feature = "sqlite"))]
     use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -55,6 +56,12 @@ mod shared {
     pub(crate) fn now_ms() -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.map_or(0, |since| since.as_millis() as u64)
+    }
+
+    /// How long a lease lasts, in milliseconds: at most some 140,000 years, which every database can add to the time.
+    pub(crate) fn millis(ttl: Duration) -> u64 {
+        const MOST: u64 = 1 << 52;
+        u64::try_from(ttl.as_millis()).unwrap_or(MOST).min(MOST)
     }
 
     /// That a lease is about the session that is to be written.
@@ -95,4 +102,4 @@ pub(crate) use shared::now_ms;
     feature = "redis",
     feature = "sqlite"
 ))]
-pub(crate) use shared::{covered, is_held, is_over};
+pub(crate) use shared::{covered, is_held, is_over, millis};

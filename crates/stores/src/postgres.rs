@@ -306,7 +306,7 @@ impl LeaseStore for PostgresStore {
                 SET fence = l.fence + 1, owner = excluded.owner, expires_at = excluded.expires_at, released = false
                 WHERE l.released OR l.expires_at <= outrigger_now() OR l.owner = excluded.owner
                 RETURNING fence, expires_at";
-            let ttl = ttl.as_millis() as i64;
+            let ttl = crate::millis(ttl) as i64;
             let taken = self
                 .query(
                     "acquire a lease",
@@ -337,7 +337,7 @@ impl LeaseStore for PostgresStore {
             let text = "
                 UPDATE outrigger_lease SET expires_at = outrigger_now() + $5
                 WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4 AND NOT released RETURNING expires_at";
-            let (fence, ttl) = (lease.fence as i64, ttl.as_millis() as i64);
+            let (fence, ttl) = (lease.fence as i64, crate::millis(ttl) as i64);
             let parameters: [&(dyn ToSql + Sync); 5] =
                 [&lease.project_key, &lease.session_id, &fence, &lease.owner, &ttl];
             let renewed = self.query("renew a lease", text, &parameters).await?;

@@ -34,9 +34,6 @@ const ATTEMPTS: usize = 1000;
 /// The most entries that the server takes at once, with their uuids: it counts to 2^20.
 const MAX_ENTRIES: usize = 500_000;
 
-/// The most milliseconds that Redis counts exactly, which is some 140,000 years.
-const MAX_TTL: u128 = 1 << 52;
-
 /// The version of what is stored.
 const VERSION: u32 = 1;
 
@@ -357,6 +354,22 @@ impl RedisStore {
         Err(StoreError::new(StoreErrorKind::Failed, what))
     }
 
+    async fn take(&self, key: &SessionKey, owner: &str, ttl: Duration, by_force: bool) -> Result<Lease> {
+        let lease = self.names(key).lease;
+        let (ttl, by_force) = (crate::millis(ttl).to_string(), if by_force { "1" } else { "0" });
+        let answer = self
+            .shared
+            .server
+            .write(&ACQUIRE, &[&lease], &[owner, &ttl, by_force])
+            .await?;
+        let number = |text: &String| text.parse::<u64>().map_err(|_| strange(&ACQUIRE, &answer));
+        match (answer.first().map(String::as_str), &answer[..]) {
+            (Some("ok"), [_, fence, until]) => Ok(Lease::new(key, owner, number(fence)?, number(until)?)),
+            (Some("held"), [_, by, until]) => Err(crate::is_held(key, Some((by.clone(), number(until)?)))),
+            _ => Err(strange(&ACQUIRE, &answer)),
+        }
+    }
+
     /// All of a transcript; the outer `None` if it was deleted meanwhile.
     async fn read(&self, names: &Names) -> Result<Option<Option<Vec<String>>>> {
         let keys = [names.info.as_str(), &names.entries];
@@ -410,10 +423,6 @@ fn damaged(key: &SessionKey) -> StoreError {
         StoreErrorKind::Damaged,
         format!("{key} can't be read from the session store"),
     )
-}
-
-fn millis(ttl: Duration) -> String {
-    ttl.as_millis().min(MAX_TTL).to_string()
 }
 
 impl SessionStore for RedisStore {
@@ -501,28 +510,13 @@ impl LeaseStore for RedisStore {
         owner: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Lease>> {
-        Box::pin(async move {
-            let lease = self.names(key).lease;
-            let answer = self
-                .shared
-                .server
-                .write(&ACQUIRE, &[&lease], &[owner, &millis(ttl)])
-                .await?;
-            let number = |text: &String| text.parse::<u64>().map_err(|_| strange(&ACQUIRE, &answer));
-            match (answer.first().map(String::as_str), &answer[..]) {
-                (Some("ok"), [_, fence, until]) => Ok(Lease::new(key, owner, number(fence)?, number(until)?)),
-                (Some("held"), [_, by, until]) => {
-                    Err(crate::is_held(key, Some((by.clone(), number(until)?))))
-                }
-                _ => Err(strange(&ACQUIRE, &answer)),
-            }
-        })
+        Box::pin(self.take(key, owner, ttl, false))
     }
 
     fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
         Box::pin(async move {
             let key = SessionKey::new(&lease.project_key, &lease.session_id);
-            let (fence, ttl) = (lease.fence.to_string(), millis(ttl));
+            let (fence, ttl) = (lease.fence.to_string(), crate::millis(ttl).to_string());
             let arguments = [fence.as_str(), &lease.owner, &ttl];
             let names = self.names(&key);
             let answer = self
@@ -564,6 +558,30 @@ impl LeaseStore for RedisStore {
         Box::pin(async move {
             crate::covered(lease, key)?;
             self.add(key, entries, Some(lease)).await
+        })
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(self.take(key, owner, ttl, true))
+    }
+
+    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
+        Box::pin(async move {
+            let mut command = redis::cmd("HMGET");
+            let fields = ["owner", "fence", "expires_at", "released"];
+            command.arg(self.names(key).lease).arg(&fields);
+            let held: Vec<Option<String>> = self.shared.server.ask("look at a lease", &command).await?;
+            let [Some(owner), Some(fence), Some(until), Some(released)] = &held[..] else {
+                return Ok(None);
+            };
+            let number = |text: &String| text.parse().map_err(|_| damaged(key));
+            let lease = Lease::new(key, owner, number(fence)?, number(until)?);
+            Ok((released == "0").then_some(lease))
         })
     }
 }

@@ -124,6 +124,11 @@ impl State {
     }
 }
 
+/// When what begins now and lasts so long ends; some lasts for ever.
+fn later(ttl: Duration) -> u64 {
+    now_ms().saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+}
+
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
@@ -220,7 +225,7 @@ impl LeaseStore for MemoryStore {
                 return Err(StoreError::new(kind, format!("the session {session} is leased")));
             }
             let fence = old.map_or(0, |held| held.lease.fence) + 1;
-            let lease = Lease::new(&session, owner, fence, now + ttl.as_millis() as u64);
+            let lease = Lease::new(&session, owner, fence, later(ttl));
             let held = Held {
                 lease: lease.clone(),
                 released: false,
@@ -234,7 +239,7 @@ impl LeaseStore for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             let held = state.held(lease)?;
-            held.lease.expires_at = now_ms() + ttl.as_millis() as u64;
+            held.lease.expires_at = later(ttl);
             Ok(held.lease.clone())
         })
     }

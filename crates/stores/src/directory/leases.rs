@@ -33,7 +33,7 @@ impl Shared {
             ));
         }
         let fence = old.map_or(0, |held| held.lease.fence) + 1;
-        let lease = Lease::new(key, owner, fence, now + ttl.as_millis() as u64);
+        let lease = Lease::new(key, owner, fence, now + crate::millis(ttl));
         locked.hold(&lease, false)?;
         Ok(lease)
     }
@@ -41,9 +41,15 @@ impl Shared {
     pub(super) fn renew(&self, mut lease: Lease, ttl: Duration) -> Result<Lease> {
         let locked = self.lock(&SessionKey::new(&lease.project_key, &lease.session_id))?;
         locked.mine(&lease)?;
-        lease.expires_at = crate::now_ms() + ttl.as_millis() as u64;
+        lease.expires_at = crate::now_ms() + crate::millis(ttl);
         locked.hold(&lease, false)?;
         Ok(lease)
+    }
+
+    pub(super) fn holder(&self, key: &SessionKey) -> Result<Option<Lease>> {
+        // It is replaced as a whole, so it can be read while somebody else has the lock.
+        let held: Option<Held> = read_json(&self.session(key).join(FILE))?;
+        Ok(held.filter(|held| !held.released).map(|held| held.lease))
     }
 
     pub(super) fn release(&self, lease: &Lease) -> Result<()> {

@@ -104,12 +104,18 @@ impl RedisOptions {
         urls: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<RedisStore> {
         let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
+        #[cfg(feature = "redis-tls")]
+        let has_tls = urls.iter().any(|url| is_tls(url));
         let client = ClusterClientBuilder::new(urls)
             .response_timeout(self.patience)
             .connection_timeout(self.patience)
             .retries(5);
         #[cfg(feature = "redis-tls")]
-        let client = client.certs(self.certificates()?);
+        let client = if has_tls {
+            client.certs(self.certificates()?)
+        } else {
+            client
+        };
         let client = client
             .build()
             .map_err(|error| failed("read its addresses", error))?;
@@ -126,7 +132,7 @@ impl RedisOptions {
 
     #[cfg(feature = "redis-tls")]
     fn client(&self, url: &str) -> Result<Client> {
-        let client = if url.starts_with("rediss:") || url.starts_with("valkeys:") {
+        let client = if is_tls(url) {
             Client::build_with_tls(url, self.certificates()?)
         } else {
             Client::open(url)
@@ -183,6 +189,11 @@ impl RedisOptions {
         store.migrate().await?;
         Ok(store)
     }
+}
+
+#[cfg(feature = "redis-tls")]
+fn is_tls(url: &str) -> bool {
+    url.starts_with("rediss:") || url.starts_with("valkeys:")
 }
 
 /// That the server does not throw sessions away to make room. One that does not say is believed.

@@ -248,7 +248,7 @@ fn delete(connection: &Connection, key: &SessionKey) -> Result<()> {
 
 fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration) -> Result<Lease> {
     let now = crate::now_ms();
-    let until = now + ttl.as_millis() as u64;
+    let until = now + crate::millis(ttl);
     // Compared and taken in one statement.
     let taken: Option<u64> = connection
         .prepare_cached(
@@ -281,7 +281,7 @@ fn mine(connection: &Connection, lease: &Lease) -> Result<Held> {
 
 fn renew(connection: &Connection, mut lease: Lease, ttl: Duration) -> Result<Lease> {
     mine(connection, &lease)?;
-    lease.expires_at = crate::now_ms() + ttl.as_millis() as u64;
+    lease.expires_at = crate::now_ms() + crate::millis(ttl);
     let statement = "UPDATE lease SET expires_at = ?3 WHERE project_key = ?1 AND session_id = ?2";
     let renewed = connection.prepare_cached(statement).and_then(|mut statement| {
         statement.execute(params![lease.project_key, lease.session_id, lease.expires_at])

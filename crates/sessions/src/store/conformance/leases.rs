@@ -89,10 +89,14 @@ async fn held_is_held(probe: &Probe) -> Seen {
     refused("a second owner's acquire of a part", part, held)?;
     let other = SessionKey::new("proj", "other");
     leases
-        .acquire(&other, "two", LONG)
+        .acquire(&other, "two", Duration::MAX)
         .await
         .map_err(super::failed("acquire of another session"))?;
-    Ok(())
+    refused(
+        "acquire of what somebody has for ever",
+        leases.acquire(&other, "three", LONG).await,
+        held,
+    )
 }
 
 async fn over_can_be_taken(probe: &Probe) -> Seen {
