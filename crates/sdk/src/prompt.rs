@@ -31,6 +31,7 @@ pub struct Prompt {
     command: Option<String>,
     verbatim: bool,
     query: bool,
+    human: bool,
     uuid: Option<Uuid>,
 }
 
@@ -53,12 +54,18 @@ impl Prompt {
         }
     }
 
+    /// A prompt of one content block, for one that does not begin with text.
+    pub fn of_block(block: ContentBlock) -> Self {
+        Self::empty().block(block)
+    }
+
     fn empty() -> Self {
         Self {
             blocks: Vec::new(),
             command: None,
             verbatim: false,
             query: true,
+            human: false,
             uuid: None,
         }
     }
@@ -146,6 +153,13 @@ impl Prompt {
         self
     }
 
+    /// Says that a person wrote it (`origin`). The CLI gives the words of a person more weight than those of a program: some of
+    /// what they may turn on, it turns on for them alone. Do not say it of text that a program made.
+    pub fn from_person(mut self) -> Self {
+        self.human = true;
+        self
+    }
+
     /// Adds it to the conversation without asking the model for an answer; the turn ends at once as
     /// [`Appended`](crate::Verdict::Appended).
     pub fn without_query(mut self) -> Self {
@@ -197,6 +211,9 @@ impl Prompt {
         }
         if !self.query {
             message = message.without_turn();
+        }
+        if self.human {
+            message = message.from_person();
         }
         encode_line(&OutboundLine::User(Box::new(message)))
             .map_err(|error| Error::invalid_because("prompt", error))
