@@ -6,22 +6,29 @@
 //!             frames → reduce → events → wire::v1 or wire::v2 → updates
 //! ```
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the session that drives it comes next")
-)]
+mod ask;
+mod capabilities;
+mod choices;
 mod coalesce;
+mod config;
+mod error;
 mod event;
 #[cfg_attr(
     not(test),
-    expect(dead_code, reason = "the session that drives it comes next")
+    expect(dead_code, reason = "sessions are loaded by the code that comes next")
 )]
 mod history;
-#[expect(dead_code, reason = "the session that drives it comes next")]
+mod mcp;
+mod open;
+mod outcome;
+mod program;
+mod prompt;
 mod reduce;
+mod serve;
+mod session;
 mod tool;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the session that drives it comes next")
-)]
 mod wire;
+
+pub use config::Config;
+pub use program::run;
+pub use serve::serve;

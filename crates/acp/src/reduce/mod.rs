@@ -31,10 +31,6 @@ use self::compaction::Compactions;
 use self::plan::Plan;
 use self::seen::Seen;
 use self::step::Steps;
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "the session that does them comes next")
-)]
 pub(crate) use self::step::{Effect, Step};
 use self::system::{extra, notice, tell_extra};
 use self::text::Streams;
@@ -145,11 +141,6 @@ impl Reducer {
     /// A prompt of this client was sent under this id; its echo is no news to it.
     pub(crate) fn prompted(&mut self, uuid: &str) {
         self.prompts.insert(uuid.to_owned());
-    }
-
-    /// How many tokens fit into this model's context.
-    pub(crate) fn window(&mut self, model: &str, size: u64) {
-        self.meter.window(model, size);
     }
 
     /// The slash commands, as they are at the beginning.

@@ -1,0 +1,408 @@
+//! The choices that a permission request offers, and what each means.
+//!
+//! Ids and labels are those that editors know from the TypeScript adapter. A choice that lasts is offered only when what it would
+//! change can be said in its label; what the label does not cover is never passed on.
+
+use agent_client_protocol::v1::schema as acp;
+use outrigger::permissions::{PermissionRequest, PermissionUpdate, PersonReply};
+use outrigger::protocol::shared::{
+    PermissionBehavior, PermissionMode, PermissionRuleValue, PermissionUpdateDestination,
+};
+
+/// A choice: what the user sees, and what it means.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice {
+    pub(crate) option: acp::PermissionOption,
+    pub(crate) reply: PersonReply,
+}
+
+fn choice(id: &str, name: impl Into<String>, kind: acp::PermissionOptionKind, reply: PersonReply) -> Choice {
+    Choice {
+        option: acp::PermissionOption::new(id.to_owned(), name, kind),
+        reply,
+    }
+}
+
+fn once(name: &str) -> Choice {
+    choice(
+        "allow-once",
+        name,
+        acp::PermissionOptionKind::AllowOnce,
+        PersonReply::Once,
+    )
+}
+
+fn always(id: &str, name: impl Into<String>, updates: Vec<PermissionUpdate>) -> Choice {
+    let reply = PersonReply::Always(updates);
+    choice(id, name, acp::PermissionOptionKind::AllowAlways, reply)
+}
+
+fn reject(name: &str) -> Choice {
+    let reply = PersonReply::No("User refused permission to run tool".to_owned());
+    choice("reject", name, acp::PermissionOptionKind::RejectOnce, reply)
+}
+
+/// The choices for a call, in the order in which they are shown.
+pub(crate) fn choices(request: &PermissionRequest) -> Vec<Choice> {
+    if request.tool_name == "EnterPlanMode" {
+        return vec![once("Yes, enter plan mode"), reject("No, start implementing now")];
+    }
+    let mut choices = vec![once("Yes")];
+    if !request.suppress_always_allow_rule {
+        choices.extend(lasting(request));
+    }
+    choices.push(reject("No"));
+    choices
+}
+
+/// The choices for a plan. `modes` are those that the session can work in.
+pub(crate) fn plan_choices(modes: &[&str]) -> Vec<Choice> {
+    let to = |mode| {
+        vec![PermissionUpdate::set_mode(
+            mode,
+            PermissionUpdateDestination::Session,
+        )]
+    };
+    let mut choices = Vec::new();
+    if modes.contains(&"auto") {
+        choices.push(always(
+            "exit-plan-auto",
+            "Yes, and use auto mode",
+            to(PermissionMode::Auto),
+        ));
+    }
+    if modes.contains(&"bypassPermissions") {
+        let bypass = to(PermissionMode::BypassPermissions);
+        choices.push(always("exit-plan-bypass", "Yes, and bypass permissions", bypass));
+    }
+    if choices.is_empty() {
+        let edits = to(PermissionMode::AcceptEdits);
+        choices.push(always("exit-plan-accept-edits", "Yes, auto-accept edits", edits));
+    }
+    choices.push(choice(
+        "exit-plan-default",
+        "Yes, manually approve edits",
+        acp::PermissionOptionKind::AllowOnce,
+        PersonReply::Always(to(PermissionMode::Default)),
+    ));
+    // The turn ends, so that the user can say what is to be different.
+    choices.push(choice(
+        "reject",
+        "No, keep planning",
+        acp::PermissionOptionKind::RejectOnce,
+        PersonReply::Stop,
+    ));
+    choices
+}
+
+/// The choices that last.
+fn lasting(request: &PermissionRequest) -> Vec<Choice> {
+    let with_updates = |name: String, updates| vec![always("allow-with-updates", name, updates)];
+    let tool = request.tool_name.as_str();
+    let text = |key: &str| {
+        let input: std::collections::BTreeMap<String, outrigger::protocol::RawJson> =
+            request.input.decode().ok()?;
+        let text: String = input.get(key)?.decode().ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    let local = |content: Option<String>| {
+        let rule = match content {
+            Some(content) => PermissionRuleValue::calls(tool, content),
+            None => PermissionRuleValue::tool(tool),
+        };
+        vec![PermissionUpdate::allow(
+            [rule],
+            PermissionUpdateDestination::LocalSettings,
+        )]
+    };
+    match tool {
+        "Bash" | "PowerShell" => shell_label(tool, &request.suggestions)
+            .map(|name| with_updates(name, request.suggestions.clone()))
+            .unwrap_or_default(),
+        "Read" | "Glob" | "Grep" => file_label(&request.suggestions, "Read")
+            .map(|name| with_updates(name, request.suggestions.clone()))
+            .unwrap_or_default(),
+        "Edit" | "Write" | "NotebookEdit" | "MultiEdit" => file_label(&request.suggestions, "Edit")
+            .map(|name| with_updates(name, request.suggestions.clone()))
+            .unwrap_or_default(),
+        "WebFetch" => text("url")
+            .and_then(|url| host_of(&url).map(str::to_owned))
+            .map(|host| {
+                with_updates(
+                    format!("Yes, and don't ask again for {host}"),
+                    local(Some(format!("domain:{host}"))),
+                )
+            })
+            .unwrap_or_default(),
+        "Skill" => skill_choices(text("skill"), local),
+        _ if request.suggestions.is_empty() => Vec::new(),
+        _ => {
+            let name = request.display_name.as_deref().unwrap_or(tool);
+            if !is_for_tool(tool, &request.suggestions) {
+                return Vec::new();
+            }
+            let name = format!("Yes, and don't ask again for {name} commands");
+            with_updates(name, request.suggestions.clone())
+        }
+    }
+}
+
+fn skill_choices(
+    skill: Option<String>,
+    local: impl Fn(Option<String>) -> Vec<PermissionUpdate>,
+) -> Vec<Choice> {
+    let Some(skill) = skill else { return Vec::new() };
+    let mut choices = vec![always(
+        "allow-skill-exact",
+        format!("Yes, and don't ask again for {skill}"),
+        local(Some(skill.clone())),
+    )];
+    if let Some((name, _)) = skill.split_once(' ') {
+        choices.push(always(
+            "allow-skill-prefix",
+            format!("Yes, and don't ask again for {name}:* commands"),
+            local(Some(format!("{name}:*"))),
+        ));
+    }
+    choices
+}
+
+/// Whether the suggestions allow this tool, and nothing else.
+fn is_for_tool(tool: &str, suggestions: &[PermissionUpdate]) -> bool {
+    suggestions.iter().all(|update| match update {
+        PermissionUpdate::AddRules(rules) => {
+            rules.behavior == PermissionBehavior::Allow
+                && !rules.rules.is_empty()
+                && rules
+                    .rules
+                    .iter()
+                    .all(|rule| rule.tool_name == tool && rule.rule_content.is_none())
+        }
+        _ => false,
+    })
+}
+
+/// What suggestions for a shell mean; `None` if that can't be said.
+fn shell_label(tool: &str, suggestions: &[PermissionUpdate]) -> Option<String> {
+    let (mut commands, mut paths, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+    for update in suggestions {
+        match update {
+            PermissionUpdate::AddDirectories(list)
+                if list.destination == PermissionUpdateDestination::Session =>
+            {
+                paths.extend(list.directories.iter().map(|path| directory(path)));
+            }
+            PermissionUpdate::AddRules(rules) if rules.behavior == PermissionBehavior::Allow => {
+                for rule in &rules.rules {
+                    let content = rule.rule_content.as_deref().map(str::trim);
+                    let content = content.filter(|content| !content.is_empty())?;
+                    if rule.tool_name == tool {
+                        let command = content.strip_suffix(":*").unwrap_or(content).to_owned();
+                        if !commands.contains(&command) {
+                            commands.push(command);
+                        }
+                    } else if rule.tool_name == "Read" {
+                        reads.push(directory(content.strip_suffix("/**").unwrap_or(content)));
+                    } else {
+                        return None;
+                    }
+                }
+            }
+            _ => return None,
+        }
+    }
+    let only_reads = paths.is_empty();
+    paths.extend(reads);
+    match (commands.is_empty(), paths.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(format!(
+            "Yes, and don't ask again for {} commands",
+            list(&commands)
+        )),
+        (true, false) if only_reads => Some(format!(
+            "Yes, allow reading from {} from this project",
+            list(&paths)
+        )),
+        (true, false) => Some(format!(
+            "Yes, and always allow access to {} from this project",
+            list(&paths)
+        )),
+        (false, false) if commands.len() == 1 && paths.len() == 1 => Some(format!(
+            "Yes, and allow access to {} and {} commands",
+            list(&paths),
+            list(&commands)
+        )),
+        (false, false) => Some(format!(
+            "Yes, and allow {} access and {} commands",
+            list(&paths),
+            list(&commands)
+        )),
+    }
+}
+
+/// What suggestions for a file tool mean; `None` if they would last longer than the session, or do anything else.
+fn file_label(suggestions: &[PermissionUpdate], rule_tool: &str) -> Option<String> {
+    if suggestions.is_empty() {
+        return None;
+    }
+    let is_write = rule_tool == "Edit";
+    let mut directories = Vec::new();
+    for update in suggestions {
+        if update.destination() != Some(PermissionUpdateDestination::Session) {
+            return None;
+        }
+        match update {
+            PermissionUpdate::SetMode(mode) if is_write && mode.mode == PermissionMode::AcceptEdits => {}
+            PermissionUpdate::AddDirectories(list) if is_write => {
+                directories.extend(list.directories.iter().map(|path| directory(path)));
+            }
+            PermissionUpdate::AddRules(rules)
+                if rules.behavior == PermissionBehavior::Allow
+                    && rules.rules.iter().all(|rule| rule.tool_name == rule_tool) =>
+            {
+                let contents = rules.rules.iter().filter_map(|rule| rule.rule_content.as_deref());
+                directories.extend(contents.map(|path| directory(path.strip_suffix("/**").unwrap_or(path))));
+            }
+            _ => return None,
+        }
+    }
+    Some(match (is_write, directories.is_empty()) {
+        (true, true) => "Yes, allow all edits during this session".to_owned(),
+        (true, false) => format!(
+            "Yes, allow all edits in {} during this session",
+            list(&directories)
+        ),
+        (false, true) => "Yes, during this session".to_owned(),
+        (false, false) => format!(
+            "Yes, allow reading from {} during this session",
+            list(&directories)
+        ),
+    })
+}
+
+/// The last part of a path, with a slash behind it.
+fn directory(path: &str) -> String {
+    let path = path.trim_end_matches('/');
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty());
+    format!("{}/", name.unwrap_or(path))
+}
+
+/// Names in a row; one word for many.
+fn list(names: &[String]) -> String {
+    if names.join(", ").len() > 50 {
+        return "similar".to_owned();
+    }
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [one, other] => format!("{one} and {other}"),
+        [others @ .., last] => format!("{}, and {last}", others.join(", ")),
+    }
+}
+
+/// The host of an address.
+fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    let host = host.split(':').next()?;
+    (!host.is_empty()).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn request(tool: &str, input: Value, suggestions: Value) -> PermissionRequest {
+        let line = json!({"type": "control_request", "request_id": "r", "request": {
+            "subtype": "can_use_tool", "tool_name": tool, "input": input, "tool_use_id": "t",
+            "permission_suggestions": suggestions,
+        }});
+        let frame = outrigger::protocol::Frame::from_line(line.to_string()).remove(0);
+        PermissionRequest::from_frame(&frame).expect("a request")
+    }
+
+    fn labels(tool: &str, input: Value, suggestions: Value) -> Vec<(String, String)> {
+        choices(&request(tool, input, suggestions))
+            .into_iter()
+            .map(|choice| (choice.option.option_id.0.to_string(), choice.option.name))
+            .collect()
+    }
+
+    fn lasting_label(tool: &str, input: Value, suggestions: Value) -> Option<String> {
+        let labels = labels(tool, input, suggestions);
+        assert_eq!(labels.first().map(|(id, _)| id.as_str()), Some("allow-once"));
+        assert_eq!(labels.last().map(|(id, _)| id.as_str()), Some("reject"));
+        labels
+            .into_iter()
+            .find(|(id, _)| id == "allow-with-updates")
+            .map(|(_, name)| name)
+    }
+
+    #[test]
+    fn a_lasting_choice_says_what_it_changes() {
+        let rule = |tool: &str, content: &str| {
+            json!([{"type": "addRules", "behavior": "allow", "destination": "localSettings",
+            "rules": [{"toolName": tool, "ruleContent": content}]}])
+        };
+        let bash = json!({"command": "cargo test"});
+        assert_eq!(
+            lasting_label("Bash", bash.clone(), rule("Bash", "cargo test:*")).as_deref(),
+            Some("Yes, and don't ask again for cargo test commands")
+        );
+        assert_eq!(
+            lasting_label("Bash", bash.clone(), rule("Read", "//home/me/src/**")).as_deref(),
+            Some("Yes, allow reading from src/ from this project")
+        );
+        let mode = json!([{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]);
+        assert_eq!(
+            lasting_label("Write", json!({"file_path": "/a"}), mode.clone()).as_deref(),
+            Some("Yes, allow all edits during this session")
+        );
+        let fetch = json!({"url": "https://me@example.com:8443/a?b"});
+        assert_eq!(
+            lasting_label("WebFetch", fetch, json!([])).as_deref(),
+            Some("Yes, and don't ask again for example.com")
+        );
+        // What the label would not say is not offered.
+        assert_eq!(lasting_label("Bash", bash.clone(), mode), None);
+        assert_eq!(
+            lasting_label("Bash", bash.clone(), rule("Write", "/etc/**")),
+            None
+        );
+        assert_eq!(lasting_label("Bash", bash, json!([])), None);
+        assert_eq!(
+            lasting_label("mcp__a__b", json!({}), rule("mcp__a__c", "x")),
+            None
+        );
+        let broad = json!([{"type": "setMode", "mode": "bypassPermissions", "destination": "session"}]);
+        assert_eq!(lasting_label("Write", json!({"file_path": "/a"}), broad), None);
+        let for_good = json!([{"type": "setMode", "mode": "acceptEdits", "destination": "userSettings"}]);
+        assert_eq!(lasting_label("Write", json!({"file_path": "/a"}), for_good), None);
+    }
+
+    #[test]
+    fn plans_are_approved_in_the_modes_that_there_are() {
+        let ids = |modes: &[&str]| -> Vec<String> {
+            let choices = plan_choices(modes).into_iter();
+            choices
+                .map(|choice| choice.option.option_id.0.to_string())
+                .collect()
+        };
+        assert_eq!(
+            ids(&["default", "plan"]),
+            ["exit-plan-accept-edits", "exit-plan-default", "reject"]
+        );
+        assert_eq!(
+            ids(&["default", "auto", "bypassPermissions"]),
+            [
+                "exit-plan-auto",
+                "exit-plan-bypass",
+                "exit-plan-default",
+                "reject"
+            ]
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! How the agent is set up.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outrigger::env::Environment;
+use outrigger::options::{Auth, Isolation};
+use outrigger::{Agent, Options};
+
+/// How the agent is set up. What it leaves to the editor (directories, MCP servers, modes) comes with each session.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// What each session's CLI is started with, before what the editor asks for. Who decides about tool calls is set by the agent:
+    /// the user of the editor does.
+    pub options: Options,
+    /// How long a prompt that was cancelled may stay open. A CLI that does not end its turn until then is ended itself, and brought
+    /// back for the next prompt. 10 s unless set.
+    pub cancel_floor: Duration,
+    /// How long all sessions together may take to end once the editor has gone; then their processes are killed. 3 s unless set.
+    pub exit_grace: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            options: as_in_a_terminal(),
+            cancel_floor: Duration::from_secs(10),
+            exit_grace: Duration::from_secs(3),
+        }
+    }
+}
+
+impl Config {
+    /// The user's own Claude Code, as it would run in a terminal: their settings, account and environment, without the marks of a
+    /// session that this program itself may have been started in.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`options`](Self::options).
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Uses this CLI instead of searching for one.
+    pub fn cli(mut self, path: impl Into<PathBuf>) -> Self {
+        self.options = self.options.cli_path(path);
+        self
+    }
+
+    /// Sets [`cancel_floor`](Self::cancel_floor).
+    pub fn cancel_floor(mut self, floor: Duration) -> Self {
+        self.cancel_floor = floor;
+        self
+    }
+
+    /// Sets [`exit_grace`](Self::exit_grace).
+    pub fn exit_grace(mut self, grace: Duration) -> Self {
+        self.exit_grace = grace;
+        self
+    }
+}
+
+fn as_in_a_terminal() -> Options {
+    Agent::builder()
+        .auth(Auth::Inherit)
+        .isolation(Isolation::Interactive)
+        .environment(Environment::inherit_all())
+        .assume_sandbox(is_sandbox())
+        .client_app(concat!("outrigger-acp/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Whether whoever started this program says that it runs in a sandbox.
+pub(crate) fn is_sandbox() -> bool {
+    std::env::var_os("IS_SANDBOX").is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
+}
+
+/// Whether permissions may be bypassed: not by the superuser, whom the CLI refuses that outside of a sandbox.
+pub(crate) fn may_bypass(options: &Options) -> bool {
+    options.assume_sandbox || !is_superuser()
+}
+
+#[cfg(unix)]
+fn is_superuser() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_superuser() -> bool {
+    false
+}

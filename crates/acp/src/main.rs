@@ -1,0 +1,23 @@
+//! The agent, as editors start it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // Where even that fails nobody can be told.
+            let _ =
+                std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("outrigger-acp: {error}\n"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(outrigger_acp::run(std::env::args_os().skip(1)));
+    // A read of stdin may never end.
+    runtime.shutdown_background();
+    code
+}

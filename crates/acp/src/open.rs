@@ -1,0 +1,189 @@
+//! From what the editor wants to a session that runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema as acp;
+use outrigger::Options;
+use outrigger::protocol::shared::SystemPrompt;
+
+use crate::ask::{Desk, Modes};
+use crate::choices::Choices;
+use crate::config::may_bypass;
+use crate::error::{self, bad};
+use crate::mcp;
+use crate::serve::client::Client;
+use crate::serve::hub::{Hub, directory};
+use crate::session::{self, Actor, Parts};
+
+/// A session that the editor wants, whatever the request.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    cwd: PathBuf,
+    directories: Vec<PathBuf>,
+    servers: Vec<acp::McpServer>,
+    system_prompt: Option<acp::SystemPrompt>,
+    origin: Origin,
+}
+
+/// Where its conversation comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It has none yet.
+    New,
+}
+
+/// An answer to a request that opens a session.
+pub(crate) trait Opened: agent_client_protocol::JsonRpcResponse + Send {
+    fn of(id: &acp::SessionId, choices: &Choices) -> Self;
+}
+
+impl Opened for acp::NewSessionResponse {
+    fn of(id: &acp::SessionId, choices: &Choices) -> Self {
+        Self::new(id.clone())
+            .modes(choices.as_modes())
+            .config_options(choices.as_options())
+    }
+}
+
+impl Wanted {
+    pub(crate) fn new(request: acp::NewSessionRequest) -> Self {
+        Self {
+            cwd: request.cwd,
+            directories: request.additional_directories,
+            servers: request.mcp_servers,
+            system_prompt: request.system_prompt,
+            origin: Origin::New,
+        }
+    }
+
+    /// What to start the CLI with, and the id of the session.
+    async fn options(&self, base: &Options) -> Result<(acp::SessionId, Options), Error> {
+        let mut options = base.clone();
+        options.cwd = Some(directory("cwd", &self.cwd).await?);
+        for (position, path) in self.directories.iter().enumerate() {
+            let parameter = format!("additionalDirectories[{position}]");
+            options
+                .additional_directories
+                .push(directory(&parameter, path).await?);
+        }
+        for (name, server) in mcp::servers(&self.servers)? {
+            options = options.mcp_servers(name, server);
+        }
+        if let Some(prompt) = &self.system_prompt {
+            options.system_prompt = Some(system_prompt(prompt)?);
+        }
+        let id = match &self.origin {
+            Origin::New => {
+                let id = uuid::Uuid::new_v4().to_string();
+                options.session_id = Some(id.clone());
+                id
+            }
+        };
+        options.include_partial_messages = true;
+        options.forward_subagent_text = true;
+        options.allow_dangerously_skip_permissions = may_bypass(base);
+        Ok((acp::SessionId::new(id), options))
+    }
+}
+
+fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
+    let mut texts = Vec::new();
+    for block in &prompt.content {
+        match block {
+            acp::ContentBlock::Text(text) => texts.push(text.text.as_str()),
+            _ => return Err(bad("systemPrompt", "only text is taken")),
+        }
+    }
+    let text = texts.join("\n\n");
+    match &prompt.mode {
+        acp::SystemPromptMode::Append => Ok(SystemPrompt::Preset {
+            append: Some(text),
+            exclude_dynamic_sections: None,
+            snapshot: None,
+        }),
+        acp::SystemPromptMode::Override => Ok(SystemPrompt::Text(text)),
+        mode => Err(bad(
+            "systemPrompt.mode",
+            format!("{mode:?} is neither append nor override"),
+        )),
+    }
+}
+
+/// Opens a session, answers, and lets it run.
+pub(crate) fn open<T: Opened>(hub: &Arc<Hub>, wanted: Wanted, client: Client, responder: Responder<T>) {
+    let work = Arc::clone(hub);
+    let stop = hub.stop().clone();
+    hub.spawn(async move {
+        let cancellation = responder.cancellation();
+        let ready = cancellation.run_until_cancelled(prepare(&work, wanted, client));
+        let ready = tokio::select! {
+            ready = ready => ready,
+            // What was started ends as it is dropped.
+            () = stop.cancelled() => return,
+        };
+        let answered = match ready {
+            Ok(ready) => {
+                let answered = responder.respond(T::of(&ready.id, &ready.choices));
+                let (id, handle) = (ready.id.clone(), ready.handle);
+                let actor = Actor::new(ready.parts);
+                work.spawn({
+                    let hub = Arc::clone(&work);
+                    async move {
+                        actor.run().await;
+                        hub.leave(&id, &handle);
+                    }
+                });
+                answered
+            }
+            Err(error) => responder.respond_with_error(error),
+        };
+        if let Err(error) = answered {
+            tracing::debug!(%error, "nobody waits for a session that was opened");
+        }
+    });
+}
+
+/// A session that is ready to run.
+struct Ready {
+    id: acp::SessionId,
+    choices: Choices,
+    handle: session::Handle,
+    parts: Parts,
+}
+
+async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready, Error> {
+    let (id, options) = wanted.options(&hub.config.options).await?;
+    let modes = Modes::default();
+    let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
+    let options = options.callbacks(desk);
+    let session = options
+        .clone()
+        .start()
+        .await
+        .map_err(|error| error::of_sdk(&error))?;
+    let choices = Choices::new(session.initialized(), options.allow_dangerously_skip_permissions);
+    let (handle, orders, cancel) = session::orders();
+    hub.enter(&id, handle.clone())?;
+    let parts = Parts {
+        id: id.clone(),
+        client,
+        session,
+        again: options,
+        choices: choices.clone(),
+        modes,
+        asks,
+        orders,
+        cancel,
+        stop: hub.stop().clone(),
+        cancel_floor: hub.config.cancel_floor,
+    };
+    Ok(Ready {
+        id,
+        choices,
+        handle,
+        parts,
+    })
+}

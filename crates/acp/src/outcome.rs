@@ -1,0 +1,129 @@
+//! How a turn ended, as the answer to its prompt.
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::{Error, ErrorCode};
+use outrigger::{Outcome, Tokens, Verdict};
+use serde_json::{Map, Value, json};
+
+/// The answer to a prompt that the client cancelled, with what was spent nonetheless.
+pub(crate) fn cancelled(outcome: Option<&Outcome>) -> acp::PromptResponse {
+    respond(acp::StopReason::Cancelled, outcome)
+}
+
+/// The answer to a prompt whose turn ended.
+///
+/// # Errors
+/// When the turn failed; with the CLI's words and codes.
+pub(crate) fn of(outcome: &Outcome) -> Result<acp::PromptResponse, Error> {
+    let reason = match outcome.verdict() {
+        Verdict::Interrupted | Verdict::Cancelled => acp::StopReason::Cancelled,
+        Verdict::MaxTurns | Verdict::BudgetExhausted | Verdict::StructuredOutputFailed => {
+            acp::StopReason::MaxTurnRequests
+        }
+        verdict if verdict.is_success() => by_stop_reason(outcome),
+        // These ended the turn as they were meant to, and what they say was shown.
+        Verdict::NotRun | Verdict::StoppedByHook | Verdict::NoStructuredOutput => by_stop_reason(outcome),
+        // The API says both by an error and by its stop reason that it refuses.
+        verdict => match by_stop_reason(outcome) {
+            acp::StopReason::EndTurn => return Err(failed(verdict, outcome)),
+            told => told,
+        },
+    };
+    Ok(respond(reason, Some(outcome)))
+}
+
+/// The model's own word for why it stopped.
+fn by_stop_reason(outcome: &Outcome) -> acp::StopReason {
+    let told = outcome.result().and_then(Result::ok);
+    match told.and_then(|result| result.stop_reason).as_deref() {
+        Some("max_tokens" | "model_context_window_exceeded") => acp::StopReason::MaxTokens,
+        Some("refusal") => acp::StopReason::Refusal,
+        _ => acp::StopReason::EndTurn,
+    }
+}
+
+fn respond(reason: acp::StopReason, outcome: Option<&Outcome>) -> acp::PromptResponse {
+    let response = acp::PromptResponse::new(reason);
+    let Some(outcome) = outcome else { return response };
+    let usage = outcome.usage();
+    let total = usage.total();
+    let by_model = usage.by_model.iter();
+    let by_model: Vec<Value> = by_model
+        .map(|(model, tokens)| json!({ "model": model, "token_count": counts(tokens) }))
+        .collect();
+    let mut meta = Map::new();
+    meta.insert(
+        "quota".to_owned(),
+        json!({ "token_count": counts(&total), "model_usage": by_model }),
+    );
+    let mut own = Map::new();
+    own.insert("costUsd".to_owned(), json!(outcome.cost()));
+    if let Some(output) = outcome.structured_output() {
+        own.insert(
+            "structuredOutput".to_owned(),
+            output.decode().unwrap_or(Value::Null),
+        );
+    }
+    meta.insert("claudeCode".to_owned(), Value::Object(own));
+    response.usage(tally(&total)).meta(meta)
+}
+
+fn all(tokens: &Tokens) -> u64 {
+    [
+        tokens.input,
+        tokens.output,
+        tokens.cache_read,
+        tokens.cache_creation,
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add)
+}
+
+fn tally(tokens: &Tokens) -> acp::Usage {
+    acp::Usage::new(all(tokens), tokens.input, tokens.output)
+        .cached_read_tokens(tokens.cache_read)
+        .cached_write_tokens(tokens.cache_creation)
+}
+
+fn counts(tokens: &Tokens) -> Value {
+    json!({
+        "totalTokens": all(tokens),
+        "inputTokens": tokens.input,
+        "cachedInputTokens": tokens.cache_read,
+        "cachedWriteTokens": tokens.cache_creation,
+        "outputTokens": tokens.output,
+    })
+}
+
+fn failed(verdict: &Verdict, outcome: &Outcome) -> Error {
+    let said = match (outcome.text().trim(), outcome.errors()) {
+        ("", []) => verdict.to_string(),
+        ("", errors) => errors.join("\n"),
+        (text, _) => text.to_owned(),
+    };
+    let is_sign_in = matches!(verdict, Verdict::ApiError { status: Some(401) })
+        || said.contains("Please run /login")
+        || said.contains("Invalid API key");
+    let code = if is_sign_in {
+        ErrorCode::AUTH_REQUIRED
+    } else {
+        ErrorCode::INTERNAL_ERROR
+    };
+    let mut data = Map::new();
+    data.insert("verdict".to_owned(), json!(verdict.to_string()));
+    if let Some(reason) = outcome.terminal_reason() {
+        data.insert("terminalReason".to_owned(), json!(reason));
+    }
+    if let Some(status) = outcome.api_error_status() {
+        data.insert("apiErrorStatus".to_owned(), json!(status));
+    }
+    if !outcome.errors().is_empty() {
+        data.insert("errors".to_owned(), json!(outcome.errors()));
+    }
+    if let Some(Ok(result)) = outcome.result() {
+        data.insert("subtype".to_owned(), json!(result.subtype));
+        data.insert("apiErrorType".to_owned(), json!(result.api_error_type));
+    }
+    data.insert("costUsd".to_owned(), json!(outcome.cost()));
+    Error::new(code, said).data(Value::Object(data))
+}

@@ -1,0 +1,242 @@
+//! The agent as a program: what `outrigger-acp` and `outrigger acp` have in common.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use outrigger::discover;
+use outrigger::env::Surroundings;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::config::Config;
+use crate::serve::serve;
+
+/// What is printed for `--help`.
+const HELP: &str = "\
+Claude Code for editors: an agent that speaks the Agent Client Protocol on stdin and stdout.
+
+Usage: outrigger-acp [--log FILE]
+       outrigger-acp --cli [ARGUMENT]...
+
+  --cli [ARGUMENT]...  run the Claude Code CLI with these arguments instead (editors use it to sign in)
+  --log FILE           write the log there; it goes to stderr otherwise
+  --version            print the version
+  --help               print this
+
+Environment:
+  CLAUDE_CODE_EXECUTABLE  the CLI to drive; searched for unless set
+  RUST_LOG                what is logged: a level, or levels of modules, as in `warn,outrigger_acp=debug`
+";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Task {
+    Serve { log: Option<PathBuf> },
+    Cli(Vec<OsString>),
+    Version,
+    Help,
+}
+
+fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
+    let mut arguments = arguments.into_iter();
+    let mut log = None;
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            // All that follows is the CLI's.
+            Some("--cli") => return Ok(Task::Cli(arguments.collect())),
+            Some("--version" | "-V") => return Ok(Task::Version),
+            Some("--help" | "-h") => return Ok(Task::Help),
+            Some("--log") => match arguments.next() {
+                Some(file) => log = Some(PathBuf::from(file)),
+                None => return Err("--log needs a file".to_owned()),
+            },
+            Some(joined) if joined.starts_with("--log=") => {
+                log = Some(PathBuf::from(&joined["--log=".len()..]))
+            }
+            _ => {
+                return Err(format!(
+                    "unknown argument {argument:?}; --help tells what there is"
+                ));
+            }
+        }
+    }
+    Ok(Task::Serve { log })
+}
+
+/// Runs the program with these arguments, which are those behind its name, until the editor goes away or a signal asks it to end.
+///
+/// Nothing but the protocol is written to stdout, except for `--version` and `--help`.
+///
+/// # Cancel safety
+/// Dropping the future ends all sessions; their processes end in the background.
+pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let task = match task(arguments) {
+        Ok(task) => task,
+        Err(why) => return failed(&why, 2),
+    };
+    match task {
+        Task::Help => print(HELP),
+        Task::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
+        Task::Cli(arguments) => cli(arguments),
+        Task::Serve { log } => {
+            if let Err(error) = log_to(log.as_deref()) {
+                return failed(&error, 1);
+            }
+            let stop = CancellationToken::new();
+            tokio::spawn({
+                let stop = stop.clone();
+                async move {
+                    asked_to_end().await;
+                    stop.cancel();
+                }
+            });
+            match serve(config(), tokio::io::stdin(), tokio::io::stdout(), stop).await {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => failed(&error.to_string(), 1),
+            }
+        }
+    }
+}
+
+fn config() -> Config {
+    match executable() {
+        Some(path) => Config::new().cli(path),
+        None => Config::new(),
+    }
+}
+
+fn executable() -> Option<PathBuf> {
+    let named = std::env::var_os("CLAUDE_CODE_EXECUTABLE")?;
+    (!named.is_empty()).then(|| named.into())
+}
+
+/// Becomes the CLI.
+fn cli(arguments: Vec<OsString>) -> ExitCode {
+    let found = discover::find(executable().as_deref(), &Surroundings::of_this_process());
+    let path = match found {
+        Ok(found) => found.path,
+        Err(error) => return failed(&error.to_string(), 1),
+    };
+    let mut command = std::process::Command::new(&path);
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if is_mark(&name) {
+            command.env_remove(name);
+        }
+    }
+    become_it(&mut command, &path)
+}
+
+/// Whether a variable is the mark of an outer session, with which the CLI may refuse to run.
+fn is_mark(name: &OsStr) -> bool {
+    matches!(
+        name.to_str(),
+        Some("CLAUDECODE" | "CLAUDE_CODE_ENTRYPOINT" | "CLAUDE_CODE_SSE_PORT" | "CLAUDE_CODE_SESSION_ID")
+    )
+}
+
+#[cfg(unix)]
+fn become_it(command: &mut std::process::Command, path: &std::path::Path) -> ExitCode {
+    use std::os::unix::process::CommandExt as _;
+    let error = command.exec();
+    failed(&format!("{}: {error}", path.display()), 1)
+}
+
+#[cfg(not(unix))]
+fn become_it(command: &mut std::process::Command, path: &std::path::Path) -> ExitCode {
+    match command.status() {
+        Ok(status) => ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)),
+        Err(error) => failed(&format!("{}: {error}", path.display()), 1),
+    }
+}
+
+/// The log goes to stderr, or to a file.
+fn log_to(file: Option<&std::path::Path>) -> Result<(), String> {
+    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
+    let levels = match wanted.trim() {
+        "" => Targets::new().with_default(LevelFilter::WARN),
+        wanted => wanted
+            .parse()
+            .map_err(|error: tracing_subscriber::filter::ParseError| format!("RUST_LOG={wanted}: {error}"))?,
+    };
+    let registry = tracing_subscriber::registry().with(levels);
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false);
+    let begun = match file {
+        Some(path) => {
+            let file = File::options().create(true).append(true).open(path);
+            let file = file.map_err(|error| format!("log {}: {error}", path.display()))?;
+            registry.with(layer.with_writer(Mutex::new(file))).try_init()
+        }
+        None => registry.with(layer.with_writer(io::stderr)).try_init(),
+    };
+    begun.map_err(|error| error.to_string())
+}
+
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn failed(why: &str, code: u8) -> ExitCode {
+    // Where even that fails nobody can be told.
+    let _ = writeln!(io::stderr(), "outrigger-acp: {why}");
+    ExitCode::from(code)
+}
+
+/// Resolves when a signal asks the program to end.
+#[cfg(unix)]
+async fn asked_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ];
+    let mut signals: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
+    std::future::poll_fn(|cx| {
+        if signals.iter_mut().any(|signal| signal.poll_recv(cx).is_ready()) {
+            return std::task::Poll::Ready(());
+        }
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(not(unix))]
+async fn asked_to_end() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(arguments: &[&str]) -> Result<Task, String> {
+        task(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn what_follows_cli_is_the_cli_s() {
+        let arguments = ["auth", "login", "--log"].map(OsString::from).to_vec();
+        assert_eq!(of(&["--cli", "auth", "login", "--log"]), Ok(Task::Cli(arguments)));
+    }
+
+    #[test]
+    fn the_log_has_a_file() {
+        let log = Some(PathBuf::from("a.log"));
+        assert_eq!(of(&["--log", "a.log"]), Ok(Task::Serve { log: log.clone() }));
+        assert_eq!(of(&["--log=a.log"]), Ok(Task::Serve { log }));
+        assert!(of(&["--log"]).is_err());
+        assert!(of(&["serve"]).is_err());
+    }
+}

@@ -1,0 +1,226 @@
+//! What of a connection is shared: the sessions, and what the editor can.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_client_protocol as sdk;
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Error, JsonRpcResponse};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::client::Client;
+use super::gate::Gate;
+use crate::config::Config;
+use crate::session::{Handle, Order};
+use crate::{capabilities, error, open};
+
+/// The most sessions that may be open at once: each is a process of some 200 MB.
+const MOST: usize = 64;
+
+/// What of a connection is shared.
+pub(crate) struct Hub {
+    pub(crate) config: Config,
+    gate: Arc<Gate>,
+    capabilities: Mutex<Arc<acp::ClientCapabilities>>,
+    sessions: Mutex<HashMap<String, Handle>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Hub {
+    pub(super) fn new(config: Config, gate: Arc<Gate>, stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            gate,
+            capabilities: Mutex::default(),
+            sessions: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop,
+        })
+    }
+
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Handle>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn client(&self, connection: ConnectionTo<sdk::Client>) -> Client {
+        let capabilities = self.capabilities.lock().unwrap_or_else(PoisonError::into_inner);
+        Client::new(connection, Arc::clone(&self.gate), Arc::clone(&capabilities))
+    }
+
+    /// Runs something of the connection's, which is ended with it.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    /// Waits for all that runs, once the connection has ended.
+    pub(super) async fn ended(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Answers a request from a task, unless the editor takes it back or goes away first.
+    pub(crate) fn answer<T, F>(self: &Arc<Self>, responder: Responder<T>, work: F)
+    where
+        T: JsonRpcResponse + Send,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let stop = self.stop.clone();
+        self.spawn(async move {
+            let cancellation = responder.cancellation();
+            let work = cancellation.run_until_cancelled(work);
+            let answer = tokio::select! {
+                answer = work => answer,
+                () = stop.cancelled() => return,
+            };
+            sent(responder.respond_with_result(answer));
+        });
+    }
+
+    // ---- Requests -------------------------------------------------------------------------------------------------
+
+    pub(super) fn initialize(
+        &self,
+        request: &acp::InitializeRequest,
+        responder: Responder<acp::InitializeResponse>,
+    ) {
+        let client = Arc::new(request.client_capabilities.clone());
+        let answer = capabilities::answer(&client);
+        *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        sent(responder.respond(answer));
+    }
+
+    pub(super) fn new_session(
+        self: &Arc<Self>,
+        request: acp::NewSessionRequest,
+        responder: Responder<acp::NewSessionResponse>,
+        connection: ConnectionTo<sdk::Client>,
+    ) {
+        let wanted = open::Wanted::new(request);
+        open::open(self, wanted, self.client(connection), responder);
+    }
+
+    pub(super) fn prompt(&self, request: acp::PromptRequest, responder: Responder<acp::PromptResponse>) {
+        match self.session(&request.session_id) {
+            Ok(session) => session.order(Order::Prompt { request, responder }),
+            Err(error) => sent(responder.respond_with_error(error)),
+        }
+    }
+
+    pub(super) fn cancel(&self, notification: &acp::CancelNotification) {
+        match self.session(&notification.session_id) {
+            Ok(session) => session.order(Order::Cancel),
+            // Notifications have no answer.
+            Err(_) => {
+                tracing::debug!(session = %notification.session_id.0, "a cancel for a session that is not open")
+            }
+        }
+    }
+
+    pub(super) fn set_mode(
+        &self,
+        request: acp::SetSessionModeRequest,
+        responder: Responder<acp::SetSessionModeResponse>,
+    ) {
+        match self.session(&request.session_id) {
+            Ok(session) => session.order(Order::SetMode { request, responder }),
+            Err(error) => sent(responder.respond_with_error(error)),
+        }
+    }
+
+    pub(super) fn set_option(
+        &self,
+        request: acp::SetSessionConfigOptionRequest,
+        responder: Responder<acp::SetSessionConfigOptionResponse>,
+    ) {
+        match self.session(&request.session_id) {
+            Ok(session) => session.order(Order::SetOption { request, responder }),
+            Err(error) => sent(responder.respond_with_error(error)),
+        }
+    }
+
+    pub(super) fn close_session(
+        self: &Arc<Self>,
+        request: &acp::CloseSessionRequest,
+        responder: Responder<acp::CloseSessionResponse>,
+    ) {
+        let id = request.session_id.0.as_ref();
+        let Some(session) = self.sessions().remove(id) else {
+            return sent(responder.respond_with_error(error::no_session(id)));
+        };
+        self.answer(responder, async move {
+            session.close().await;
+            Ok(acp::CloseSessionResponse::new())
+        });
+    }
+
+    /// The session of an id.
+    pub(crate) fn session(&self, id: &acp::SessionId) -> Result<Handle, Error> {
+        let id = id.0.as_ref();
+        self.sessions()
+            .get(id)
+            .cloned()
+            .ok_or_else(|| error::no_session(id))
+    }
+
+    /// Enters a session.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub(crate) fn enter(&self, id: &acp::SessionId, session: Handle) -> Result<(), Error> {
+        let mut sessions = self.sessions();
+        if sessions.len() >= MOST {
+            return Err(error::internal(format!(
+                "{MOST} sessions are open already; close one of them"
+            )));
+        }
+        sessions.insert(id.0.to_string(), session);
+        Ok(())
+    }
+
+    /// Forgets a session that ended by itself, unless another has taken its place.
+    pub(crate) fn leave(&self, id: &acp::SessionId, session: &Handle) {
+        let mut sessions = self.sessions();
+        if sessions
+            .get(id.0.as_ref())
+            .is_some_and(|entered| entered.is(session))
+        {
+            sessions.remove(id.0.as_ref());
+        }
+    }
+}
+
+/// A directory that a session can work in.
+///
+/// # Errors
+/// When it is not absolute, or there is no such directory.
+pub(crate) async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
+    if !path.is_absolute() {
+        return Err(error::bad(
+            parameter,
+            format!("{} is not absolute", path.display()),
+        ));
+    }
+    match tokio::fs::metadata(path).await {
+        Ok(found) if found.is_dir() => Ok(path.to_owned()),
+        Ok(_) => Err(error::bad(
+            parameter,
+            format!("{} is no directory", path.display()),
+        )),
+        Err(why) => Err(error::bad(parameter, format!("{}: {why}", path.display()))),
+    }
+}
+
+/// The connection has ended, and whoever drives it knows.
+pub(super) fn sent(result: Result<(), Error>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "an answer was not sent");
+    }
+}

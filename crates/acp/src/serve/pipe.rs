@@ -1,0 +1,133 @@
+//! Lines of the editor in, lines to the editor out.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Sink, Stream, sink, stream};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio_util::sync::CancellationToken;
+
+use super::gate::Gate;
+
+/// The longest line that is read. An image of 100 MB in base64 fits.
+const LONGEST: usize = 256 * 1024 * 1024;
+
+/// How a line begins that the gate counts. The connection writes the members of a notification in this order.
+const UPDATE: &str = r#"{"jsonrpc":"2.0","method":"session/update""#;
+
+/// The lines that come in. The token fires at their end: it is there before the connection has worked off what came before it.
+pub(super) fn incoming(
+    reader: impl AsyncRead + Send + 'static,
+    ended: CancellationToken,
+) -> impl Stream<Item = io::Result<String>> + Send + 'static {
+    let reader: Pin<Box<dyn AsyncBufRead + Send>> = Box::pin(BufReader::new(reader));
+    stream::unfold(reader, move |mut reader| {
+        let ended = ended.clone();
+        async move {
+            match line(&mut reader, LONGEST).await {
+                Ok(Some(line)) => Some((Ok(line), reader)),
+                Ok(None) => {
+                    ended.cancel();
+                    None
+                }
+                Err(error) => {
+                    ended.cancel();
+                    Some((Err(error), reader))
+                }
+            }
+        }
+    })
+}
+
+/// One line without its end; `None` at the end of the input. A line that is too long, or is not UTF-8, becomes one that is no JSON
+/// and says why: the connection answers it as such, and goes on.
+async fn line(reader: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let mut skipped = 0_usize;
+    loop {
+        let read = reader.fill_buf().await?;
+        if read.is_empty() {
+            return Ok((!line.is_empty() || skipped > 0).then(|| text(line, skipped)));
+        }
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let part = &read[..end.unwrap_or(read.len())];
+        if skipped == 0 && line.len() + part.len() <= longest {
+            line.extend_from_slice(part);
+        } else {
+            skipped += line.len() + part.len();
+            line = Vec::new();
+        }
+        let used = part.len() + usize::from(end.is_some());
+        reader.consume(used);
+        if end.is_some() {
+            return Ok(Some(text(line, skipped)));
+        }
+    }
+}
+
+fn text(line: Vec<u8>, skipped: usize) -> String {
+    if skipped > 0 {
+        return format!("a line of {skipped} bytes, which is too long");
+    }
+    match String::from_utf8(line) {
+        Ok(mut line) => {
+            if line.ends_with('\r') {
+                line.pop();
+            }
+            line
+        }
+        Err(error) => format!("a line that is not UTF-8: {error}"),
+    }
+}
+
+/// Where lines go out, each as a whole, in order, and counted once it is written.
+pub(super) fn outgoing(
+    writer: impl AsyncWrite + Send + 'static,
+    gate: Arc<Gate>,
+) -> impl Sink<String, Error = io::Error> + Send + 'static {
+    let writer: Pin<Box<dyn AsyncWrite + Send>> = Box::pin(writer);
+    sink::unfold((writer, gate), |(mut writer, gate), line: String| async move {
+        let is_update = line.starts_with(UPDATE);
+        let mut bytes = line.into_bytes();
+        bytes.push(b'\n');
+        writer.write_all(&bytes).await?;
+        writer.flush().await?;
+        if is_update {
+            gate.written();
+        }
+        Ok((writer, gate))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8], longest: usize) -> Vec<String> {
+        // A small buffer, so that lines come in parts.
+        let mut reader = BufReader::with_capacity(3, input);
+        let mut lines = Vec::new();
+        while let Some(line) = line(&mut reader, longest).await.expect("memory is readable") {
+            lines.push(line);
+        }
+        lines
+    }
+
+    #[tokio::test]
+    async fn lines_are_cut_at_their_ends() {
+        assert_eq!(
+            lines(b"one\r\n\ntwo\nlast", 100).await,
+            ["one", "", "two", "last"]
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_too_long_or_no_text_is_told_and_passed_over() {
+        let lines = lines(b"0123456789\nok\n\xff\nok\n", 5).await;
+        assert_eq!(lines[0], "a line of 10 bytes, which is too long");
+        assert_eq!(lines[1], "ok");
+        assert!(lines[2].starts_with("a line that is not UTF-8"), "{}", lines[2]);
+        assert_eq!(lines[3], "ok");
+    }
+}

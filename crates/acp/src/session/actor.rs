@@ -1,0 +1,736 @@
+//! The task of a session.
+//!
+//! What it waits for, in the order in which it looks: orders of the editor, what the CLI says, what the CLI asks, and only then the ends of
+//! turns, so that a prompt is answered behind the last update of its turn. While the editor is behind it reads orders and nothing else.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema as acp;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use outrigger::protocol::Frame;
+use outrigger::protocol::shared::{Effort, JsonObject, PermissionMode};
+use outrigger::{Options, Outcome, Session, Turn};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::life::{self, Life, Running};
+use super::prompts::{Attempt, Ended, How, MOST, Prompts, ToSend};
+use super::show::{Show, Tell};
+use super::{CancelBell, Order, Stop};
+use crate::ask::{Ask, Modes};
+use crate::choices::{self, Choices};
+use crate::serve::client::Client;
+use crate::{error, outcome, prompt};
+
+/// How many result frames are remembered for turns whose end was not told yet.
+const RESULTS: usize = 64;
+
+type Answer = Responder<acp::PromptResponse>;
+type TurnEnd = (Attempt, outrigger::Result<Outcome>);
+
+/// What a session's task is made of.
+pub(crate) struct Parts {
+    pub(crate) id: acp::SessionId,
+    pub(crate) client: Client,
+    pub(crate) session: Session,
+    /// To begin anew with, should the process end before the conversation began.
+    pub(crate) again: Options,
+    pub(crate) choices: Choices,
+    pub(crate) modes: Modes,
+    pub(crate) asks: mpsc::Receiver<Ask>,
+    pub(crate) orders: mpsc::Receiver<Order>,
+    pub(crate) cancel: CancelBell,
+    pub(crate) stop: Stop,
+    /// How long a prompt that was cancelled may stay open.
+    pub(crate) cancel_floor: Duration,
+}
+
+/// The task of a session.
+pub(crate) struct Actor {
+    id: acp::SessionId,
+    client: Client,
+    life: Life,
+    again: Options,
+    choices: Choices,
+    modes: Modes,
+    show: Show,
+    asks: mpsc::Receiver<Ask>,
+    orders: mpsc::Receiver<Order>,
+    cancel: CancelBell,
+    stop: Stop,
+    cancel_floor: Duration,
+    prompts: Prompts<Answer>,
+    /// The turns that run, each until its end.
+    turns: FuturesUnordered<BoxFuture<'static, TurnEnd>>,
+    /// The prompts that the client may cancel one by one.
+    withdrawn: FuturesUnordered<BoxFuture<'static, Option<u64>>>,
+    /// Turns that ended, whose result has not come by among the frames yet.
+    ending: Vec<TurnEnd>,
+    results: VecDeque<String>,
+    /// What is being changed, one after the other.
+    change: Option<BoxFuture<'static, Changed>>,
+    changes: VecDeque<Change>,
+    /// The user ended the turn by an answer.
+    stopped_by_answer: bool,
+}
+
+/// Something to be changed, and who is to be told.
+struct Change {
+    what: What,
+    told: Told,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Mode(PermissionMode),
+    Model(String),
+    Effort(Option<Effort>),
+}
+
+enum Told {
+    Mode(Responder<acp::SetSessionModeResponse>),
+    Option(Responder<acp::SetSessionConfigOptionResponse>),
+    /// It is done again in a new process.
+    Nobody,
+}
+
+impl Told {
+    fn failed(self, error: agent_client_protocol::Error) {
+        match self {
+            Self::Mode(responder) => refuse(responder, error),
+            Self::Option(responder) => refuse(responder, error),
+            Self::Nobody => tracing::warn!(%error, "what was chosen could not be chosen again"),
+        }
+    }
+}
+
+struct Changed {
+    change: Change,
+    result: outrigger::Result<()>,
+}
+
+enum Flow {
+    Go,
+    Close(Option<oneshot::Sender<()>>),
+}
+
+impl Actor {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let mut show = Show::new(&parts.session, parts.client.capabilities(), &parts.id);
+        show.begins_in(parts.choices.mode());
+        parts.modes.set(parts.choices.mode_ids());
+        Self {
+            id: parts.id,
+            client: parts.client,
+            life: Life::Running(Running::new(parts.session)),
+            again: parts.again,
+            choices: parts.choices,
+            modes: parts.modes,
+            show,
+            asks: parts.asks,
+            orders: parts.orders,
+            cancel: parts.cancel,
+            stop: parts.stop,
+            cancel_floor: parts.cancel_floor,
+            prompts: Prompts::default(),
+            turns: FuturesUnordered::new(),
+            withdrawn: FuturesUnordered::new(),
+            ending: Vec::new(),
+            results: VecDeque::new(),
+            change: None,
+            changes: VecDeque::new(),
+            stopped_by_answer: false,
+        }
+    }
+
+    /// Runs until the session is closed.
+    pub(crate) async fn run(mut self) {
+        let session = self.life.session().clone();
+        let commands = self.show.commands(&session);
+        drop(session);
+        self.tell(commands);
+        let closed = loop {
+            match self.step().await {
+                Flow::Go => self.proceed().await,
+                Flow::Close(closed) => break closed,
+            }
+        };
+        self.end().await;
+        if let Some(closed) = closed {
+            // Whoever asked may have gone.
+            let _ = closed.send(());
+        }
+    }
+
+    /// Waits for the next thing to happen, and sees to it.
+    async fn step(&mut self) -> Flow {
+        let now = Instant::now();
+        let open = self.client.gate().is_open();
+        let floor = self.prompts.floor(self.cancel_floor);
+        let due = self.show.due().filter(|_| open);
+        let gate = self.client.clone();
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Flow::Close(None),
+            () = self.cancel.rung() => self.cancel_all(),
+            order = self.orders.recv() => match order {
+                Some(Order::Close(done)) => return Flow::Close(Some(done)),
+                Some(order) => self.order(order),
+                None => return Flow::Close(None),
+            },
+            Some(number) = self.withdrawn.next(), if !self.withdrawn.is_empty() => {
+                if let Some(number) = number {
+                    let ended = self.prompts.cancel(number, now);
+                    self.answer_cancelled(ended);
+                }
+            }
+            () = at(floor) => self.floor_reached().await,
+            () = gate.gate().opened(), if !open => {}
+            event = next(&mut self.life), if open => match event {
+                LifeEvent::Frame(frame) => self.frame(&frame),
+                LifeEvent::Lag => self.settle_all(),
+                LifeEvent::Ended(error) => self.ended(&error),
+                LifeEvent::Revived(Ok(session)) => self.revived(session),
+                LifeEvent::Revived(Err(error)) => self.not_revived(&error),
+            },
+            Some(ask) = self.asks.recv(), if open => self.ask(ask),
+            () = at(due), if open => {
+                let updates = self.show.tick();
+                self.tell(updates);
+            }
+            tailed = self.show.tailed(), if open => {
+                let updates = self.show.output(tailed);
+                self.tell(updates);
+            }
+            changed = pending(&mut self.change) => self.changed(changed),
+            Some(end) = self.turns.next(), if open && !self.turns.is_empty() => self.turn_ended(end),
+        }
+        Flow::Go
+    }
+
+    /// Begins what can be begun.
+    async fn proceed(&mut self) {
+        if self.prompts.is_waiting() || !self.changes.is_empty() {
+            self.life.revive(&self.again);
+        }
+        let Some(session) = self.life.running().cloned() else {
+            return;
+        };
+        if self.change.is_none()
+            && let Some(change) = self.changes.pop_front()
+        {
+            self.change = Some(Box::pin(make(session.clone(), change)));
+        }
+        // A prompt counts with what was chosen before it.
+        while self.change.is_none()
+            && let Some(to_send) = self.prompts.send()
+        {
+            self.send(&session, to_send).await;
+        }
+    }
+
+    async fn send(&mut self, session: &Session, to_send: ToSend) {
+        let ToSend {
+            attempt,
+            prompt,
+            how,
+            stop,
+        } = to_send;
+        let sent = match how {
+            How::Alone => session.prompt(prompt).await,
+            How::Steer => session.steer(prompt).await,
+            How::Now => session.prompt_now(prompt).await,
+        };
+        match sent {
+            Ok(turn) => {
+                self.show.prompted(&turn.id().to_string());
+                self.turns.push(Box::pin(run(attempt, turn, stop)));
+            }
+            // The end of the process is told in its place, and the prompt is sent again then.
+            Err(error) if error.is_closed() => {}
+            Err(error) => {
+                if let Some(ended) = self.prompts.end(attempt) {
+                    respond(ended.answer, Err(error::of_sdk(&error)));
+                }
+            }
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        match order {
+            Order::Prompt { request, responder } => self.prompt(&request, responder),
+            Order::Cancel => self.cancel_all(),
+            Order::SetMode { request, responder } => {
+                let id = request.mode_id.0.as_ref();
+                match self.choices.find_mode(id) {
+                    Some(mode) => self.changes.push_back(Change {
+                        what: What::Mode(mode),
+                        told: Told::Mode(responder),
+                    }),
+                    None => {
+                        let known = self.choices.mode_ids().join(", ");
+                        refuse(
+                            responder,
+                            error::bad("modeId", format!("{id:?} is none of {known}")),
+                        );
+                    }
+                }
+            }
+            Order::SetOption { request, responder } => match self.option(&request) {
+                Ok(what) => self.changes.push_back(Change {
+                    what,
+                    told: Told::Option(responder),
+                }),
+                Err(error) => refuse(responder, error),
+            },
+            Order::Close(_) => {}
+        }
+    }
+
+    fn option(
+        &self,
+        request: &acp::SetSessionConfigOptionRequest,
+    ) -> Result<What, agent_client_protocol::Error> {
+        let Some(value) = request.value.as_value_id() else {
+            return Err(error::bad("value", "this option takes the id of a choice"));
+        };
+        let value = value.0.as_ref();
+        let unknown = || error::bad("value", format!("{value:?} is no choice of this option"));
+        match request.config_id.0.as_ref() {
+            choices::MODE => self.choices.find_mode(value).map(What::Mode).ok_or_else(unknown),
+            choices::MODEL if self.choices.has_model(value) => Ok(What::Model(value.to_owned())),
+            choices::MODEL => Err(unknown()),
+            choices::EFFORT if value == "default" => Ok(What::Effort(None)),
+            choices::EFFORT => {
+                let effort = self.choices.find_effort(value).ok_or_else(unknown)?;
+                Ok(What::Effort(Some(effort)))
+            }
+            id => Err(error::bad("configId", format!("there is no option {id:?}"))),
+        }
+    }
+
+    fn prompt(&mut self, request: &acp::PromptRequest, responder: Answer) {
+        let commands = self.life.session().command_names();
+        let is_command = |name: &str| commands.iter().any(|known| known == name);
+        let (prompt, how) = match (
+            prompt::of(&request.prompt, is_command),
+            how_of(request.meta.as_ref()),
+        ) {
+            (Ok(prompt), Ok(how)) => (prompt, how),
+            (Err(error), _) | (_, Err(error)) => return respond(responder, Err(error)),
+        };
+        let cancellation = responder.cancellation();
+        match self.prompts.accept(prompt.from_person(), how, responder) {
+            Ok(number) => self.withdrawn.push(Box::pin(async move {
+                cancellation.cancelled().await;
+                Some(number)
+            })),
+            Err(responder) => {
+                let busy = format!("{MOST} prompts are open already; wait for one of them to end");
+                respond(responder, Err(error::internal(busy)));
+            }
+        }
+    }
+
+    // ---- The ends of turns ----------------------------------------------------------------------------------------
+
+    fn cancel_all(&mut self) {
+        let ended = self.prompts.cancel_all(Instant::now());
+        self.answer_cancelled(ended);
+    }
+
+    fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<Answer>>) {
+        for ended in ended {
+            respond(ended.answer, Ok(outcome::cancelled(None)));
+        }
+    }
+
+    /// The CLI has not ended a turn that was cancelled: it is answered for, and the process is ended, so that nothing goes on unseen.
+    async fn floor_reached(&mut self) {
+        let updates = self.show.cancelled();
+        self.tell(updates);
+        let ended = self.prompts.give_up_cancelled();
+        tracing::warn!(
+            prompts = ended.len(),
+            "the CLI did not end a turn that was cancelled; its process is ended"
+        );
+        self.answer_cancelled(ended);
+        if let Life::Running(Running { session, .. }) = &self.life {
+            let session = session.clone();
+            tokio::spawn(async move {
+                if let Err(error) = session.kill().await {
+                    tracing::warn!(%error, "a process was not seen ending");
+                }
+            });
+        }
+    }
+
+    fn turn_ended(&mut self, end: TurnEnd) {
+        let is_there = match &end.1 {
+            Ok(outcome) => match outcome.frame().and_then(Frame::uuid) {
+                Some(uuid) => self.results.iter().any(|seen| seen == uuid),
+                None => true,
+            },
+            // The frames of a process that ended come first; then its end is told, for all turns.
+            Err(error) if error.is_closed() => return,
+            Err(_) => true,
+        };
+        if is_there {
+            self.settle(end);
+        } else {
+            self.ending.push(end);
+        }
+    }
+
+    /// Answers a prompt whose turn ended.
+    fn settle(&mut self, (attempt, ended): TurnEnd) {
+        let Some(Ended { answer, cancelled }) = self.prompts.end(attempt) else {
+            return;
+        };
+        let was_cancelled =
+            cancelled || (self.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
+        if was_cancelled {
+            let updates = self.show.cancelled();
+            self.tell(updates);
+        }
+        self.stopped_by_answer = false;
+        let told = match &ended {
+            told if was_cancelled => Ok(outcome::cancelled(told.as_ref().ok())),
+            Ok(outcome) => outcome::of(outcome),
+            Err(error) => Err(error::of_sdk(error)),
+        };
+        respond(answer, told);
+    }
+
+    fn settle_all(&mut self) {
+        for end in std::mem::take(&mut self.ending) {
+            self.settle(end);
+        }
+    }
+
+    // ---- The CLI --------------------------------------------------------------------------------------------------
+
+    fn frame(&mut self, frame: &Frame) {
+        let updates = self.show.frame(frame);
+        self.tell(updates);
+        if frame.kind() != "result" {
+            return;
+        }
+        if let Some(uuid) = frame.uuid() {
+            if self.results.len() == RESULTS {
+                self.results.pop_front();
+            }
+            self.results.push_back(uuid.to_owned());
+            let is_it = |end: &TurnEnd| {
+                let outcome = end.1.as_ref().ok();
+                outcome.and_then(Outcome::frame).and_then(Frame::uuid) == Some(uuid)
+            };
+            let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(is_it);
+            self.ending = ending;
+            let ended: Vec<TurnEnd> = ended;
+            for end in ended {
+                self.settle(end);
+            }
+        }
+    }
+
+    fn ended(&mut self, why: &outrigger::Error) {
+        let updates = self.show.ended();
+        self.tell(updates);
+        self.settle_all();
+        self.life.give_up();
+        // Their attempts are given up with the process.
+        self.turns = FuturesUnordered::new();
+        let lost = self.prompts.lose();
+        if !lost.is_empty() {
+            tracing::warn!(%why, prompts = lost.len(), "the CLI's process ended in the middle of a turn");
+        }
+        for Ended { answer, cancelled } in lost {
+            let told = if cancelled {
+                Ok(outcome::cancelled(None))
+            } else {
+                Err(life::lost(why))
+            };
+            respond(answer, told);
+        }
+    }
+
+    fn revived(&mut self, session: Session) {
+        let now = self.choices.renewed(session.initialized());
+        let chosen = std::mem::replace(&mut self.choices, now);
+        self.life = Life::Running(Running::new(session));
+        self.modes.set(self.choices.mode_ids());
+        // A conversation that had not begun is begun anew, and what was chosen for it is chosen again.
+        let mut again = Vec::new();
+        if chosen.mode() != self.choices.mode() {
+            again.extend(self.choices.find_mode(chosen.mode()).map(What::Mode));
+        }
+        if chosen.model() != self.choices.model() {
+            again.push(What::Model(chosen.model().to_owned()));
+        }
+        if let Some(effort) = chosen.effort() {
+            again.push(What::Effort(Some(effort)));
+        }
+        for what in again.into_iter().rev() {
+            let told = Told::Nobody;
+            self.changes.push_front(Change { what, told });
+        }
+    }
+
+    fn not_revived(&mut self, why: &outrigger::Error) {
+        tracing::warn!(%why, "the CLI did not come back");
+        self.life.give_up();
+        for Ended { answer, cancelled } in self.prompts.take_all() {
+            let told = if cancelled {
+                Ok(outcome::cancelled(None))
+            } else {
+                Err(error::of_sdk(why))
+            };
+            respond(answer, told);
+        }
+        for change in std::mem::take(&mut self.changes) {
+            change.told.failed(error::of_sdk(why));
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        match ask {
+            Ask::Permission {
+                request,
+                options,
+                reply,
+            } => {
+                let (updates, call) = self.show.asked(&request);
+                self.tell(updates);
+                let question = acp::RequestPermissionRequest::new(self.id.clone(), call, options);
+                // Dropped if nobody waits for it any more, by which the editor learns that.
+                drop(reply.send(self.client.request(question)));
+            }
+            Ask::Elicitation { request, reply } => drop(reply.send(self.client.request(*request))),
+            Ask::Decided { call, allowed, stops } => {
+                self.stopped_by_answer |= stops;
+                let updates = self.show.decided(&call, allowed);
+                self.tell(updates);
+            }
+        }
+    }
+
+    // ---- Choices --------------------------------------------------------------------------------------------------
+
+    fn changed(&mut self, Changed { change, result }: Changed) {
+        self.change = None;
+        if let Err(error) = result {
+            return change.told.failed(error::of_sdk(&error));
+        }
+        let mut news = match &change.what {
+            What::Mode(mode) => self.choices.mode_is(mode.as_str()),
+            What::Model(model) => self.choices.model_is(model),
+            What::Effort(effort) => {
+                self.choices.effort_is(*effort);
+                true
+            }
+        };
+        self.modes.set(self.choices.mode_ids());
+        let is_mode = matches!(change.what, What::Mode(_));
+        match change.told {
+            Told::Mode(responder) => log(responder.respond(acp::SetSessionModeResponse::new())),
+            Told::Option(responder) => {
+                let options = self.choices.as_options();
+                log(responder.respond(acp::SetSessionConfigOptionResponse::new(options)));
+                if is_mode && news {
+                    self.tell_mode();
+                }
+                // The answer has said it.
+                news = false;
+            }
+            Told::Nobody => {}
+        }
+        if news {
+            self.tell_options();
+        }
+    }
+
+    /// The CLI works in this mode: somebody else chose it, or a plan was approved.
+    fn mode_is(&mut self, mode: &str) {
+        if self.choices.mode_is(mode) {
+            self.modes.set(self.choices.mode_ids());
+            self.tell_mode();
+            self.tell_options();
+        }
+    }
+
+    /// The CLI uses this model.
+    fn model_is(&mut self, model: &str) {
+        if self.choices.model_is(model) {
+            self.modes.set(self.choices.mode_ids());
+            self.tell_options();
+        }
+    }
+
+    // ---- To the editor --------------------------------------------------------------------------------------------
+
+    fn tell(&mut self, told: Vec<Tell>) {
+        for tell in told {
+            match tell {
+                Tell::Update(update) => self.client.notify_update(*update),
+                Tell::Mode(mode) => self.mode_is(&mode),
+                Tell::Model(model) => self.model_is(&model),
+            }
+        }
+    }
+
+    fn tell_mode(&mut self) {
+        let mode = acp::CurrentModeUpdate::new(self.choices.mode().to_owned());
+        self.client
+            .update(&self.id, acp::SessionUpdate::CurrentModeUpdate(mode));
+    }
+
+    fn tell_options(&mut self) {
+        let options = acp::ConfigOptionUpdate::new(self.choices.as_options());
+        self.client
+            .update(&self.id, acp::SessionUpdate::ConfigOptionUpdate(options));
+    }
+
+    // ---- The end --------------------------------------------------------------------------------------------------
+
+    async fn end(mut self) {
+        let is_running = self.prompts.is_running();
+        for ended in self.prompts.take_all() {
+            respond(ended.answer, Ok(outcome::cancelled(None)));
+        }
+        for change in self.changes {
+            change.told.failed(error::internal("the session was closed"));
+        }
+        // What is being brought back ends as it is dropped.
+        let Life::Running(Running { session, frames }) = self.life else {
+            return;
+        };
+        // Nobody reads them any more, and they are not to wait on disk.
+        drop(frames);
+        drop(self.turns);
+        if is_running
+            && tokio::time::timeout(INTERRUPT, session.interrupt())
+                .await
+                .is_err()
+        {
+            tracing::debug!("a turn did not end before its session was closed");
+        }
+        if let Err(error) = session.close().await {
+            tracing::debug!(%error, "a process was not seen ending");
+        }
+    }
+}
+
+/// How long a turn may take to end before its session is closed all the same.
+const INTERRUPT: Duration = Duration::from_secs(1);
+
+/// A turn until its end; `stop` ends it.
+async fn run(attempt: Attempt, mut turn: Turn, stop: CancellationToken) -> TurnEnd {
+    tokio::select! {
+        outcome = turn.outcome() => return (attempt, outcome),
+        () = stop.cancelled() => {}
+    }
+    if let Err(error) = turn.cancel().await {
+        tracing::warn!(%error, "a turn was not ended as asked");
+    }
+    (attempt, turn.outcome().await)
+}
+
+async fn make(session: Session, change: Change) -> Changed {
+    let result = match &change.what {
+        What::Mode(mode) => session.set_permission_mode(*mode).await.map(drop),
+        What::Model(model) => {
+            let model = Some(model.as_str()).filter(|model| *model != "default");
+            session.set_model(model).await.map(drop)
+        }
+        What::Effort(effort) => set_effort(&session, *effort).await,
+    };
+    Changed { change, result }
+}
+
+async fn set_effort(session: &Session, effort: Option<Effort>) -> outrigger::Result<()> {
+    let mut settings = std::collections::BTreeMap::new();
+    settings.insert("effortLevel", effort.map(Effort::as_str));
+    match JsonObject::encode(&settings) {
+        Ok(settings) => session.apply_flag_settings(settings).await.map(drop),
+        Err(error) => {
+            tracing::warn!(%error, "the effort could not be written");
+            Ok(())
+        }
+    }
+}
+
+/// How a prompt wants to be given: `_meta.claudeCode.delivery`, which is `queue` unless said, `steer` or `now`.
+fn how_of(meta: Option<&acp::Meta>) -> Result<How, agent_client_protocol::Error> {
+    let told = meta.and_then(|meta| meta.get("claudeCode")?.get("delivery"));
+    match told.map(serde_json::Value::as_str) {
+        None | Some(Some("queue")) => Ok(How::Alone),
+        Some(Some("steer")) => Ok(How::Steer),
+        Some(Some("now")) => Ok(How::Now),
+        Some(_) => Err(error::bad(
+            "_meta.claudeCode.delivery",
+            "it is none of \"queue\", \"steer\" and \"now\"",
+        )),
+    }
+}
+
+fn respond(answer: Answer, told: Result<acp::PromptResponse, agent_client_protocol::Error>) {
+    log(answer.respond_with_result(told));
+}
+
+fn refuse<T: agent_client_protocol::JsonRpcResponse>(
+    responder: Responder<T>,
+    error: agent_client_protocol::Error,
+) {
+    log(responder.respond_with_error(error));
+}
+
+/// The connection has ended, and whoever drives it knows.
+fn log(sent: Result<(), agent_client_protocol::Error>) {
+    if let Err(error) = sent {
+        tracing::debug!(%error, "an answer was not sent");
+    }
+}
+
+/// What comes of the CLI next.
+enum LifeEvent {
+    Frame(Frame),
+    /// Frames were left out.
+    Lag,
+    Ended(outrigger::Error),
+    Revived(Result<Session, outrigger::Error>),
+}
+
+async fn next(life: &mut Life) -> LifeEvent {
+    match life {
+        Life::Running(Running { session, frames }) => match frames.next().await {
+            Some(Ok(frame)) => LifeEvent::Frame(frame),
+            Some(Err(lag)) => {
+                tracing::warn!(?lag, "the editor is so far behind that updates were left out");
+                LifeEvent::Lag
+            }
+            None => LifeEvent::Ended(session.wait_ended().await),
+        },
+        Life::Reviving { revival, .. } => LifeEvent::Revived(revival.await),
+        Life::Ended(_) => std::future::pending().await,
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn pending<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,123 @@
+//! A session: one task that owns the CLI's session, reads what it says in order, and answers the editor.
+
+mod actor;
+mod life;
+pub(crate) mod prompts;
+mod show;
+mod tail;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema as acp;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::actor::{Actor, Parts};
+use crate::error;
+
+/// How many orders may wait for a session. Those of an editor that sends more are refused.
+const ORDERS: usize = 256;
+
+/// What a session is told to do.
+pub(crate) enum Order {
+    /// Says something to the model.
+    Prompt {
+        request: acp::PromptRequest,
+        responder: Responder<acp::PromptResponse>,
+    },
+    /// Ends all prompts that are open.
+    Cancel,
+    SetMode {
+        request: acp::SetSessionModeRequest,
+        responder: Responder<acp::SetSessionModeResponse>,
+    },
+    SetOption {
+        request: acp::SetSessionConfigOptionRequest,
+        responder: Responder<acp::SetSessionConfigOptionResponse>,
+    },
+    /// Ends the session, and then says so.
+    Close(oneshot::Sender<()>),
+}
+
+impl Order {
+    /// Refuses it.
+    fn refuse(self, error: Error) {
+        let refused = match self {
+            Self::Prompt { responder, .. } => responder.respond_with_error(error),
+            Self::SetMode { responder, .. } => responder.respond_with_error(error),
+            Self::SetOption { responder, .. } => responder.respond_with_error(error),
+            Self::Cancel | Self::Close(_) => Ok(()),
+        };
+        if let Err(error) = refused {
+            tracing::debug!(%error, "an order was not refused, since nobody is there");
+        }
+    }
+}
+
+/// A session that runs. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    orders: mpsc::Sender<Order>,
+    cancel: CancelBell,
+}
+
+/// Rings even when the queue of orders is full.
+#[derive(Clone, Default)]
+pub(crate) struct CancelBell(std::sync::Arc<tokio::sync::Notify>);
+
+impl CancelBell {
+    pub(crate) fn ring(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) async fn rung(&self) {
+        self.0.notified().await;
+    }
+}
+
+impl Handle {
+    /// Hands an order on, without waiting.
+    pub(crate) fn order(&self, order: Order) {
+        match self.orders.try_send(order) {
+            Ok(()) => {}
+            // A cancel must not get lost.
+            Err(mpsc::error::TrySendError::Full(Order::Cancel)) => self.cancel.ring(),
+            Err(mpsc::error::TrySendError::Full(order)) => {
+                order.refuse(error::internal(format!(
+                    "the session is busy: {ORDERS} requests wait already; wait for some of them to be answered"
+                )));
+            }
+            Err(mpsc::error::TrySendError::Closed(order)) => {
+                order.refuse(error::internal("the session was closed"))
+            }
+        }
+    }
+
+    /// Whether both are of the same session.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.orders.same_channel(&other.orders)
+    }
+
+    /// Ends the session, and waits for that.
+    pub(crate) async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        if self.orders.send(Order::Close(done)).await.is_ok() {
+            // An error is as good: the task has ended.
+            let _ = closed.await;
+        }
+    }
+}
+
+/// Both ends of a session's orders.
+pub(crate) fn orders() -> (Handle, mpsc::Receiver<Order>, CancelBell) {
+    let (orders, ordered) = mpsc::channel(ORDERS);
+    let cancel = CancelBell::default();
+    let handle = Handle {
+        orders,
+        cancel: cancel.clone(),
+    };
+    (handle, ordered, cancel)
+}
+
+/// What ends a session from outside: the end of the connection.
+pub(crate) type Stop = CancellationToken;

@@ -1,0 +1,153 @@
+//! Whatever happens in whatever order, each prompt is answered once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What may happen. The numbers choose among what there is.
+#[derive(Debug, Clone)]
+enum Happening {
+    Prompt(How),
+    Send,
+    /// An attempt ended: a current one, an old one, or the same again.
+    End(usize),
+    Cancel(usize),
+    CancelAll,
+    Floor,
+    Death,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let how = prop_oneof![Just(How::Alone), Just(How::Steer), Just(How::Now)];
+    prop_oneof![
+        4 => how.prop_map(Happening::Prompt),
+        4 => Just(Happening::Send),
+        4 => any::<usize>().prop_map(Happening::End),
+        2 => any::<usize>().prop_map(Happening::Cancel),
+        1 => Just(Happening::CancelAll),
+        1 => Just(Happening::Floor),
+        1 => Just(Happening::Death),
+    ]
+}
+
+/// Holds the machine against what was asked and answered.
+#[derive(Default)]
+struct Watch {
+    prompts: Prompts<u64>,
+    asked: u64,
+    attempts: Vec<Attempt>,
+    answered: BTreeMap<u64, u32>,
+    cancelled: BTreeSet<u64>,
+}
+
+impl Watch {
+    fn answer(&mut self, ended: impl IntoIterator<Item = Ended<u64>>) {
+        for ended in ended {
+            *self.answered.entry(ended.answer).or_default() += 1;
+            assert_eq!(
+                ended.cancelled,
+                self.cancelled.contains(&ended.answer),
+                "prompt {} is told as cancelled if and only if it was",
+                ended.answer
+            );
+        }
+    }
+
+    fn open(&self) -> Vec<u64> {
+        (1..=self.asked)
+            .filter(|number| !self.answered.contains_key(number))
+            .collect()
+    }
+
+    fn happens(&mut self, happening: &Happening) {
+        let now = Instant::now();
+        match happening {
+            Happening::Prompt(how) => {
+                self.asked += 1;
+                let number = self.prompts.accept(Prompt::text("x"), *how, self.asked);
+                assert_eq!(number, Ok(self.asked));
+            }
+            Happening::Send => {
+                if let Some(sent) = self.prompts.send() {
+                    assert!(!sent.stop.is_cancelled());
+                    self.attempts.push(sent.attempt);
+                }
+            }
+            Happening::End(which) => {
+                if !self.attempts.is_empty() {
+                    let attempt = self.attempts[which % self.attempts.len()];
+                    let ended = self.prompts.end(attempt);
+                    self.answer(ended);
+                }
+            }
+            Happening::Cancel(which) => {
+                let open = self.open();
+                if !open.is_empty() {
+                    let number = open[which % open.len()];
+                    self.cancelled.insert(number);
+                    let ended = self.prompts.cancel(number, now);
+                    self.answer(ended);
+                }
+            }
+            Happening::CancelAll => {
+                self.cancelled.extend(self.open());
+                let ended = self.prompts.cancel_all(now);
+                self.answer(ended);
+            }
+            Happening::Floor => {
+                let due = self.prompts.floor(Duration::ZERO).is_some();
+                let ended = self.prompts.give_up_cancelled();
+                assert_eq!(due, !ended.is_empty());
+                self.answer(ended);
+                assert!(self.prompts.floor(Duration::ZERO).is_none());
+            }
+            Happening::Death => {
+                let ended = self.prompts.lose();
+                self.answer(ended);
+                assert!(!self.prompts.is_running());
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn each_prompt_is_answered_once(happenings in proptest::collection::vec(happening(), 0..200)) {
+        let mut watch = Watch::default();
+        for happening in &happenings {
+            watch.happens(happening);
+        }
+        let rest = watch.prompts.take_all();
+        watch.answer(rest);
+        prop_assert!(watch.open().is_empty(), "left without an answer: {:?}", watch.open());
+        prop_assert!(watch.answered.values().all(|times| *times == 1));
+        prop_assert!(watch.prompts.is_empty());
+    }
+}
+
+#[test]
+fn a_death_fails_the_turn_that_ran_and_no_other() {
+    let mut watch = Watch::default();
+    for _ in 0..3 {
+        watch.happens(&Happening::Prompt(How::Alone));
+    }
+    watch.happens(&Happening::Send);
+    watch.happens(&Happening::Send);
+    watch.happens(&Happening::Death);
+    assert_eq!(watch.answered.keys().copied().collect::<Vec<_>>(), [1]);
+    // News of the process that is gone.
+    watch.happens(&Happening::End(1));
+    assert_eq!(watch.open(), [2, 3]);
+    assert!(watch.prompts.is_waiting());
+}
+
+#[test]
+fn there_is_a_bound() {
+    let mut prompts = Prompts::default();
+    for number in 0..MOST {
+        assert!(prompts.accept(Prompt::text("x"), How::Alone, number).is_ok());
+    }
+    assert_eq!(prompts.accept(Prompt::text("x"), How::Alone, MOST), Err(MOST));
+}

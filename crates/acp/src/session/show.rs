@@ -1,0 +1,210 @@
+//! What of a session the editor sees: frames to steps, steps to events, events to updates.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema as acp;
+use outrigger::Session;
+use outrigger::permissions::PermissionRequest;
+use outrigger::protocol::Frame;
+use outrigger::protocol::inbound::Message;
+use outrigger::protocol::inbound::system::SystemMessage;
+use tokio::time::Instant;
+
+use super::tail::{Tailed, Tails};
+use crate::coalesce::Coalescer;
+use crate::event::{CallChange, Event, Status};
+use crate::reduce::{self, Effect, Reducer, Step};
+use crate::wire::v1::{Client, Encoder};
+
+/// Something that the editor is told, or that the session has to know first.
+pub(super) enum Tell {
+    Update(Box<acp::SessionNotification>),
+    /// The CLI works in this mode.
+    Mode(String),
+    /// The CLI uses this model.
+    Model(String),
+}
+
+/// Turns what happens into updates.
+pub(super) struct Show {
+    id: acp::SessionId,
+    cwd: PathBuf,
+    reducer: Reducer,
+    coalescer: Coalescer,
+    encoder: Encoder,
+    tails: Tails,
+}
+
+impl Show {
+    pub(super) fn new(session: &Session, client: &acp::ClientCapabilities, id: &acp::SessionId) -> Self {
+        let cwd = session.options().cwd.clone().unwrap_or_default();
+        Self {
+            id: id.clone(),
+            reducer: Reducer::new(cwd.clone()),
+            cwd,
+            coalescer: Coalescer::default(),
+            encoder: Encoder::new(Client::of(client)),
+            tails: Tails::default(),
+        }
+    }
+
+    /// The commands that there are at the beginning.
+    pub(super) fn commands(&mut self, session: &Session) -> Vec<Tell> {
+        let steps = self.reducer.commands(&session.initialized().commands);
+        self.steps(steps)
+    }
+
+    /// The CLI begins in this mode, which is no news to anybody.
+    pub(super) fn begins_in(&mut self, mode: &str) {
+        drop(self.reducer.mode_is(mode));
+    }
+
+    /// A prompt was sent under this id.
+    pub(super) fn prompted(&mut self, id: &str) {
+        self.reducer.prompted(id);
+    }
+
+    /// The CLI said something.
+    pub(super) fn frame(&mut self, frame: &Frame) -> Vec<Tell> {
+        let steps = self.reducer.frame(frame, now());
+        let mut told = self.steps(steps);
+        if frame.kind() == "result" {
+            told.extend(self.flush());
+        }
+        if frame.kind() == "system"
+            && frame.subtype() == Some("init")
+            && let Ok(Message::System(system)) = frame.decode()
+            && let SystemMessage::Init(init) = *system
+        {
+            told.push(Tell::Model(init.model));
+        }
+        told
+    }
+
+    /// When [`tick`](Self::tick) is to be called, if nothing happens before.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let due = [self.reducer.due(), self.coalescer.due()];
+        due.into_iter().flatten().min().map(Instant::from_std)
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self) -> Vec<Tell> {
+        let steps = self.reducer.tick(now());
+        let mut told = self.steps(steps);
+        if let Some(event) = self.coalescer.tick(now()) {
+            told.extend(self.event(event));
+        }
+        told
+    }
+
+    /// The turn was cancelled.
+    pub(super) fn cancelled(&mut self) -> Vec<Tell> {
+        let steps = self.reducer.cancelled();
+        self.all(steps)
+    }
+
+    /// The process ended.
+    pub(super) fn ended(&mut self) -> Vec<Tell> {
+        let steps = self.reducer.died();
+        self.all(steps)
+    }
+
+    /// The user is to be asked about a call: what comes before, and the call as it is shown with the question.
+    pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Tell>, acp::ToolCallUpdate) {
+        let id: Arc<str> = request.tool_use_id.as_str().into();
+        let steps = self.reducer.asked(&id, &request.tool_name, &request.input, now());
+        let told = self.all(steps);
+        let look = reduce::look(&request.tool_name, &request.input, &self.cwd);
+        let question = request
+            .title
+            .clone()
+            .filter(|_| request.tool_name == "AskUserQuestion");
+        let change = CallChange {
+            id: Arc::clone(&id),
+            tool: request.tool_name.as_str().into(),
+            title: Some(question.unwrap_or(look.title)),
+            kind: Some(look.kind),
+            status: Some(Status::Pending),
+            content: Some(look.content),
+            locations: Some(look.locations),
+            input: Some(look.input),
+            ..CallChange::default()
+        };
+        let updates = self.encoder.encode(Event::CallChanged(Box::new(change)));
+        let call = updates.into_iter().find_map(|update| match update {
+            acp::SessionUpdate::ToolCallUpdate(call) => Some(call),
+            _ => None,
+        });
+        let call = call.unwrap_or_else(|| acp::ToolCallUpdate::new(id, acp::ToolCallUpdateFields::new()));
+        (told, call)
+    }
+
+    /// It was decided about a call.
+    pub(super) fn decided(&mut self, call: &str, allowed: bool) -> Vec<Tell> {
+        if !allowed {
+            // Its result says so.
+            return Vec::new();
+        }
+        let steps = self.reducer.runs(call);
+        self.steps(steps)
+    }
+
+    /// More of the output of a command in the background. Waits for ever if none is followed.
+    pub(super) async fn tailed(&mut self) -> Tailed {
+        self.tails.next().await
+    }
+
+    /// Takes that in.
+    pub(super) fn output(&mut self, tailed: Tailed) -> Vec<Tell> {
+        let steps = match tailed {
+            Tailed::More { call, bytes } => self.reducer.tailed(&call, bytes),
+            Tailed::Ended { call } => self.reducer.tail_ended(&call),
+        };
+        self.steps(steps)
+    }
+
+    /// Steps, and whatever was held back.
+    fn all(&mut self, steps: Vec<Step>) -> Vec<Tell> {
+        let mut told = self.steps(steps);
+        told.extend(self.flush());
+        told
+    }
+
+    fn flush(&mut self) -> Vec<Tell> {
+        let held = self.coalescer.flush();
+        held.map(|event| self.event(event)).unwrap_or_default()
+    }
+
+    fn steps(&mut self, steps: Vec<Step>) -> Vec<Tell> {
+        let mut told = Vec::new();
+        for step in steps {
+            match step {
+                Step::Event(event) => {
+                    for event in self.coalescer.push(event, now()) {
+                        told.extend(self.event(event));
+                    }
+                }
+                Step::Effect(Effect::Tail { call, file }) => self.tails.follow(call, file),
+                Step::Effect(Effect::Untail { call }) => self.tails.finish(&call),
+            }
+        }
+        told
+    }
+
+    fn event(&mut self, event: Event) -> Vec<Tell> {
+        if let Event::Mode(mode) = event {
+            return vec![Tell::Mode(mode)];
+        }
+        let updates = self.encoder.encode(event).into_iter();
+        let told = updates.map(|update| {
+            let update = acp::SessionNotification::new(self.id.clone(), update);
+            Tell::Update(Box::new(update))
+        });
+        told.collect()
+    }
+}
+
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}

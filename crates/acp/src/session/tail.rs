@@ -1,0 +1,167 @@
+//! The output of commands in the background, from the files that they write it to.
+
+use std::collections::HashMap;
+use std::io::SeekFrom;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// How often a file is looked at.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How much is read at once, and how many such pieces wait.
+const PIECE: u64 = 64 * 1024;
+const WAITING: usize = 4;
+
+/// More files are not followed at once.
+const MOST: usize = 64;
+
+/// News of a file that is followed.
+#[derive(Debug)]
+pub(super) enum Tailed {
+    /// More was written to it.
+    More { call: Arc<str>, bytes: Vec<u8> },
+    /// All of it was told.
+    Ended { call: Arc<str> },
+}
+
+/// The files that are followed. They are let go of as this is dropped.
+#[derive(Debug)]
+pub(super) struct Tails {
+    news: mpsc::Receiver<Tailed>,
+    teller: mpsc::Sender<Tailed>,
+    /// By call; fires when its command has ended.
+    open: HashMap<Arc<str>, CancellationToken>,
+}
+
+impl Default for Tails {
+    fn default() -> Self {
+        let (teller, news) = mpsc::channel(WAITING);
+        Self {
+            news,
+            teller,
+            open: HashMap::new(),
+        }
+    }
+}
+
+impl Tails {
+    /// Follows a file.
+    pub(super) fn follow(&mut self, call: Arc<str>, file: PathBuf) {
+        if self.open.len() >= MOST || self.open.contains_key(&call) {
+            tracing::warn!(%call, file = %file.display(), "the output of this command is not followed");
+            return;
+        }
+        let ended = CancellationToken::new();
+        self.open.insert(Arc::clone(&call), ended.clone());
+        tokio::spawn(follow(call, file, ended, self.teller.clone()));
+    }
+
+    /// The command has ended: what is left of its output is read, and then no more.
+    pub(super) fn finish(&mut self, call: &str) {
+        if let Some(ended) = self.open.remove(call) {
+            ended.cancel();
+        }
+    }
+
+    /// The next news.
+    pub(super) async fn next(&mut self) -> Tailed {
+        match self.news.recv().await {
+            Some(tailed) => tailed,
+            // There is always a teller.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Tails {
+    fn drop(&mut self) {
+        for ended in self.open.values() {
+            ended.cancel();
+        }
+    }
+}
+
+async fn follow(call: Arc<str>, file: PathBuf, ended: CancellationToken, teller: mpsc::Sender<Tailed>) {
+    let mut at = 0;
+    loop {
+        let is_last = ended.is_cancelled();
+        loop {
+            match read(&file, at).await {
+                Ok(bytes) if bytes.is_empty() => break,
+                Ok(bytes) => {
+                    at += bytes.len() as u64;
+                    let call = Arc::clone(&call);
+                    if teller.send(Tailed::More { call, bytes }).await.is_err() {
+                        return;
+                    }
+                }
+                // It may not be there yet, or not any more.
+                Err(error) => {
+                    tracing::trace!(%error, file = %file.display(), "output can't be read");
+                    break;
+                }
+            }
+        }
+        if is_last {
+            // Nobody is there if the session has ended.
+            let _ = teller.send(Tailed::Ended { call }).await;
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = ended.cancelled() => {}
+            () = teller.closed() => return,
+        }
+    }
+}
+
+/// What stands in a file from a position on, up to a piece.
+async fn read(file: &PathBuf, at: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = tokio::fs::File::open(file).await?;
+    file.seek(SeekFrom::Start(at)).await?;
+    let mut bytes = Vec::new();
+    file.take(PIECE).read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_told_to_its_end() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("output");
+        let mut tails = Tails::default();
+        tails.follow("call".into(), file.clone());
+        std::fs::write(&file, "one").unwrap();
+        let Tailed::More { call, bytes } = tails.next().await else {
+            panic!("more")
+        };
+        assert_eq!((&*call, bytes.as_slice()), ("call", &b"one"[..]));
+        let big = vec![b'x'; 150 * 1024];
+        std::fs::write(&file, [b"one", big.as_slice()].concat()).unwrap();
+        tails.finish("call");
+        let mut rest = Vec::new();
+        loop {
+            match tails.next().await {
+                Tailed::More { bytes, .. } => rest.extend(bytes),
+                Tailed::Ended { call } => break assert_eq!(&*call, "call"),
+            }
+        }
+        assert_eq!(rest, big);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_never_is_ends_all_the_same() {
+        let mut tails = Tails::default();
+        tails.follow("call".into(), "/no/such/output".into());
+        tails.finish("call");
+        assert!(matches!(tails.next().await, Tailed::Ended { .. }));
+    }
+}

@@ -1,0 +1,16 @@
+//! The agent as an editor sees it: lines in, lines out. Each line in both directions is held against the protocol's JSON Schema.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod editor;
+mod prompts;
+mod real;
+mod requests;
+mod schema;
+mod sessions;
+mod tools;

@@ -1,0 +1,157 @@
+//! Holds lines against the protocol: its JSON Schema, and its types, which know all fields that there are.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use agent_client_protocol::v1::schema as acp;
+use jsonschema::Validator;
+use schemars::{JsonSchema, schema_for};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What holds one type.
+pub(crate) struct Judge {
+    schema: Validator,
+    through_type: fn(&Value) -> Result<Value, serde_json::Error>,
+}
+
+impl Judge {
+    fn of<T: JsonSchema + Serialize + DeserializeOwned>() -> Self {
+        let schema = serde_json::to_value(schema_for!(T)).expect("a schema is JSON");
+        Self {
+            schema: jsonschema::validator_for(&schema).expect("a valid schema"),
+            through_type: |value| serde_json::to_value(serde_json::from_value::<T>(value.clone())?),
+        }
+    }
+
+    fn judge(&self, what: &str, value: &Value) {
+        let errors: Vec<String> = self
+            .schema
+            .iter_errors(value)
+            .map(|error| error.to_string())
+            .collect();
+        assert!(
+            errors.is_empty(),
+            "{what} is not what the schema wants: {errors:?}\n{value:#}"
+        );
+        let read = (self.through_type)(value).unwrap_or_else(|error| panic!("{what}: {error}\n{value:#}"));
+        is_covered(what, value, &read);
+    }
+}
+
+/// Whether all that is said is something that the types know. What they add is a default.
+fn is_covered(at: &str, said: &Value, known: &Value) {
+    match (said, known) {
+        (Value::Object(said), Value::Object(known)) => {
+            for (key, said) in said {
+                match known.get(key) {
+                    Some(known) => is_covered(&format!("{at}.{key}"), said, known),
+                    // Nothing is a way to leave something out.
+                    None => assert!(
+                        said.is_null() || *said == Value::Array(Vec::new()),
+                        "{at}.{key} is not in the protocol: {said}"
+                    ),
+                }
+            }
+        }
+        (Value::Array(said), Value::Array(known)) => {
+            assert_eq!(said.len(), known.len(), "{at}: some of it is not in the protocol");
+            for (position, (said, known)) in said.iter().zip(known).enumerate() {
+                is_covered(&format!("{at}[{position}]"), said, known);
+            }
+        }
+        (said, known) => assert!(
+            said == known || said.as_f64() == known.as_f64(),
+            "{at}: {said} is read as {known}"
+        ),
+    }
+}
+
+struct Method {
+    params: Judge,
+    /// None for notifications.
+    result: Option<Judge>,
+}
+
+static METHODS: LazyLock<BTreeMap<&str, Method>> = LazyLock::new(|| {
+    let mut methods = BTreeMap::new();
+    macro_rules! request {
+        ($name:literal, $params:ident, $result:ident) => {
+            let result = Some(Judge::of::<acp::$result>());
+            methods.insert(
+                $name,
+                Method {
+                    params: Judge::of::<acp::$params>(),
+                    result,
+                },
+            );
+        };
+    }
+    macro_rules! notification {
+        ($name:literal, $params:ident) => {
+            methods.insert(
+                $name,
+                Method {
+                    params: Judge::of::<acp::$params>(),
+                    result: None,
+                },
+            );
+        };
+    }
+    request!("initialize", InitializeRequest, InitializeResponse);
+    request!("authenticate", AuthenticateRequest, AuthenticateResponse);
+    request!("logout", LogoutRequest, LogoutResponse);
+    request!("session/new", NewSessionRequest, NewSessionResponse);
+    request!("session/load", LoadSessionRequest, LoadSessionResponse);
+    request!("session/resume", ResumeSessionRequest, ResumeSessionResponse);
+    request!("session/fork", ForkSessionRequest, ForkSessionResponse);
+    request!("session/list", ListSessionsRequest, ListSessionsResponse);
+    request!("session/delete", DeleteSessionRequest, DeleteSessionResponse);
+    request!("session/close", CloseSessionRequest, CloseSessionResponse);
+    request!("session/set_mode", SetSessionModeRequest, SetSessionModeResponse);
+    request!(
+        "session/set_config_option",
+        SetSessionConfigOptionRequest,
+        SetSessionConfigOptionResponse
+    );
+    request!("session/prompt", PromptRequest, PromptResponse);
+    request!(
+        "session/request_permission",
+        RequestPermissionRequest,
+        RequestPermissionResponse
+    );
+    request!(
+        "elicitation/create",
+        CreateElicitationRequest,
+        CreateElicitationResponse
+    );
+    notification!("session/cancel", CancelNotification);
+    notification!("session/update", SessionNotification);
+    notification!("$/cancel_request", CancelRequestNotification);
+    methods
+});
+
+static ERROR: LazyLock<Judge> = LazyLock::new(Judge::of::<acp::Error>);
+
+/// Judges a line; `method_of` knows what a response answers.
+pub(crate) fn judge(line: &Value, method_of: impl FnOnce(&Value) -> Option<String>) {
+    assert_eq!(line["jsonrpc"], "2.0", "{line}");
+    if let Some(method) = line["method"].as_str() {
+        let known = METHODS
+            .get(method)
+            .unwrap_or_else(|| panic!("{method} is not in the protocol"));
+        known.params.judge(method, &line["params"]);
+        assert_eq!(known.result.is_some(), line.get("id").is_some(), "{line}");
+        return;
+    }
+    if let Some(error) = line.get("error") {
+        return ERROR.judge("an error", error);
+    }
+    let method = method_of(&line["id"]).unwrap_or_else(|| panic!("nobody asked for this: {line}"));
+    let known = METHODS
+        .get(method.as_str())
+        .and_then(|known| known.result.as_ref());
+    let known = known.unwrap_or_else(|| panic!("{method} has no answer"));
+    known.judge(&format!("the answer to {method}"), &line["result"]);
+}

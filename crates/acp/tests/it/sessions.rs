@@ -1,0 +1,119 @@
+//! Sessions: opened, chosen for, closed.
+
+use outrigger::options::Launch;
+use outrigger_sim::peer::{ClientIo, CommandLine, Running, Script, Surroundings};
+use serde_json::json;
+
+use crate::editor::Editor;
+
+/// A CLI as the SDK's own simulated one is.
+pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
+    let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+    let env = launch.env.iter().map(|(name, value)| (text(name), text(value)));
+    let around = Surroundings::new(&launch.cwd, env);
+    let line = CommandLine::read(&launch.args).expect("flags that the CLI takes");
+    let agent = line.agent(&around).expect("values that the CLI takes");
+    agent.directives().seed(number as u64).spawn_in_memory()
+}
+
+/// One that introduces itself and then does nothing that it is told.
+pub(crate) fn deaf() -> (ClientIo, Running) {
+    Script::new()
+        .initialize()
+        .expect("user")
+        .expect_end()
+        .spawn_in_memory()
+}
+
+#[tokio::test]
+async fn sessions_are_told_with_what_can_be_chosen() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (_, opened) = editor.open(home.path()).await;
+    assert_eq!(opened["modes"]["currentModeId"], "default");
+    let options = opened["configOptions"].as_array().expect("options");
+    let ids: Vec<&str> = options
+        .iter()
+        .filter_map(|option| option["id"].as_str())
+        .collect();
+    assert_eq!(&ids[..2], ["mode", "model"]);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_mode_that_is_chosen_holds_for_the_next_prompt() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let set = editor
+        .ask(
+            "session/set_mode",
+            json!({"sessionId": session, "modeId": "acceptEdits"}),
+        )
+        .await;
+    let prompt = editor.prompt(&session, "%say hello").await;
+    let (mut lines, answer) = editor.until(set).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    // It is an option, too.
+    lines.extend(editor.until(prompt).await.0);
+    let told = crate::editor::updates(&lines, "config_option_update");
+    assert_eq!(
+        told[0]["configOptions"][0]["currentValue"], "acceptEdits",
+        "{lines:#?}"
+    );
+    let option = json!({"sessionId": session, "configId": "mode", "value": "plan"});
+    let set = editor.ask("session/set_config_option", option).await;
+    let (_, answer) = editor.until(set).await;
+    assert_eq!(answer["result"]["configOptions"][0]["currentValue"], "plan");
+    // Another prompt would not come before what is told of it.
+    let (lines, _) = editor.turn(&session, "%say planned").await;
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line["params"]["update"]["currentModeId"] == "acceptEdits")
+    );
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn closing_a_session_ends_its_process_and_its_prompts() {
+    let (mut editor, cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let prompt = editor.prompt(&session, "%hang\n%say one").await;
+    let close = editor.ask("session/close", json!({"sessionId": session})).await;
+    let (_, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    let (_, answer) = editor.until(close).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    assert!(cli.started()[0].exited().is_some());
+    let refused = editor
+        .refused("session/close", json!({"sessionId": session}))
+        .await;
+    assert_eq!(refused["code"], -32002);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_editor_is_the_end_of_its_sessions() {
+    for by_signal in [false, true] {
+        let (mut editor, cli) = Editor::simulated();
+        editor.initialize(json!({})).await;
+        let home = tempfile::tempdir().unwrap();
+        let (session, _) = editor.open(home.path()).await;
+        let (idle, _) = editor.open(home.path()).await;
+        assert_ne!(session, idle);
+        editor.prompt(&session, "%hang\n%say one").await;
+        if by_signal {
+            editor.stop.cancel();
+            editor.gone().await;
+        } else {
+            editor.leave().await;
+        }
+        assert_eq!(cli.started().len(), 2);
+        assert!(cli.started().iter().all(|cli| cli.exited().is_some()));
+    }
+}
