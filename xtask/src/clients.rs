@@ -174,8 +174,8 @@ pub(crate) fn install_python(source: &Path, place: &Path) -> Result<PathBuf> {
     let stamp = place.join("installed");
     if read(&stamp).ok().as_deref() != Some(&wanted) || !interpreter.exists() {
         remove(&environment)?;
-        let hint = "the Python client needs python3, 3.11 or newer, with its module `venv` (Debian: python3-venv); PYTHON \
-                    names another interpreter";
+        let hint = "this needs python3, 3.11 or newer, with its module `venv` (Debian: python3-venv); PYTHON names another \
+                    interpreter";
         install(Command::new(python).args(["-m", "venv"]).arg(&environment), hint)?;
         install(
             Command::new(&interpreter)
@@ -188,7 +188,10 @@ pub(crate) fn install_python(source: &Path, place: &Path) -> Result<PathBuf> {
                     "--requirement",
                 ])
                 .arg(source.join("requirements.txt")),
-            "pip could not install what clients/python/requirements.txt names",
+            &format!(
+                "pip could not install what {}/requirements.txt names",
+                source.display()
+            ),
         )?;
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     }

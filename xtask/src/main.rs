@@ -12,6 +12,7 @@ mod fuzz;
 mod guards;
 mod inventory;
 mod isolation;
+mod servers;
 mod sessions;
 mod soak;
 mod test;
@@ -34,6 +35,8 @@ usage: cargo xtask COMMAND
   inventory [--version V] [--output FILE] [--no-cli]
                        writes down what the published TypeScript SDK (the newest, or V) and its Claude Code have: kinds, fields,
                        sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
+  servers              installs the servers that the tests of stores start and that Debian has no package of, below the target
+                       directory, and prints where; needs python3
   sessions-diff        compares what the official SDKs and this workspace read of the same sessions, of the real Claude Code and
                        by chance; needs what `clients` needs
   soak [--turns N] [--bytes N]
@@ -55,6 +58,10 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
+        Some("servers") => servers::run().map(|path| {
+            println!("{}", path.display());
+            ExitCode::SUCCESS
+        }),
         Some("sessions-diff") => sessions::run(&arguments.collect::<Vec<_>>()),
         Some("soak") => soak::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),

@@ -9,18 +9,22 @@
 //! | `directory` | `DirectoryStore` | files to be copied, mounted and looked at | the loss of power |
 //! | `postgres` | `PostgresStore` | any number of machines | the loss of power, unless `synchronous_commit` is off |
 //! | `redis` | `RedisStore` | any number of machines that have a Redis or Valkey anyway | what the server is set to: of itself, the end of programs alone |
+//! | `s3` | `BucketStore`, `S3` | any number of machines, in a bucket of Amazon S3 or of a server that speaks as it does | what the bucket does |
+//! | `bucket` | `BucketStore` | the same over an `object_store` of the program's own | what that does |
 //!
-//! With `redis-tls` Redis is reached through TLS, too, by rustls and *ring*.
+//! With `redis-tls` and `postgres-tls` those servers are reached through TLS, too, by rustls and *ring*.
 //!
 //! All keep the whole contract (`outrigger_sessions::store::conformance::check`): entries come back as the same text; an append is
 //! there whole or not at all, and may be sent again; a session has one owner at a time, and who was overtaken writes nothing any more.
 //! That is tried with owners that are real processes, killed and stopped at random. They need a tokio runtime.
 
+#[cfg(feature = "bucket")]
+mod bucket;
 #[cfg(feature = "directory")]
 mod directory;
-#[cfg(feature = "directory")]
+#[cfg(any(feature = "bucket", feature = "directory"))]
 mod lines;
-#[cfg(feature = "directory")]
+#[cfg(any(feature = "bucket", feature = "directory"))]
 mod names;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -28,7 +32,13 @@ mod postgres;
 mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(any(feature = "postgres-tls", feature = "s3"))]
+mod tls;
 
+#[cfg(feature = "bucket")]
+pub use bucket::BucketStore;
+#[cfg(feature = "s3")]
+pub use bucket::S3;
 #[cfg(feature = "directory")]
 pub use directory::DirectoryStore;
 #[cfg(feature = "postgres")]
@@ -39,6 +49,7 @@ pub use redis::{RedisOptions, RedisStore};
 pub use sqlite::SqliteStore;
 
 #[cfg(any(
+    feature = "bucket",
     feature = "directory",
     feature = "postgres",
     feature = "redis",
@@ -46,13 +57,13 @@ pub use sqlite::SqliteStore;
 ))]
 mod shared {
     use std::time::Duration;
-    #[cfg(any(feature = "directory", feature = "sqlite"))]
+    #[cfg(any(feature = "bucket", feature = "directory", feature = "sqlite"))]
     use std::time::{SystemTime, UNIX_EPOCH};
 
     use outrigger_sessions::store::{Lease, Result, SessionKey, StoreError, StoreErrorKind};
 
     /// Milliseconds since 1970 by this machine's clock.
-    #[cfg(any(feature = "directory", feature = "sqlite"))]
+    #[cfg(any(feature = "bucket", feature = "directory", feature = "sqlite"))]
     pub(crate) fn now_ms() -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.map_or(0, |since| since.as_millis() as u64)
@@ -94,9 +105,10 @@ mod shared {
     }
 }
 
-#[cfg(any(feature = "directory", feature = "sqlite"))]
+#[cfg(any(feature = "bucket", feature = "directory", feature = "sqlite"))]
 pub(crate) use shared::now_ms;
 #[cfg(any(
+    feature = "bucket",
     feature = "directory",
     feature = "postgres",
     feature = "redis",

@@ -1,6 +1,9 @@
 //! Sessions in PostgreSQL: for any number of machines.
 
 mod schema;
+mod target;
+#[cfg(feature = "postgres-tls")]
+mod tls;
 
 use std::time::Duration;
 
@@ -10,8 +13,11 @@ use outrigger_sessions::store::{
     BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
     StoredSession, SummaryEntry, fold_summary, uuid,
 };
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row};
+
+use self::target::Target;
 
 /// How many connections [`PostgresStore::connect`] opens at most.
 const CONNECTIONS: usize = 16;
@@ -54,22 +60,42 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a pool of connections without TLS and brings the tables up to date. `config` is a connection string as libpq has it:
-    /// `host=/run/postgresql user=app dbname=app`.
+    /// Opens a pool of connections and brings the tables up to date. `config` is a connection string as libpq has it:
+    /// `host=/run/postgresql user=app dbname=app`, or `postgresql://app@db.example.com/app?sslmode=verify-full`.
+    ///
+    /// With the feature `postgres-tls`, `sslmode` means what it means to libpq: `prefer`, unless said, takes TLS where the server has it, and
+    /// `require` insists, but neither looks at whose certificate it is; `verify-ca` asks the authorities in the file `sslrootcert`,
+    /// or the system's, and `verify-full` wants the server's name in it, too: the one to use over a network. `require` with `sslrootcert` is
+    /// `verify-ca`. Unlike libpq, `prefer` does not go on without TLS when the handshake fails, and no file is looked for in the home
+    /// directory. Sockets of the machine have no TLS. Without the feature there is none at all, and a `config` that insists on it is an
+    /// error.
     ///
     /// # Cancel safety
     /// Dropped, the tables are as they were or up to date.
     ///
     /// # Errors
-    /// When `config` can't be read, the server can't be reached, or the tables were made by a newer version of this crate.
+    /// When `config` can't be read, the server can't be reached or does not prove who it is, or the tables were made by a newer version of
+    /// this crate.
     pub async fn connect(config: &str) -> Result<Self> {
-        let config: tokio_postgres::Config = config
-            .parse()
-            .map_err(|error: tokio_postgres::Error| failed("read its connection string", error))?;
+        let target = Target::read(config)?;
         let recycling = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
-        let pool = Pool::builder(Manager::from_config(config, NoTls, recycling))
+        #[cfg(feature = "postgres-tls")]
+        let manager = if target.config.get_ssl_mode() == SslMode::Disable {
+            Manager::from_config(target.config, NoTls, recycling)
+        } else {
+            let connector = tls::connector(&target)?;
+            Manager::from_config(target.config, connector, recycling)
+        };
+        #[cfg(not(feature = "postgres-tls"))]
+        let manager = if target.config.get_ssl_mode() == SslMode::Require {
+            let what = "this sslmode needs the feature `postgres-tls` of outrigger-stores";
+            return Err(StoreError::new(StoreErrorKind::Invalid, what));
+        } else {
+            Manager::from_config(target.config, NoTls, recycling)
+        };
+        let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(PATIENCE))
@@ -81,7 +107,7 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Uses a pool of the program's own, with TLS for instance. The tables have to be there: see [`migrate`](Self::migrate).
+    /// Uses a pool of the program's own. The tables have to be there: see [`migrate`](Self::migrate).
     pub fn new(pool: Pool) -> Self {
         Self { pool }
     }

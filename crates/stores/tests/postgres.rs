@@ -21,6 +21,7 @@ use outrigger_sessions::store::{
 use outrigger_stores::PostgresStore;
 use owners::desk::StoreDesk;
 use owners::processes;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use servers::Server;
 use tokio_postgres::Client;
 
@@ -186,4 +187,137 @@ async fn a_clock_that_is_set_back_makes_no_session_older() {
         store.list_sessions("p").await.unwrap()[0].mtime,
         4_102_444_800_001
     );
+}
+
+/// An authority of this name, and a certificate of it for `localhost` with its key, as PEM.
+fn certificates(name: &str) -> (String, String, String) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.distinguished_name.push(DnType::CommonName, name);
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let itself = authority.self_signed(&key).unwrap().pem();
+    let authority = Issuer::new(authority, key);
+    let key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let server = server.signed_by(&key, &authority).unwrap().pem();
+    (itself, server, key.serialize_pem())
+}
+
+/// A port that nobody has, at the moment.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// One that listens on this machine's loopback, with TLS or without, and the files of the authority that it has and of another one.
+fn server_with_tls(port: u16, has_tls: bool) -> Server {
+    servers::postgres_with(port, |place| {
+        let (authority, certificate, key) = certificates("an authority");
+        let write = |name: &str, text: String| {
+            let file = place.join(name);
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            file.display().to_string()
+        };
+        write("ca.pem", authority);
+        write("other.pem", certificates("another authority").0);
+        let mut settings = vec!["listen_addresses=127.0.0.1".to_owned()];
+        if has_tls {
+            settings.push("ssl=on".to_owned());
+            settings.push(format!("ssl_cert_file={}", write("server.pem", certificate)));
+            settings.push(format!("ssl_key_file={}", write("server.key", key)));
+        }
+        settings
+    })
+}
+
+/// Connects, as soon as the server takes connections; says whether TLS is used.
+async fn uses_tls(server: &Server, port: u16, rest: &str) -> Result<bool> {
+    let config = format!("port={port} user=postgres dbname=postgres application_name=tls {rest}");
+    let connect = || PostgresStore::connect(&config);
+    let mut connected = connect().await;
+    for _ in 0..200 {
+        match &connected {
+            Err(error) if error.chain().contains("starting up") || error.chain().contains("refused") => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                connected = connect().await;
+            }
+            _ => break,
+        }
+    }
+    // Its connection is kept as long as the store.
+    let _store = connected?;
+    let here = format!(
+        "host={} port={port} user=postgres dbname=postgres",
+        server.directory.path().display()
+    );
+    let (client, connection) = tokio_postgres::connect(&here, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let text = "SELECT bool_and(s.ssl) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE application_name = 'tls'";
+    Ok(client.query_one(text, &[]).await.unwrap().get(0))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
+    let port = free_port();
+    let server = server_with_tls(port, true);
+    let place = server.directory.path().display();
+    let (right, wrong) = (
+        format!("sslrootcert={place}/ca.pem"),
+        format!("sslrootcert={place}/other.pem"),
+    );
+    for (rest, wanted) in [
+        ("host=localhost".to_owned(), true),
+        ("host=localhost sslmode=disable".to_owned(), false),
+        ("host=localhost sslmode=require".to_owned(), true),
+        (format!("host=localhost sslmode=require {right}"), true),
+        (format!("host=127.0.0.1 sslmode=verify-ca {right}"), true),
+        (format!("host=localhost sslmode=verify-full {right}"), true),
+        // A socket has no TLS, whatever is asked for.
+        (format!("host={place} sslmode=verify-full"), false),
+    ] {
+        let uses_tls = uses_tls(&server, port, &rest).await;
+        assert_eq!(uses_tls.map_err(|error| error.chain()), Ok(wanted), "{rest}");
+    }
+    for (rest, why) in [
+        (format!("host=localhost sslmode=require {wrong}"), "UnknownIssuer"),
+        (
+            format!("host=localhost sslmode=verify-ca {wrong}"),
+            "UnknownIssuer",
+        ),
+        (
+            format!("host=localhost sslmode=verify-full {wrong}"),
+            "UnknownIssuer",
+        ),
+        ("host=localhost sslmode=verify-full".to_owned(), "UnknownIssuer"),
+        (
+            format!("host=127.0.0.1 sslmode=verify-full {right}"),
+            "not valid for name",
+        ),
+        (
+            format!("host=localhost sslmode=verify-full sslrootcert={place}/none.pem"),
+            "none.pem",
+        ),
+        (
+            format!("host=localhost sslmode=verify-full sslrootcert={place}/server.key"),
+            "no certificate",
+        ),
+    ] {
+        let error = uses_tls(&server, port, &rest).await.unwrap_err().chain();
+        assert!(error.contains(why), "{rest}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_tls_is_used_only_where_that_is_allowed() {
+    let port = free_port();
+    let server = server_with_tls(port, false);
+    assert!(!uses_tls(&server, port, "host=localhost").await.unwrap());
+    for mode in ["require", "verify-ca", "verify-full"] {
+        let error = uses_tls(&server, port, &format!("host=localhost sslmode={mode}")).await;
+        let error = error.unwrap_err().chain();
+        assert!(error.contains("does not support TLS"), "{error}");
+    }
 }

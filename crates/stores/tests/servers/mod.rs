@@ -25,6 +25,11 @@ impl Drop for Server {
 
 /// PostgreSQL, which does not run as the superuser.
 pub(crate) fn postgres() -> Server {
+    postgres_with(5432, |_| Vec::new())
+}
+
+/// The same with these settings, which may name files that are made in its directory, and a port of its own.
+pub(crate) fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Server {
     let programs = postgres_programs().expect("PostgreSQL is not installed: apt-get install postgresql");
     let directory = tempfile::tempdir().unwrap();
     let is_root =
@@ -38,9 +43,10 @@ pub(crate) fn postgres() -> Server {
         command.args(["-u", "postgres", "--"]).arg(program);
         command
     };
+    let settings = settings(directory.path());
     if is_root {
         let owned = Command::new("chown")
-            .arg("postgres")
+            .args(["-R", "postgres"])
             .arg(directory.path())
             .status();
         assert!(
@@ -73,13 +79,15 @@ pub(crate) fn postgres() -> Server {
         .arg("-k")
         .arg(directory.path())
         .args(["-c", "listen_addresses=", "-c", "max_connections=200"])
+        .arg(format!("--port={port}"))
+        .args(settings.iter().map(|setting| format!("--{setting}")))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let server = Server { process, directory };
-    wait_for(&server.directory.path().join(".s.PGSQL.5432"));
+    wait_for(&server.directory.path().join(format!(".s.PGSQL.{port}")));
     server
 }
 

@@ -1,0 +1,171 @@
+//! Sessions in a bucket of an object store: for any number of machines, without a database.
+
+mod clock;
+mod head;
+mod leases;
+mod objects;
+mod place;
+#[cfg(feature = "s3")]
+mod s3;
+mod shared;
+mod transcript;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::ObjectStore;
+use outrigger_protocol::RawJson;
+use outrigger_sessions::store::{
+    BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoredSession, SummaryEntry,
+};
+
+use self::place::{Root, session_of};
+#[cfg(feature = "s3")]
+pub use self::s3::S3;
+use self::shared::Shared;
+
+/// How many heads a list reads at once.
+const HEADS_AT_ONCE: usize = 16;
+
+/// Keeps sessions as objects: in a bucket of Amazon S3 or of a server that speaks as it does (feature `s3`), or in whatever else
+/// [`object_store`] has that keeps conditions, such as Google Cloud Storage and Azure. Cheap to clone; any number of machines may
+/// use the same bucket.
+///
+/// A session is a head and parts. Parts have entries, one a line, and are never changed. The head (`heads/<session>.json`) names
+/// them in their order, and has the summary and the lease. Every write replaces the head on the condition that nobody else has done
+/// so since it was read, so whoever was overtaken can't write any more. An append has happened when its head is there; what was
+/// written before that and was never told of is removed by whoever takes the session next. Small parts are merged as more come, so
+/// that there are never many. The head stays when a session is deleted, since its numbers may not be used again: a few hundred bytes.
+///
+/// The first append of a process to a transcript that it has not loaded reads it, to know which entries are there. Lists cost a
+/// request for each session that has changed since the last list, and one for each thousand of the others.
+///
+/// Each request has a deadline of 30 seconds, and one more for each MiB; a call that others keep from writing gives up after
+/// 60 seconds. Leases go by this machine's clock, unless the server's differs by more than three seconds, which is looked at every ten
+/// minutes; then they go by the server's.
+#[derive(Debug, Clone)]
+pub struct BucketStore {
+    shared: Arc<Shared>,
+}
+
+impl BucketStore {
+    /// Uses an object store of the program's own, below `prefix`, which may be empty. Whether it keeps conditions is tried out first, with
+    /// a few small objects below `prefix` that are removed again.
+    ///
+    /// # Cancel safety
+    /// Dropped, a small object below `trials` may stay behind.
+    ///
+    /// # Errors
+    /// [`Unsupported`](outrigger_sessions::store::StoreErrorKind::Unsupported) when it does not keep conditions (`LocalFileSystem` does
+    /// not), [`Invalid`](outrigger_sessions::store::StoreErrorKind::Invalid) when `prefix` is no path, else when it can't be
+    /// reached.
+    pub async fn open(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self> {
+        let shared = Shared::new(objects, Root::new(prefix)?);
+        shared.try_out().await?;
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// What a project's sessions show, by their ids.
+    async fn list(&self, project: &str) -> Result<Vec<SummaryEntry>> {
+        let shared = &self.shared;
+        let heads = shared.objects.list(&shared.root.heads(project)).await?;
+        let listed: Vec<BoxFuture<'_, Result<Option<SummaryEntry>>>> = heads
+            .into_iter()
+            .filter_map(|(path, tag)| Some((SessionKey::new(project, session_of(&path)?), path, tag)))
+            .map(|(key, path, tag)| -> BoxFuture<'_, _> { Box::pin(shared.listed(key, path, tag)) })
+            .collect();
+        let mut listed = futures_util::stream::iter(listed).buffer_unordered(HEADS_AT_ONCE);
+        let mut list = Vec::new();
+        while let Some(summary) = listed.try_next().await? {
+            list.extend(summary);
+        }
+        Ok(list)
+    }
+}
+
+impl SessionStore for BucketStore {
+    fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if entries.is_empty() {
+                return Ok(());
+            }
+            self.shared.append(key, entries, None).await
+        })
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
+        Box::pin(self.shared.load(key))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
+
+    fn list_sessions<'a>(&'a self, project_key: &'a str) -> BoxFuture<'a, Result<Vec<StoredSession>>> {
+        Box::pin(async move {
+            let list = self.list(project_key).await?.into_iter();
+            Ok(list
+                .map(|summary| StoredSession::new(summary.session_id, summary.mtime))
+                .collect())
+        })
+    }
+
+    fn list_session_summaries<'a>(
+        &'a self,
+        project_key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<SummaryEntry>>> {
+        Box::pin(self.list(project_key))
+    }
+
+    fn delete<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.shared.delete(key))
+    }
+
+    fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async move {
+            let transcripts = self.shared.fetch(key).await?.head.transcripts;
+            Ok(transcripts
+                .into_keys()
+                .filter(|subpath| !subpath.is_empty())
+                .collect())
+        })
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+impl LeaseStore for BucketStore {
+    fn acquire<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(async move { self.shared.acquire(&key.main(), owner, ttl).await })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+        Box::pin(self.shared.renew(lease, ttl))
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.shared.release(lease))
+    }
+
+    fn append_fenced<'a>(
+        &'a self,
+        lease: &'a Lease,
+        key: &'a SessionKey,
+        entries: &'a [RawJson],
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            crate::covered(lease, key)?;
+            self.shared.append(key, entries, Some(lease)).await
+        })
+    }
+}

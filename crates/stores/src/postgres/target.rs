@@ -1,0 +1,227 @@
+//! Where the database is, as libpq's connection strings say it.
+
+use std::path::PathBuf;
+use std::str::FromStr as _;
+
+use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+/// How much of the server's identity is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Nothing: what goes over the network can't be read, but whom it goes to is not known.
+    Anybody,
+    /// That an authority vouches for its certificate.
+    Authority,
+    /// That the certificate is for its name, too.
+    Name,
+}
+
+/// A connection string, taken apart.
+#[derive(Debug)]
+#[cfg_attr(
+    not(any(feature = "postgres-tls", test)),
+    expect(dead_code, reason = "without TLS there is nobody to trust")
+)]
+pub(super) struct Target {
+    pub(super) config: Config,
+    pub(super) trust: Trust,
+    /// The authorities; the system's if there are none here.
+    pub(super) authorities: Option<PathBuf>,
+}
+
+impl Target {
+    /// Reads what libpq would: both forms, with the `sslmode`s that the client below does not know.
+    pub(super) fn read(text: &str) -> Result<Self> {
+        let (mut mode, mut authorities) = (None, None);
+        let rest = without(text, |name, value| {
+            match name {
+                "sslmode" => mode = Some(value),
+                "sslrootcert" => authorities = Some(value),
+                _ => return false,
+            }
+            true
+        });
+        let mut config =
+            Config::from_str(&rest).map_err(|error| super::failed("read its connection string", error))?;
+        // As libpq does: whoever names authorities wants them asked.
+        let require = if authorities.is_some() {
+            Trust::Authority
+        } else {
+            Trust::Anybody
+        };
+        let (mode, trust) = match mode.as_deref().unwrap_or("prefer") {
+            "disable" => (SslMode::Disable, Trust::Anybody),
+            "prefer" => (SslMode::Prefer, Trust::Anybody),
+            "require" => (SslMode::Require, require),
+            "verify-ca" => (SslMode::Require, Trust::Authority),
+            "verify-full" => (SslMode::Require, Trust::Name),
+            other => {
+                let what = format!(
+                    "the PostgreSQL session store has no sslmode {other:?}, but disable, prefer, require, verify-ca and verify-full"
+                );
+                return Err(StoreError::new(StoreErrorKind::Invalid, what));
+            }
+        };
+        // A socket of this machine has no TLS, and needs none.
+        let is_here = |host: &Host| !matches!(host, Host::Tcp(_));
+        let is_local = !config.get_hosts().is_empty() && config.get_hosts().iter().all(is_here);
+        config.ssl_mode(if is_local { SslMode::Disable } else { mode });
+        Ok(Self {
+            config,
+            trust,
+            authorities: authorities.filter(|file| file != "system").map(PathBuf::from),
+        })
+    }
+}
+
+/// A connection string without those parameters that are taken.
+fn without(text: &str, mut take: impl FnMut(&str, String) -> bool) -> String {
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        let Some((address, query)) = text.split_once('?') else {
+            return text.to_owned();
+        };
+        let rest: Vec<&str> = query
+            .split('&')
+            .filter(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                !take(name, unescaped(value))
+            })
+            .collect();
+        return format!("{address}?{}", rest.join("&"))
+            .trim_end_matches('?')
+            .to_owned();
+    }
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((whole, name, value, after)) = parameter(rest) {
+        if !take(name, value) {
+            kept.push_str(whole);
+            kept.push(' ');
+        }
+        rest = after;
+    }
+    // What is no parameter is an error that the client below explains.
+    kept + rest
+}
+
+/// The first parameter: all of it, its name, its value, and what follows.
+fn parameter(text: &str) -> Option<(&str, &str, String, &str)> {
+    let text = text.trim_start();
+    let (name, value) = text.split_once('=')?;
+    let name = name.trim_end();
+    let mut chars = value.trim_start().char_indices();
+    let begin = text.len() - value.trim_start().len();
+    let is_quoted = value.trim_start().starts_with('\'');
+    if is_quoted {
+        chars.next();
+    }
+    let mut read = String::new();
+    let mut end = text.len();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => read.extend(chars.next().map(|(_, c)| c)),
+            '\'' if is_quoted => {
+                end = begin + at + 1;
+                break;
+            }
+            c if c.is_whitespace() && !is_quoted => {
+                end = begin + at;
+                break;
+            }
+            c => read.push(c),
+        }
+    }
+    Some((&text[..end], name, read, &text[end..]))
+}
+
+/// A value of a URL without its `%XX`.
+fn unescaped(value: &str) -> String {
+    let mut parts = value.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            None => {
+                bytes.push(b'%');
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (SslMode, Trust, Option<PathBuf>) {
+        let target = Target::read(text).unwrap();
+        (target.config.get_ssl_mode(), target.trust, target.authorities)
+    }
+
+    #[test]
+    fn modes_mean_what_they_mean_to_libpq() {
+        let file = Some(PathBuf::from("/a b/ca.pem"));
+        for (text, wanted) in [
+            ("host=h", (SslMode::Prefer, Trust::Anybody, None)),
+            ("host=h sslmode=disable", (SslMode::Disable, Trust::Anybody, None)),
+            (
+                "host=h sslmode = 'require' ",
+                (SslMode::Require, Trust::Anybody, None),
+            ),
+            (
+                "sslrootcert='/a b/ca.pem' sslmode=require host=h",
+                (SslMode::Require, Trust::Authority, file.clone()),
+            ),
+            (
+                "host=h sslmode=verify-ca",
+                (SslMode::Require, Trust::Authority, None),
+            ),
+            (
+                "postgresql://u:p@h/d?sslmode=verify-full&application_name=x&sslrootcert=%2Fa%20b/ca.pem",
+                (SslMode::Require, Trust::Name, file),
+            ),
+            (
+                "postgres://h?sslrootcert=system&sslmode=verify-full",
+                (SslMode::Require, Trust::Name, None),
+            ),
+            // libpq does not look at it there either.
+            (
+                "host=/run/postgresql sslmode=verify-full",
+                (SslMode::Disable, Trust::Name, None),
+            ),
+        ] {
+            assert_eq!(read(text), wanted, "{text}");
+        }
+        for text in [
+            "host=h sslmode=allow",
+            "host=h sslmode=nonsense",
+            "host=h sslmode=",
+            "host",
+            "host='h",
+        ] {
+            assert!(Target::read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_rest_is_as_it_was() {
+        let target =
+            Target::read(r"host=h sslmode=disable options='-c search_path=\'a b\'' user=o\'x dbname = d")
+                .unwrap();
+        assert_eq!(target.config.get_options(), Some("-c search_path='a b'"));
+        assert_eq!(target.config.get_user(), Some("o'x"));
+        assert_eq!(target.config.get_dbname(), Some("d"));
+        let target = Target::read("postgresql://u@h/d?sslmode=disable&application_name=x").unwrap();
+        assert_eq!(target.config.get_application_name(), Some("x"));
+        assert_eq!(target.config.get_dbname(), Some("d"));
+    }
+}

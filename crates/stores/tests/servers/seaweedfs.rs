@@ -1,0 +1,120 @@
+//! SeaweedFS for the tests: a server that speaks as Amazon S3 does, and keeps conditions when many write at once.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long it may take to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often it is started anew, since somebody else may take its ports in between.
+const TRIES: usize = 5;
+
+pub(crate) const KEY: &str = "outrigger";
+pub(crate) const SECRET: &str = "not-a-secret";
+/// It is made when it is first written to.
+pub(crate) const BUCKET: &str = "sessions";
+
+/// One that runs; dropped, it is killed, and what it has is thrown away.
+pub(crate) struct Server {
+    process: Child,
+    _directory: tempfile::TempDir,
+    /// Where it is reached.
+    pub(crate) url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub(crate) fn start() -> Server {
+    let program = program().expect("SeaweedFS is not installed: `cargo xtask servers` does so");
+    for _ in 0..TRIES {
+        if let Some(server) = try_start(&program) {
+            return server;
+        }
+    }
+    panic!("SeaweedFS does not start: {}", program.display());
+}
+
+/// Below the target directory, where it is installed, or wherever the machine has one.
+fn program() -> Option<PathBuf> {
+    let test = std::env::current_exe().unwrap();
+    let installed = test
+        .ancestors()
+        .map(|target| target.join("servers/venv/bin/weed"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let elsewhere: Vec<PathBuf> = std::env::split_paths(&path)
+        .map(|place| place.join("weed"))
+        .collect();
+    installed.chain(elsewhere).find(|program| program.is_file())
+}
+
+fn try_start(program: &PathBuf) -> Option<Server> {
+    let directory = tempfile::tempdir().unwrap();
+    let users = directory.path().join("users.json");
+    let user = format!(
+        r#"{{"identities":[{{"name":"test","credentials":[{{"accessKey":"{KEY}","secretKey":"{SECRET}"}}],
+            "actions":["Admin","Read","Write","List"]}}]}}"#
+    );
+    std::fs::write(&users, user).unwrap();
+    // Held all at once, they are different ones.
+    let held: Vec<TcpListener> = (0..8)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let ports: Vec<u16> = held
+        .iter()
+        .map(|port| port.local_addr().unwrap().port())
+        .collect();
+    drop(held);
+    let names = ["master", "volume", "filer", "s3"];
+    let ports_of_all = names.iter().zip(ports.chunks(2));
+    let ports_of_all = ports_of_all.flat_map(|(name, ports)| {
+        [
+            format!("-{name}.port={}", ports[0]),
+            format!("-{name}.port.grpc={}", ports[1]),
+        ]
+    });
+    let mut process = Command::new(program)
+        .args(["server", "-filer", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"])
+        .args(["-master.volumeSizeLimitMB=64", "-volume.max=0"])
+        // What it would also do: tell its makers of itself, and listen where another one does.
+        .args([
+            "-master.telemetry=false",
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
+        ])
+        .arg(format!(
+            "-filer.localSocket={}",
+            directory.path().join("filer.sock").display()
+        ))
+        .arg(format!(
+            "-s3.localSocket={}",
+            directory.path().join("s3.sock").display()
+        ))
+        .arg(format!("-dir={}", directory.path().display()))
+        .arg(format!("-s3.config={}", users.display()))
+        .args(ports_of_all)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", ports[6])).is_err() {
+        if process.try_wait().unwrap().is_some() {
+            return None;
+        }
+        assert!(begun.elapsed() < PATIENCE, "SeaweedFS takes no connections");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(Server {
+        process,
+        _directory: directory,
+        url: format!("http://127.0.0.1:{}", ports[6]),
+    })
+}
