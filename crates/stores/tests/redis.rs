@@ -205,6 +205,23 @@ async fn a_write_is_done_once_the_replicas_have_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_write_to_a_cluster_is_done_once_the_nodes_replicas_have_it() {
+    let [node, replica] = servers::redis_cluster_with_replica();
+    let options = RedisOptions::new().replicas(1).patience(Duration::from_secs(6));
+    let store = options.connect_cluster([node.redis_url()]).await.unwrap();
+    let key = SessionKey::new("p", "s");
+    store.append(&key, &entry("a")).await.unwrap();
+    assert_eq!(cli(&replica, &["DBSIZE"]), cli(&node, &["DBSIZE"]));
+    replica.pause();
+    let error = store.append(&key, &entry("b")).await.unwrap_err();
+    replica.go_on();
+    assert!(error.to_string().contains("only 0 of 1 replicas"), "{error}");
+    // In doubt it is sent again, which is no harm.
+    store.append(&key, &entry("b")).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_would_lose_sessions_is_refused() {
     let server = servers::redis(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
     let error = RedisStore::connect(&server.redis_url()).await.unwrap_err();
@@ -251,6 +268,26 @@ async fn a_server_with_tls_has_to_prove_who_it_is() {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("/nowhere.pem"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_nodes_of_a_cluster_with_tls_have_to_prove_who_they_are() {
+    let nodes = servers::redis_cluster_with_tls();
+    let urls: Vec<String> = nodes.iter().map(Server::redis_url).collect();
+    let authorities = nodes[0].directory.path().join("authority.pem");
+    let options = RedisOptions::new().authorities(&authorities);
+    let store = options.connect_cluster(&urls).await.unwrap();
+    // On all of them.
+    for session in 0..20 {
+        let key = SessionKey::new("p", session.to_string());
+        store.append(&key, &entry("a")).await.unwrap();
+    }
+    assert_eq!(store.list_sessions("p").await.unwrap().len(), 20);
+    for node in &nodes {
+        assert_ne!(cli(node, &["DBSIZE"]), "0");
+    }
+    let options = RedisOptions::new().patience(Duration::from_secs(3));
+    options.connect_cluster(&urls).await.unwrap_err();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ pub(crate) struct Server {
     pub(crate) directory: tempfile::TempDir,
     /// Where other servers and the clients of a cluster reach it.
     port: u16,
+    bus: u16,
 }
 
 impl Drop for Server {
@@ -40,13 +41,14 @@ impl Server {
             let directory = tempfile::tempdir().unwrap();
             prepare(directory.path());
             let place = directory.path().display().to_string();
-            let (port_text, bus, socket) = (port.to_string(), bus.to_string(), format!("{place}/redis.sock"));
+            let (port_text, bus_text) = (port.to_string(), bus.to_string());
+            let socket = format!("{place}/redis.sock");
             let has_tls = arguments.contains(&"--tls-cert-file");
             let port_name = if has_tls { "--tls-port" } else { "--port" };
             let mut own = vec!["--port", "0", "--bind", "127.0.0.1", port_name, &port_text];
             own.extend(["--unixsocket", &socket, "--dir", &place, "--save", ""]);
             if arguments.contains(&"--cluster-enabled") {
-                own.extend(["--cluster-port", &bus]);
+                own.extend(["--cluster-port", &bus_text]);
             }
             let arguments: Vec<String> = own.iter().chain(arguments).map(ToString::to_string).collect();
             let mut server = Self {
@@ -54,6 +56,7 @@ impl Server {
                 arguments,
                 directory,
                 port,
+                bus,
             };
             if server.is_up() {
                 return server;
@@ -95,21 +98,14 @@ impl Server {
 
     /// The address of a node of a cluster, of one with TLS, or of a lone server.
     pub(crate) fn redis_url(&self) -> String {
-        if self
-            .arguments
-            .iter()
-            .any(|argument| argument == "--tls-cert-file")
-        {
-            return format!("rediss://localhost:{}", self.port);
+        let has = |option: &str| self.arguments.iter().any(|argument| argument == option);
+        let port = self.port;
+        match (has("--cluster-enabled"), has("--tls-cert-file")) {
+            (true, true) => format!("rediss://127.0.0.1:{port}"),
+            (true, false) => format!("redis://127.0.0.1:{port}"),
+            (false, true) => format!("rediss://localhost:{port}"),
+            (false, false) => format!("redis+unix://{}/redis.sock", self.directory.path().display()),
         }
-        if self
-            .arguments
-            .iter()
-            .any(|argument| argument == "--cluster-enabled")
-        {
-            return format!("redis://127.0.0.1:{}", self.port);
-        }
-        format!("redis+unix://{}/redis.sock", self.directory.path().display())
     }
 
     pub(crate) fn kill_and_start_again(&mut self) {
@@ -150,39 +146,44 @@ pub(crate) fn redis_with_port() -> Server {
     Server::start(&[], true)
 }
 
+/// Relative to the directory in which a server works.
+const TLS: [&str; 8] = [
+    "--tls-cert-file",
+    "server.pem",
+    "--tls-key-file",
+    "server.key",
+    "--tls-ca-cert-file",
+    "authority.pem",
+    "--tls-auth-clients",
+    "no",
+];
+
 /// One that proves to be `localhost` by an authority of its own, which is in `authority.pem`.
 pub(crate) fn redis_with_tls() -> Server {
-    // Relative to the directory in which it works.
-    let tls = [
-        "--tls-cert-file",
-        "server.pem",
-        "--tls-key-file",
-        "server.key",
-        "--tls-auth-clients",
-        "no",
+    Server::start_in(&TLS, true, |place| certify(place, "DNS:localhost"))
+}
+
+/// Makes an authority, and has it certify a server of this name.
+fn certify(place: &Path, name: &str) {
+    let name = format!(
+        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -addext subjectAltName={name} \
+         -keyout server.key -out server.csr"
+    );
+    let steps = [
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
+         -addext basicConstraints=critical,CA:TRUE -keyout authority.key -out authority.pem",
+        &name,
+        "x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 \
+         -copy_extensions copy -out server.pem",
     ];
-    Server::start_in(
-        &[&tls[..], &["--tls-ca-cert-file", "authority.pem"]].concat(),
-        true,
-        |place| {
-            let steps = [
-                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
-             -addext basicConstraints=critical,CA:TRUE -keyout authority.key -out authority.pem",
-                "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost \
-             -addext subjectAltName=DNS:localhost -keyout server.key -out server.csr",
-                "x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 \
-             -copy_extensions copy -out server.pem",
-            ];
-            for step in steps {
-                let made = Command::new("openssl")
-                    .args(step.split_whitespace())
-                    .current_dir(place)
-                    .output();
-                let made = made.expect("OpenSSL is not installed: apt-get install openssl");
-                assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-            }
-        },
-    )
+    for step in steps {
+        let made = Command::new("openssl")
+            .args(step.split_whitespace())
+            .current_dir(place)
+            .output();
+        let made = made.expect("OpenSSL is not installed: apt-get install openssl");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
 }
 
 /// Has one server copy all that the other has and gets.
@@ -199,9 +200,29 @@ pub(crate) fn follow(replica: &Server, server: &Server) {
 /// A cluster of three.
 pub(crate) fn redis_cluster() -> Vec<Server> {
     let node = |_| Server::start(&["--cluster-enabled", "yes"], true);
-    let nodes: Vec<Server> = (0..3).map(node).collect();
+    joined((0..3).map(node).collect(), &[])
+}
+
+/// A cluster of three that prove to be `127.0.0.1`, by the authority of which each has the `authority.pem`.
+pub(crate) fn redis_cluster_with_tls() -> Vec<Server> {
+    let made = tempfile::tempdir().unwrap();
+    certify(made.path(), "IP:127.0.0.1");
+    let copy = |place: &Path| {
+        for file in std::fs::read_dir(made.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), place.join(file.file_name())).unwrap();
+        }
+    };
+    let cluster = ["--cluster-enabled", "yes", "--tls-cluster", "yes"];
+    let node = |_| Server::start_in(&[&TLS[..], &cluster].concat(), true, copy);
+    let nodes = (0..3).map(node).collect();
+    let authority = made.path().join("authority.pem").display().to_string();
+    joined(nodes, &["--tls", "--cacert", &authority])
+}
+
+fn joined(nodes: Vec<Server>, how: &[&str]) -> Vec<Server> {
     let mut create = Command::new("redis-cli");
-    create.args(["--cluster", "create"]);
+    create.args(how).args(["--cluster", "create"]);
     create.args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)));
     let created = create.arg("--cluster-yes").stdin(Stdio::null()).output().unwrap();
     assert!(created.status.success(), "{created:?}");
@@ -211,6 +232,27 @@ pub(crate) fn redis_cluster() -> Vec<Server> {
                 && node.cli(&["CLUSTER", "NODES"]).lines().count() == nodes.len()
         });
     }
+    nodes
+}
+
+/// A cluster of a node that has everything, and of its replica.
+pub(crate) fn redis_cluster_with_replica() -> [Server; 2] {
+    let node = || Server::start(&["--cluster-enabled", "yes"], true);
+    let nodes = [node(), node()];
+    let [all, replica] = &nodes;
+    assert_eq!(all.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]), "OK");
+    let (port, bus) = (all.port.to_string(), all.bus.to_string());
+    assert_eq!(replica.cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]), "OK");
+    let id = all.cli(&["CLUSTER", "MYID"]);
+    wait_until("it knows the other", || {
+        replica.cli(&["CLUSTER", "REPLICATE", &id]) == "OK"
+    });
+    wait_until("it has what the other has", || {
+        replica
+            .cli(&["INFO", "replication"])
+            .contains("master_link_status:up")
+            && all.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+    });
     nodes
 }
 
