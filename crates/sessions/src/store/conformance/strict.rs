@@ -290,12 +290,12 @@ async fn summary_of_what_is_stored(probe: &Probe) -> Seen {
         entry(r#""uuid":"b","customTitle":"new""#),
     ];
     probe.append(&key(), &entries).await?;
-    // Sent again in doubt, the first must not win; not with something new, either.
-    probe.append(&key(), &entries[..1]).await?;
+    // Sent again in doubt, the first must not win: neither with something new nor alone.
     let entries = [&entries[..], &[entry(r#""uuid":"c","aiTitle":"new, too""#)]].concat();
     probe
         .append(&key(), &[entries[0].clone(), entries[2].clone()])
         .await?;
+    probe.append(&key(), &entries[..1]).await?;
     let list = probe
         .store
         .list_session_summaries("proj")
