@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use outrigger::protocol::RawJson;
 
+use super::Going;
 use super::seen::Seen;
 use super::step::{Effect, Steps};
 use crate::event::{Call, CallChange, CallContent, Content, Event, Status, TerminalChange, TerminalEvent};
@@ -444,6 +445,20 @@ impl Calls {
         let mut calls: Vec<_> = self.open.values().collect();
         calls.sort_by_key(|call| call.number);
         calls.iter().map(|call| call.id.clone()).collect()
+    }
+
+    /// What goes on in the background, in order.
+    pub(super) fn going(&self) -> Vec<Going> {
+        let ids = self.in_order().into_iter();
+        ids.filter_map(|id| {
+            let call = self.open.get(&id).filter(|call| call.background && call.told)?;
+            let is_terminal = call.role == Role::Shell;
+            Some(Going {
+                call: id,
+                is_terminal,
+            })
+        })
+        .collect()
     }
 
     /// When something is to be done although nothing happens.

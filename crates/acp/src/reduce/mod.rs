@@ -44,6 +44,15 @@ const REMEMBERED: usize = 1024;
 /// How many agents' last words are kept.
 const MOST_AGENTS: usize = 1024;
 
+/// A call that goes on behind the turn that began it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Going {
+    /// The call.
+    pub(crate) call: Arc<str>,
+    /// Whether it has a terminal, which has the call's id.
+    pub(crate) is_terminal: bool,
+}
+
 /// Makes steps of frames, for one session.
 #[derive(Debug)]
 pub(crate) struct Reducer {
@@ -202,6 +211,15 @@ impl Reducer {
         self.turn_over(Status::Failed, &mut steps);
         self.calls.give_up(true, Status::Failed, &mut steps);
         steps.0
+    }
+
+    /// What goes on in the background, in the order in which it began.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the router that serves the second version comes next")
+    )]
+    pub(crate) fn going(&self) -> Vec<Going> {
+        self.calls.going()
     }
 
     /// When [`tick`](Self::tick) is to be called, if nothing happens before.

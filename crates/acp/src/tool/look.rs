@@ -68,6 +68,7 @@ pub(crate) fn look(tool: &str, input: &RawJson, place: &Place) -> Look {
         ("MultiEdit", _) => &["edits"],
         ("NotebookEdit", _) => &["new_source"],
         ("ExitPlanMode", _) => &["plan"],
+        ("Agent" | "WebFetch", _) => &["prompt"],
         _ => &[],
     };
     Look {

@@ -123,8 +123,11 @@ pub(crate) fn result(
             }
         }
         Some(ToolOutput::Mcp(mcp)) => Shown {
+            // Servers often say the same as text.
+            output: mcp
+                .structured_content()
+                .filter(|structured| !says_the_same(structured, &text)),
             content: Some(said),
-            output: mcp.structured_content(),
             ..Shown::default()
         },
         // A tool that this build does not know the output of may go on all the same.
@@ -145,6 +148,12 @@ pub(crate) fn result(
             },
         },
     }
+}
+
+/// Whether the text is the same JSON value.
+fn says_the_same(structured: &RawJson, text: &str) -> bool {
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    value(text).is_some_and(|said| value(structured.get()) == Some(said))
 }
 
 /// The blocks that a person can see.

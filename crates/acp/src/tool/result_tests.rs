@@ -172,12 +172,15 @@ fn what_others_give_is_shown_as_it_is() {
     assert_eq!(text(failed), "```\nno file\n```");
     let mcp = shown(
         "mcp__a__b",
-        json!("{\"sum\":5}"),
+        json!("sum: 5"),
         json!({"content": "x", "structuredContent": {"sum": 5}}),
         false,
     );
     assert_eq!(mcp.output.as_ref().map(RawJson::get), Some(r#"{"sum":5}"#));
-    assert_eq!(text(mcp), "{\"sum\":5}");
+    assert_eq!(text(mcp), "sum: 5");
+    let output = json!({"content": "x", "structuredContent": {"sum": 5}});
+    let mcp = shown("mcp__a__b", json!("{ \"sum\": 5 }"), output, false);
+    assert_eq!(mcp.output, None);
     let search = json!({"query": "q", "durationSeconds": 1, "results":
         [{"tool_use_id": "t", "content": [{"title": "T", "url": "https://e.x"}]}, "a remark"]});
     assert_eq!(

@@ -48,6 +48,11 @@ fn a_command_is_followed_to_its_end() {
         "{told}"
     );
     assert!(!told.contains("Command running"), "{told}");
+    let going = crate::reduce::Going {
+        call: "t".into(),
+        is_terminal: true,
+    };
+    assert_eq!(run.reducer.going(), [going]);
     let steps = run.reducer.tailed("t", b"one\n".to_vec());
     run.take(steps);
     run.json(ended(
@@ -66,7 +71,7 @@ fn a_command_is_followed_to_its_end() {
     let steps = run.reducer.tail_ended("t");
     run.take(steps);
     run.json(ended("completed", "again"));
-    assert_eq!(run.story(), "");
+    assert_eq!((run.story(), run.reducer.going()), (String::new(), Vec::new()));
 }
 
 #[test]

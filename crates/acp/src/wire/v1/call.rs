@@ -1,13 +1,14 @@
 //! Tool calls.
 
 use agent_client_protocol::v1::schema::{
-    ContentBlock, Diff as WireDiff, Meta, SessionUpdate, TerminalId, TextContent, ToolCall, ToolCallContent,
+    ContentBlock, Diff as WireDiff, SessionUpdate, TerminalId, TextContent, ToolCall, ToolCallContent,
     ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use outrigger::protocol::RawJson;
 use serde_json::{Value, json};
 
-use super::{Encoder, block, cap, ours};
+use super::super::{about, cap, ours};
+use super::{Encoder, block};
 use crate::event::{Call, CallChange, CallContent, Content, Diff, Kind, Location, Status};
 
 impl Encoder {
@@ -90,19 +91,6 @@ fn changed(diff: Diff) -> ToolCallContent {
         .old_text(diff.old)
         .meta(line)
         .into()
-}
-
-/// What editors look for beside a call.
-fn about(tool: &str, parent: Option<&str>, elapsed: Option<f64>) -> Meta {
-    let mut about = serde_json::Map::new();
-    about.insert("toolName".to_owned(), Value::from(tool));
-    if let Some(parent) = parent {
-        about.insert("parentToolUseId".to_owned(), Value::from(parent));
-    }
-    if let Some(elapsed) = elapsed {
-        about.insert("elapsedTimeSeconds".to_owned(), Value::from(elapsed));
-    }
-    ours(Value::Object(about))
 }
 
 fn raw(json: &RawJson) -> Option<Value> {

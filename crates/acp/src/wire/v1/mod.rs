@@ -4,7 +4,6 @@
 //! terminals as a block of text, and the rest as `_meta.claudeCode` on an update that changes nothing else.
 
 mod call;
-mod cap;
 mod terminal;
 
 use std::collections::HashMap;
@@ -13,13 +12,14 @@ use std::sync::Arc;
 use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ClientCapabilities, CompactionId,
     CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, Cost, CurrentModeUpdate, ImageContent,
-    MessageId, Meta, Notice as WireNotice, NoticeSeverity, Plan, PlanEntry as WirePlanEntry,
-    PlanEntryPriority, PlanEntryStatus, ResourceLink, SessionInfoUpdate, SessionUpdate, TextContent,
-    ToolCall, ToolCallUpdate, ToolCallUpdateFields, ToolKind, UnstructuredCommandInput, UsageUpdate,
+    MessageId, Notice as WireNotice, NoticeSeverity, Plan, PlanEntry as WirePlanEntry, PlanEntryPriority,
+    PlanEntryStatus, ResourceLink, SessionInfoUpdate, SessionUpdate, TextContent, ToolCall, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind, UnstructuredCommandInput, UsageUpdate,
 };
 use serde_json::{Value, json};
 
 use self::terminal::Terminal;
+use super::{cap, ours, status_name};
 use crate::event::{
     Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity, Status, Usage,
 };
@@ -198,13 +198,6 @@ impl Encoder {
     }
 }
 
-/// `_meta` with what is ours.
-fn ours(value: Value) -> Meta {
-    let mut meta = Meta::new();
-    meta.insert("claudeCode".to_owned(), value);
-    meta
-}
-
 /// An update that changes nothing, with something for programs beside it.
 fn beside(topic: &str, data: Value) -> SessionUpdate {
     let mut about = serde_json::Map::new();
@@ -214,22 +207,9 @@ fn beside(topic: &str, data: Value) -> SessionUpdate {
 
 fn extra_update(extra: Extra) -> SessionUpdate {
     let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
-    let Some(call) = extra.call else {
-        return beside(extra.topic, data);
-    };
-    let mut about = serde_json::Map::new();
-    about.insert("toolCallId".to_owned(), Value::from(&*call));
-    about.insert("data".to_owned(), data);
-    beside(extra.topic, Value::Object(about))
-}
-
-fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Pending => "pending",
-        Status::InProgress => "in_progress",
-        Status::Completed => "completed",
-        Status::Failed => "failed",
-        Status::Cancelled => "cancelled",
+    match extra.call {
+        Some(call) => beside(extra.topic, json!({"toolCallId": &*call, "data": data})),
+        None => beside(extra.topic, data),
     }
 }
 

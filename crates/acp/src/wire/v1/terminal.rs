@@ -7,7 +7,8 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::json;
 
-use super::{Encoder, cap};
+use super::super::cap;
+use super::Encoder;
 use crate::event::{Call, CallContent, TerminalChange, TerminalEvent};
 use crate::tool::fenced;
 

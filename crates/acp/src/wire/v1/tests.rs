@@ -4,6 +4,7 @@ use agent_client_protocol::v1::schema::SessionNotification;
 use serde_json::Value;
 
 use super::*;
+use crate::event::*;
 use crate::reduce::testing::{events, fixture};
 
 const PLAIN: Client = Client {
@@ -107,4 +108,166 @@ fn the_capabilities_are_where_clients_put_them() {
         "_meta": {"terminal_output": true, "claudeCode": {"subagentText": true}},
     });
     assert_eq!(capabilities(able), ABLE);
+}
+
+/// A terminal's events, to what goes out of them.
+fn terminal(client: Client, what: Vec<TerminalEvent>) -> Vec<Value> {
+    let mut encoder = Encoder::new(client);
+    let mut events = vec![Event::Call(Box::new(Call {
+        id: "t".into(),
+        tool: "Bash".into(),
+        parent: None,
+        title: "make".into(),
+        kind: Kind::Execute,
+        status: Status::InProgress,
+        content: vec![CallContent::Terminal("t".into())],
+        locations: Vec::new(),
+        input: None,
+    }))];
+    events.extend(what.into_iter().map(|what| {
+        let (id, call) = ("t".into(), "t".into());
+        Event::Terminal(TerminalChange { id, call, what })
+    }));
+    events.push(Event::CallChanged(Box::new(CallChange {
+        id: "t".into(),
+        tool: "Bash".into(),
+        status: Some(Status::Completed),
+        ..CallChange::default()
+    })));
+    let schema = schema();
+    let updates = events.into_iter().flat_map(|event| encoder.encode(event));
+    let updates = updates.map(|update| {
+        let line = serde_json::to_value(SessionNotification::new("s", update)).unwrap();
+        assert!(schema.is_valid(&line), "{line}");
+        line["update"].clone()
+    });
+    updates.skip(1).collect()
+}
+
+fn printed(bytes: &[u8], is_live: bool) -> TerminalEvent {
+    let bytes = bytes.to_vec();
+    TerminalEvent::Output { bytes, is_live }
+}
+
+fn exited(code: Option<i32>) -> TerminalEvent {
+    TerminalEvent::Exited { code, signal: None }
+}
+
+#[test]
+fn live_output_goes_out_piece_by_piece_where_that_is_known() {
+    let updates = terminal(
+        ABLE,
+        vec![
+            printed(b"one \xc3", true),
+            printed(b"\xa9", true),
+            printed(b"\xc3", true),
+            printed(b"rest", false),
+            exited(Some(3)),
+        ],
+    );
+    let data: Vec<_> = updates
+        .iter()
+        .map(|update| update["_meta"]["terminal_output"]["data"].as_str())
+        .collect();
+    // Nothing goes out of half a character, and what it is not the half of any is replaced.
+    assert_eq!(data, [Some("one "), Some("é"), Some("\u{fffd}rest")]);
+    let last = updates.last().unwrap();
+    assert_eq!(
+        last["_meta"]["terminal_exit"],
+        json!({"terminal_id": "t", "exit_code": 3, "signal": null})
+    );
+    assert_eq!(
+        (&last["status"], &last["content"]),
+        (&json!("completed"), &Value::Null)
+    );
+}
+
+#[test]
+fn live_output_is_a_block_of_text_elsewhere() {
+    let text = |update: &Value| {
+        update["content"][0]["content"]["text"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let updates = terminal(
+        PLAIN,
+        vec![printed(b"one\n", true), printed(b"two\n", true), exited(Some(3))],
+    );
+    let texts: Vec<_> = updates.iter().map(text).collect();
+    let block = |inner: &str| Some(format!("```console\n{inner}\n```"));
+    assert_eq!(
+        texts,
+        [block("one"), block("one\ntwo"), block("one\ntwo\nExit code 3")]
+    );
+    // What was printed at the end is told with it, once.
+    let updates = terminal(PLAIN, vec![printed(b"hi", false), exited(Some(0))]);
+    assert_eq!(updates.iter().map(text).collect::<Vec<_>>(), [block("hi")]);
+    let silent = terminal(PLAIN, vec![exited(Some(0))]);
+    assert_eq!((silent.len(), text(&silent[0])), (1, None));
+    // Of much output the end is shown.
+    let much = "line\n".repeat(100_000);
+    let updates = terminal(PLAIN, vec![printed(much.as_bytes(), true), exited(Some(0))]);
+    for update in &updates {
+        let text = text(update).unwrap();
+        assert!(
+            text.len() < 20_000 && text.starts_with("```console\n… ("),
+            "{} bytes",
+            text.len()
+        );
+    }
+}
+
+#[test]
+fn what_is_too_long_is_cut() {
+    let mut encoder = Encoder::new(PLAIN);
+    let change = CallChange {
+        id: "t".into(),
+        content: Some(vec![
+            CallContent::Content(Content::Text("x".repeat(1_000_000))),
+            CallContent::Diff(Diff {
+                path: "/w/a".into(),
+                old: None,
+                new: "y".repeat(2_000_000),
+                line: None,
+            }),
+        ]),
+        input: Some(outrigger::protocol::RawJson::from(
+            json!({"data": "z".repeat(1_000_000)}),
+        )),
+        ..CallChange::default()
+    };
+    let updates = encoder.encode(Event::CallChanged(Box::new(change)));
+    let line = serde_json::to_string(&updates).unwrap();
+    assert!(line.len() < 100_000, "{} bytes", line.len());
+    for said in ["bytes more)", "A change of 2000000 bytes in /w/a"] {
+        assert!(line.contains(said), "{said}");
+    }
+}
+
+#[test]
+fn a_notice_that_matters_reaches_everybody() {
+    let notice = |important| {
+        Event::Notice(Notice {
+            severity: Severity::Error,
+            title: "The disk is full".into(),
+            description: Some("Really".into()),
+            topic: "session_writes_lost",
+            data: None,
+            important,
+        })
+    };
+    let told = |client, important| {
+        let updates = Encoder::new(client).encode(notice(important));
+        serde_json::to_value(&updates).unwrap()[0].clone()
+    };
+    assert_eq!(told(ABLE, false)["sessionUpdate"], "notice");
+    assert_eq!(told(ABLE, true)["severity"], "error");
+    let text = told(PLAIN, true);
+    assert_eq!(text["content"]["text"], "\n\n**The disk is full**\n\nReally\n\n");
+    let beside = told(PLAIN, false);
+    assert_eq!(beside["sessionUpdate"], "session_info_update");
+    assert_eq!(
+        beside["_meta"]["claudeCode"]["notice"]["title"],
+        "The disk is full"
+    );
 }

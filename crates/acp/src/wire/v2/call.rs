@@ -1,0 +1,142 @@
+//! Tool calls and terminals.
+
+use agent_client_protocol::v2::schema::{
+    AbsolutePath, Diff as WireDiff, DiffChange, DiffPatch, SessionUpdate, Terminal, TerminalExitStatus,
+    TerminalId, TerminalOutputChunk, TerminalUpdate, TextContent, ToolCallContent, ToolCallLocation,
+    ToolCallStatus, ToolCallUpdate, ToolKind,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outrigger::protocol::RawJson;
+use serde_json::Value;
+
+use super::super::{about, cap};
+use super::{ContentBlock, block, patch};
+use crate::event::{
+    Call, CallChange, CallContent, Content, Diff, Kind, Location, Status, TerminalChange, TerminalEvent,
+};
+
+pub(super) fn begun(call: Call) -> SessionUpdate {
+    let mut update = ToolCallUpdate::new(call.id)
+        .name(call.tool.to_string())
+        .title(call.title)
+        .kind(kind(call.kind))
+        .status(status(call.status))
+        .content(contents(call.content))
+        .locations(locations(call.locations))
+        .meta(about(&call.tool, call.parent.as_deref(), None));
+    if let Some(input) = call.input.as_ref().and_then(raw) {
+        update = update.raw_input(input);
+    }
+    SessionUpdate::ToolCallUpdate(update)
+}
+
+pub(super) fn changed(change: CallChange) -> SessionUpdate {
+    let meta = about(&change.tool, change.parent.as_deref(), change.elapsed);
+    let mut update = ToolCallUpdate::new(change.id).meta(meta);
+    if let Some(title) = change.title {
+        update = update.title(title);
+    }
+    if let Some(known) = change.kind {
+        update = update.kind(kind(known));
+    }
+    if let Some(known) = change.status {
+        update = update.status(status(known));
+    }
+    if let Some(content) = change.content {
+        update = update.content(contents(content));
+    }
+    if let Some(known) = change.locations {
+        update = update.locations(locations(known));
+    }
+    if let Some(input) = change.input.as_ref().and_then(raw) {
+        update = update.raw_input(input);
+    }
+    if let Some(output) = change.output.as_ref().and_then(raw) {
+        update = update.raw_output(output);
+    }
+    SessionUpdate::ToolCallUpdate(update)
+}
+
+pub(super) fn terminal(change: TerminalChange) -> SessionUpdate {
+    let id = TerminalId::new(change.id);
+    match change.what {
+        TerminalEvent::Opened { command, cwd } => {
+            let mut update = TerminalUpdate::new(id).command(command);
+            if let Some(cwd) = cwd {
+                update = update.cwd(AbsolutePath::new(cwd));
+            }
+            SessionUpdate::TerminalUpdate(update)
+        }
+        TerminalEvent::Output { bytes, .. } => {
+            SessionUpdate::TerminalOutputChunk(TerminalOutputChunk::new(id, STANDARD.encode(bytes)))
+        }
+        TerminalEvent::Exited { code, signal } => {
+            let exit = TerminalExitStatus::new()
+                .exit_code(code.map(i64::from))
+                .signal(signal);
+            SessionUpdate::TerminalUpdate(TerminalUpdate::new(id).exit_status(exit))
+        }
+    }
+}
+
+fn contents(contents: Vec<CallContent>) -> Vec<ToolCallContent> {
+    contents.into_iter().map(content).collect()
+}
+
+fn content(content: CallContent) -> ToolCallContent {
+    match content {
+        CallContent::Content(Content::Text(text)) => {
+            ContentBlock::Text(TextContent::new(cap::text(text, cap::MOST_TEXT))).into()
+        }
+        CallContent::Content(content) => block(content).into(),
+        CallContent::Diff(diff) => of_diff(&diff).into(),
+        CallContent::Terminal(id) => Terminal::new(TerminalId::new(id)).into(),
+    }
+}
+
+/// What changes, and, unless it is too long, how.
+fn of_diff(diff: &Diff) -> WireDiff {
+    let path = AbsolutePath::new(diff.path.clone());
+    let change = match diff.old {
+        Some(_) => DiffChange::modify(path),
+        None => DiffChange::add(path),
+    };
+    let size = diff.new.len() + diff.old.as_ref().map_or(0, String::len);
+    let patch = (size <= cap::MOST_DIFF).then(|| DiffPatch::new(patch::of(diff)));
+    WireDiff::new(vec![change]).with_patch(patch)
+}
+
+fn raw(json: &RawJson) -> Option<Value> {
+    json.to_value().ok().map(cap::value)
+}
+
+fn locations(locations: Vec<Location>) -> Vec<ToolCallLocation> {
+    let locations = locations.into_iter();
+    locations
+        .map(|location| ToolCallLocation::new(location.path).line(location.line))
+        .collect()
+}
+
+fn status(status: Status) -> ToolCallStatus {
+    match status {
+        Status::Pending => ToolCallStatus::Pending,
+        Status::InProgress => ToolCallStatus::InProgress,
+        Status::Completed => ToolCallStatus::Completed,
+        Status::Failed => ToolCallStatus::Failed,
+        Status::Cancelled => ToolCallStatus::Cancelled,
+    }
+}
+
+fn kind(kind: Kind) -> ToolKind {
+    match kind {
+        Kind::Read => ToolKind::Read,
+        Kind::Edit => ToolKind::Edit,
+        Kind::Search => ToolKind::Search,
+        Kind::Execute => ToolKind::Execute,
+        Kind::Think => ToolKind::Think,
+        Kind::Fetch => ToolKind::Fetch,
+        Kind::SwitchMode => ToolKind::SwitchMode,
+        Kind::Other => ToolKind::Other,
+    }
+}

@@ -1,0 +1,198 @@
+//! Events as `session/update`s of the draft of the second protocol version: calls and plans are put as they are now, terminals are
+//! ours, and the state of the session is told.
+
+mod call;
+mod patch;
+
+use agent_client_protocol::v2::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, BackgroundTerminal, BackgroundToolCall,
+    BackgroundWork, Command as WireCommand, CompactionId, CompactionStatus, CompactionUpdate, ContentBlock,
+    ContentChunk, Cost, IdleStateUpdate, ImageContent, MessageId, Notice as WireNotice, NoticeSeverity,
+    PlanEntry as WirePlanEntry, PlanEntryPriority, PlanEntryStatus, PlanUpdate, PlanUpdateContent,
+    RequiresActionStateUpdate, ResourceLink, RunningStateUpdate, SessionInfoUpdate, SessionUpdate,
+    StateUpdate, StopReason, TextCommandInput, TextContent, UsageUpdate,
+};
+use serde_json::{Value, json};
+
+use super::{cap, ours, status_name};
+use crate::event::{
+    Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity, Status, Usage,
+};
+use crate::reduce::Going;
+
+/// There is one plan in a session.
+const PLAN: &str = "plan";
+
+/// What a session is doing.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum State {
+    /// The model, or a tool of its, works.
+    Running,
+    /// Somebody is asked.
+    RequiresAction,
+    /// The turn is over, for this reason; none before the first.
+    Idle(Option<StopReason>),
+}
+
+/// The update that tells what the session is doing, and what goes on behind it.
+pub(crate) fn state(state: State, going: Vec<Going>) -> SessionUpdate {
+    let work = going.into_iter().map(|going| match going.is_terminal {
+        true => BackgroundWork::Terminal(BackgroundTerminal::new(going.call)),
+        false => BackgroundWork::ToolCall(BackgroundToolCall::new(going.call)),
+    });
+    let work: Vec<_> = work.collect();
+    SessionUpdate::StateUpdate(match state {
+        State::Running => StateUpdate::Running(RunningStateUpdate::new().background(work)),
+        State::RequiresAction => {
+            StateUpdate::RequiresAction(RequiresActionStateUpdate::new().background(work))
+        }
+        State::Idle(reason) => StateUpdate::Idle(IdleStateUpdate::new().stop_reason(reason).background(work)),
+    })
+}
+
+/// Writes the events of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    /// Messages that have no id of their own get a number.
+    numbered: u64,
+    /// `_meta.claudeCode.subagentText`: what agents say goes out too, marked with the call that began them.
+    subagent_text: bool,
+}
+
+impl Encoder {
+    pub(crate) fn new(subagent_text: bool) -> Self {
+        Self {
+            numbered: 0,
+            subagent_text,
+        }
+    }
+
+    /// The updates that tell of this event, in order; mostly one. The mode is a config option here, and whoever holds those
+    /// writes them.
+    pub(crate) fn encode(&mut self, event: Event) -> Vec<SessionUpdate> {
+        let update = match event {
+            Event::User(chunk) => self.said(chunk).map(SessionUpdate::UserMessageChunk),
+            Event::Text(chunk) => self.said(chunk).map(SessionUpdate::AgentMessageChunk),
+            Event::Thought(chunk) => self.said(chunk).map(SessionUpdate::AgentThoughtChunk),
+            Event::Call(call) => Some(call::begun(*call)),
+            Event::CallChanged(change) => Some(call::changed(*change)),
+            Event::Terminal(change) => Some(call::terminal(change)),
+            Event::Plan(entries) => Some(plan(entries)),
+            Event::Commands(commands) => Some(SessionUpdate::AvailableCommandsUpdate(
+                AvailableCommandsUpdate::new(commands.into_iter().map(command).collect()),
+            )),
+            Event::Mode(_) | Event::ConfigChanged => None,
+            Event::Title(title) => Some(SessionUpdate::SessionInfoUpdate(
+                SessionInfoUpdate::new().title(title),
+            )),
+            Event::Usage(usage) => Some(used(usage)),
+            Event::Compaction(compaction) => Some(compacted(compaction)),
+            Event::Notice(notice) => Some(noticed(notice)),
+            Event::Subagent(agent) => Some(beside(
+                "subagent",
+                json!({
+                    "toolCallId": &*agent.call, "taskId": agent.task.as_deref(), "title": agent.title,
+                    "status": status_name(agent.status),
+                }),
+            )),
+            Event::Extra(extra) => Some(extra_update(*extra)),
+        };
+        update.into_iter().collect()
+    }
+
+    fn said(&mut self, chunk: Chunk) -> Option<ContentChunk> {
+        if chunk.parent.is_some() && !self.subagent_text {
+            return None;
+        }
+        let id = chunk.message_id.map(MessageId::new).unwrap_or_else(|| {
+            self.numbered += 1;
+            MessageId::new(format!("message-{}", self.numbered))
+        });
+        let parent = chunk
+            .parent
+            .map(|parent| ours(json!({"parentToolUseId": &*parent})));
+        Some(ContentChunk::new(block(chunk.content), id).meta(parent))
+    }
+}
+
+fn block(content: Content) -> ContentBlock {
+    match content {
+        Content::Text(text) => ContentBlock::Text(TextContent::new(text)),
+        Content::Image { media_type, data } => ContentBlock::Image(ImageContent::new(data, &media_type)),
+        Content::Link { uri, name } => ContentBlock::ResourceLink(ResourceLink::new(name, uri)),
+    }
+}
+
+fn plan(entries: Vec<PlanEntry>) -> SessionUpdate {
+    let entries = entries.into_iter().map(|entry| {
+        let status = match entry.status {
+            PlanStatus::Pending => PlanEntryStatus::Pending,
+            PlanStatus::InProgress => PlanEntryStatus::InProgress,
+            PlanStatus::Completed => PlanEntryStatus::Completed,
+        };
+        WirePlanEntry::new(entry.content, PlanEntryPriority::Medium, status)
+    });
+    let plan = PlanUpdateContent::items(PLAN, entries.collect());
+    SessionUpdate::PlanUpdate(PlanUpdate::new(plan))
+}
+
+fn command(command: Command) -> AvailableCommand {
+    let hint = command.hint.map(TextCommandInput::new);
+    let input = hint.map(AvailableCommandInput::Text);
+    AvailableCommand::Command(WireCommand::new(command.name, command.description).input(input))
+}
+
+fn used(usage: Usage) -> SessionUpdate {
+    let mut update = UsageUpdate::new(usage.used, usage.size);
+    if let Some(amount) = usage.cost {
+        update = update.cost(Cost::new(amount, "USD"));
+    }
+    let model = usage.model.map(|model| ours(json!({"model": model})));
+    SessionUpdate::UsageUpdate(update.meta(model))
+}
+
+fn compacted(compaction: Compaction) -> SessionUpdate {
+    let status = match compaction.status {
+        Status::Pending | Status::InProgress => CompactionStatus::InProgress,
+        Status::Completed => CompactionStatus::Completed,
+        Status::Failed => CompactionStatus::Failed,
+        Status::Cancelled => CompactionStatus::Cancelled,
+    };
+    let mut update = CompactionUpdate::new(CompactionId::new(compaction.id), status);
+    if let Some(summary) = compaction.summary {
+        update = update.summary(vec![ContentBlock::Text(TextContent::new(summary))]);
+    }
+    if let Some(error) = compaction.error {
+        update = update.error(error);
+    }
+    SessionUpdate::CompactionUpdate(update)
+}
+
+fn noticed(notice: Notice) -> SessionUpdate {
+    let severity = match notice.severity {
+        Severity::Info => NoticeSeverity::Info,
+        Severity::Warning => NoticeSeverity::Warning,
+        Severity::Error => NoticeSeverity::Error,
+    };
+    let data = notice.data.as_ref().and_then(|data| data.to_value().ok());
+    let meta = ours(json!({"topic": notice.topic, notice.topic: data.map(cap::frame)}));
+    let wire = WireNotice::new(severity, notice.title).description(notice.description);
+    SessionUpdate::Notice(wire.meta(meta))
+}
+
+/// An update that changes nothing, with something for programs beside it.
+fn beside(topic: &str, data: Value) -> SessionUpdate {
+    let meta = ours(json!({topic: data}));
+    SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta))
+}
+
+fn extra_update(extra: Extra) -> SessionUpdate {
+    let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
+    match extra.call {
+        Some(call) => beside(extra.topic, json!({"toolCallId": &*call, "data": data})),
+        None => beside(extra.topic, data),
+    }
+}
+
+#[cfg(test)]
+mod tests;
