@@ -1,6 +1,5 @@
 //! `outrigger sessions delete`.
 
-use outrigger::sessions::lease::driven_by_cli;
 use outrigger::sessions::{Error, Sessions};
 
 use super::confirm::Consent;
@@ -27,7 +26,7 @@ impl Delete {
         let files = self.place.find_each(&sessions, &self.sessions)?;
         let mut what = String::new();
         for file in &files {
-            if let Some(busy) = driven_by_cli(sessions.config_dir(), &file.id) {
+            if let Some(busy) = sessions.driven_by(&file.id)? {
                 return Err(Error::Busy(Box::new(busy)).into());
             }
             let info = file.info().ok().flatten();

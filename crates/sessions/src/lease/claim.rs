@@ -48,6 +48,28 @@ impl Sessions {
             patience: PATIENCE,
         }
     }
+
+    /// Who else drives a session: the process that has claimed it and lives, or a CLI that says so itself ([`driven_by_cli`]). A claim
+    /// of this process is none of somebody else.
+    ///
+    /// What is true may have changed by the time that this returns; to drive a session, [`claim`](Self::claim) it.
+    ///
+    /// # Errors
+    /// When the files of the lease cannot be read.
+    pub fn driven_by(&self, id: &SessionId) -> Result<Option<Busy>> {
+        let disk = Disk::of(self.config_dir(), id);
+        if let Some(state) = disk.state()?.filter(|state| !state.released)
+            && !state.owner.is_here()
+            && disk.is_held(state.fence)?
+        {
+            return Ok(Some(Busy {
+                id: id.clone(),
+                owner: state.owner,
+                fence: Some(state.fence),
+            }));
+        }
+        Ok(driven_by_cli(self.config_dir(), id))
+    }
 }
 
 impl Claim<'_> {

@@ -100,6 +100,11 @@ impl Owner {
             since: now(),
         }
     }
+
+    /// Whether it is this process.
+    fn is_here(&self) -> bool {
+        self.pid == std::process::id() && self.host == host()
+    }
 }
 
 impl fmt::Display for Owner {

@@ -9,7 +9,6 @@ use super::beside::{Copy, files_below};
 use super::home::moved;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
-use crate::lease::driven_by_cli;
 use crate::place::{SessionFile, Sessions, real_path};
 use crate::progress::{Meter, Progress};
 use crate::record::Lines;
@@ -70,7 +69,7 @@ impl SessionFile {
     /// both.
     ///
     /// # Errors
-    /// [`Error::Busy`] while a CLI drives the session; [`Error::Exists`] when it is at its new place already, or `to` has a session of
+    /// [`Error::Busy`] while somebody else drives the session ([`Sessions::driven_by`]); [`Error::Exists`] when it is at its new place already, or `to` has a session of
     /// its id; [`Error::Changed`] when it was written to meanwhile, and [`Error::Io`]: then it stays where it was.
     pub fn relocate(
         &self,
@@ -103,7 +102,7 @@ impl SessionFile {
         options: &RelocateOptions,
         meter: &mut Meter<'_>,
     ) -> Result<SessionFile> {
-        if let Some(busy) = driven_by_cli(self.config_dir(), &self.id) {
+        if let Some(busy) = Sessions::at(self.config_dir()).driven_by(&self.id)? {
             return Err(Error::Busy(Box::new(busy)));
         }
         let real = real_path(dir);

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use super::{Finding, Problem, lines, links, tools};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
-use crate::lease::driven_by_cli;
 use crate::place::{SessionFile, Sessions};
 use crate::progress::{Meter, Progress};
 use crate::record::Position;
@@ -139,7 +138,7 @@ impl Repair {
     /// a writer that opened the old one before and writes after that writes to the backup.
     ///
     /// # Errors
-    /// [`Error::Busy`] while a CLI drives the session; [`Error::Changed`] when it was written to since it was read; when nothing is to
+    /// [`Error::Busy`] while somebody else drives the session ([`Sessions::driven_by`]); [`Error::Changed`] when it was written to since it was read; when nothing is to
     /// be mended; when a file cannot be written. The transcript is as it was then.
     pub fn in_place(&self) -> Result<Mended> {
         self.exchange(&mut Meter::unheard(), || {})
@@ -158,7 +157,7 @@ impl Repair {
     fn exchange(&self, meter: &mut Meter<'_>, late: impl FnOnce()) -> Result<Mended> {
         self.has_something_to_mend()?;
         let path = &self.file.path;
-        if let Some(busy) = driven_by_cli(self.file.config_dir(), &self.file.id) {
+        if let Some(busy) = Sessions::at(self.file.config_dir()).driven_by(&self.file.id)? {
             return Err(Error::Busy(Box::new(busy)));
         }
         let mut draft = Draft::of(path)?;

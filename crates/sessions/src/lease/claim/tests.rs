@@ -298,3 +298,37 @@ fn what_a_killed_owner_leaves_is_taken_over() {
         (Fence(2), std::process::id())
     );
 }
+
+/// Whoever has a session may move and mend it; others may not while its holder lives.
+#[test]
+fn what_somebody_else_drives_is_neither_moved_nor_mended() {
+    use crate::relocate::RelocateOptions;
+
+    let place = Place::new();
+    let file = place.session(&["{\"type\":\"user\",\"uuid\":\"u\",\"message\":{}}", "{\"torn"]);
+    let copy = RelocateOptions::new().copy(true);
+    let lease = place.sessions.claim(&file.id).owner("worker").take().unwrap();
+    assert_eq!(place.sessions.driven_by(&file.id).unwrap(), None, "it is ours");
+    file.relocate(&place.sessions, "/mine", &copy).unwrap();
+
+    let state = place
+        .sessions
+        .config_dir()
+        .join(format!("outrigger/leases/{}.json", file.id));
+    let text = fs::read_to_string(&state).unwrap();
+    let other = text.replace(&format!("\"pid\":{}", std::process::id()), "\"pid\":1");
+    assert_ne!(text, other);
+    fs::write(&state, other).unwrap();
+    let busy = place.sessions.driven_by(&file.id).unwrap().unwrap();
+    assert_eq!((busy.owner.name.as_str(), busy.fence), ("worker", Some(Fence(1))));
+    for moved in [&copy, &RelocateOptions::new()] {
+        let moved = file.relocate(&place.sessions, "/theirs", moved);
+        assert!(matches!(moved, Err(Error::Busy(_))), "{moved:?}");
+    }
+    let repair = file.repair().unwrap();
+    assert!(matches!(repair.in_place(), Err(Error::Busy(_))));
+    assert!(file.path.exists());
+    drop(lease);
+    assert_eq!(place.sessions.driven_by(&file.id).unwrap(), None);
+    repair.in_place().unwrap();
+}
