@@ -25,6 +25,8 @@ mod kept;
 mod mock_api;
 mod policy;
 mod protocol;
+#[cfg(unix)]
+mod resumed;
 mod rig;
 mod run;
 mod sessions;

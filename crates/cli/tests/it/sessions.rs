@@ -88,6 +88,119 @@ fn a_conversation_is_shown_for_people_and_for_programs() {
 }
 
 #[test]
+fn what_subagents_said_and_the_cli_noted_is_shown_on_demand() {
+    let place = Place::new();
+    let path = place.session(&place.project, ONE, "count the files", Some("counting"));
+    let note = json!({
+        "parentUuid": "00000003-0000-4000-8000-00000000000a", "isSidechain": false, "type": "system", "subtype": "local_command",
+        "content": "The context was cleared", "uuid": "00000004-0000-4000-8000-00000000000a", "sessionId": ONE,
+    });
+    let text = fs::read_to_string(&path).unwrap();
+    let last = record_after(&note, "thanks");
+    fs::write(&path, format!("{text}{note}\n{last}\n")).unwrap();
+    let agents = path.with_extension("").join("subagents");
+    fs::create_dir_all(&agents).unwrap();
+    let said = json!({
+        "parentUuid": null, "isSidechain": true, "type": "user", "uuid": "s", "sessionId": ONE, "agentId": "7",
+        "message": {"role": "user", "content": "look below"},
+    });
+    fs::write(agents.join("agent-7.jsonl"), format!("{said}\n")).unwrap();
+    fs::write(
+        agents.join("agent-7.meta.json"),
+        r#"{"agentType":"Explore","toolUseId":"toolu_1"}"#,
+    )
+    .unwrap();
+
+    let text = place.done(&["show", ONE]);
+    assert!(text.contains("subagents  7\n"), "{text}");
+    assert!(
+        !text.contains("The context was cleared") && !text.contains("look below"),
+        "{text}"
+    );
+    let text = place.done(&["show", ONE, "--system"]);
+    assert!(text.contains("[The context was cleared]\n"), "{text}");
+    let kinds = |args: &[&str]| -> Vec<Value> {
+        let messages = place.json(args);
+        let messages = messages.as_array().unwrap();
+        messages.iter().map(|message| message["type"].clone()).collect()
+    };
+    assert_eq!(
+        kinds(&["show", ONE, "--json", "--system"]),
+        ["user", "assistant", "user", "assistant", "system", "user"]
+    );
+    assert_eq!(kinds(&["show", ONE, "--json"]).len(), 5);
+
+    let text = place.done(&["show", ONE, "--agent", "7"]);
+    assert!(
+        text.contains("look below") && !text.contains("count the files"),
+        "{text}"
+    );
+    let messages = place.json(&["show", ONE, "--agent", "7", "--json"]);
+    assert_eq!(
+        (
+            &messages[0]["parent_tool_use_id"],
+            &messages[0]["message"]["content"]
+        ),
+        (&json!("toolu_1"), &json!("look below"))
+    );
+    assert_eq!(messages.as_array().unwrap().len(), 1);
+    assert!(
+        place
+            .done(&["show", ONE, "--agent", "7", "--markdown"])
+            .contains("look below")
+    );
+    let output = place.command(&["show", ONE, "--agent", "8"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.contains("no subagent 8"),
+        "{said}"
+    );
+    assert_eq!(place.run(&["show", ONE, "--agent", "../x"]).1, 2);
+    assert_eq!(place.run(&["show", ONE, "--agent", "7", "--system"]).1, 2);
+}
+
+/// A prompt that follows a record.
+fn record_after(record: &Value, prompt: &str) -> Value {
+    json!({
+        "parentUuid": record["uuid"], "isSidechain": false, "type": "user", "uuid": "00000005-0000-4000-8000-00000000000a",
+        "sessionId": ONE, "message": {"role": "user", "content": prompt},
+    })
+}
+
+#[test]
+fn what_another_process_has_claimed_is_neither_moved_nor_mended_nor_deleted() {
+    let place = Place::new();
+    let path = place.session(&place.project, ONE, "x", None);
+    let torn = [&fs::read(&path).unwrap()[..], b"{\"type\":"].concat();
+    fs::write(&path, &torn).unwrap();
+    let to = place.project.with_file_name("other");
+    let lease = place
+        .sessions()
+        .claim(&ONE.parse().unwrap())
+        .owner("worker 3")
+        .take()
+        .unwrap();
+    let changing: [&[&str]; 3] = [
+        &["delete", ONE, "--yes"],
+        &["move", ONE, to.to_str().unwrap(), "--yes"],
+        &["repair", ONE, "--in-place", "--yes"],
+    ];
+    for args in changing {
+        let output = place.command(args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("is driven by worker 3"), "{args:?}: {said}");
+        assert_eq!(fs::read(&path).unwrap(), torn, "{args:?}");
+    }
+    place.done(&["fork", ONE]);
+    drop(lease);
+    for args in [changing[2], changing[1], changing[0]] {
+        place.done(args);
+    }
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_session_is_found_by_id_beginning_and_title() {
     let place = Place::new();
     let other = place.project.with_file_name("other");
