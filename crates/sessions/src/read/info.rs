@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 use super::lite::{self, Lite, Room};
-use super::{prompt, time};
+use super::prompt;
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
@@ -125,6 +128,10 @@ fn kind_of_note(line: &[u8]) -> Option<usize> {
     if line.starts_with(b"{\"parentUuid\":") {
         return None;
     }
+    if let Some(rest) = line.strip_prefix(b"{\"type\":\"") {
+        let kind = &rest[..memchr::memchr(b'"', rest)?];
+        return NOTES.iter().position(|known| known.as_bytes() == kind);
+    }
     NOTES.iter().position(|kind| lite::is_note(line, kind))
 }
 
@@ -136,7 +143,8 @@ fn said(note: Option<&[u8]>, key: &str) -> Option<String> {
 impl SessionInfo {
     /// Reads it from the ends of a transcript. `None` for what is no session of its own or has nothing to be shown by.
     pub(crate) fn of(around: Around<'_>, lite: Lite<'_>) -> Option<Self> {
-        let first_line = lite.head.split(|byte| *byte == b'\n').next()?;
+        let end = memchr::memchr(b'\n', lite.head).unwrap_or(lite.head.len());
+        let first_line = &lite.head[..end];
         if is_sidechain(first_line) {
             return None;
         }
@@ -175,7 +183,7 @@ impl SessionInfo {
             tag: said(notes.tag, "tag"),
             created_at: lite::TIMESTAMP
                 .first(lite.head)
-                .and_then(|text| time::parse(&text)),
+                .and_then(|text| clock::parse(&text)),
             archived: if around.has_more {
                 archived(around, lite.tail)
             } else {
@@ -184,6 +192,9 @@ impl SessionInfo {
         })
     }
 }
+
+/// What says that a conversation goes on elsewhere.
+static CONTINUED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"continued-in\""));
 
 /// Whether the first line of a transcript says that it is no session of its own.
 fn is_sidechain(line: &[u8]) -> bool {
@@ -209,9 +220,9 @@ fn archived(around: Around<'_>, tail: &[u8]) -> Option<bool> {
     }
     let path = around.dir.join(around.id.as_str()).join("archived.json");
     let mark: Archived = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-    let since = time::parse(&mark.at);
+    let since = clock::parse(&mark.at);
     let is_later = |line: &[u8]| {
-        let sent = lite::field(line, "timestamp").and_then(|text| time::parse(&text));
+        let sent = lite::field(line, "timestamp").and_then(|text| clock::parse(&text));
         sent.zip(since).is_some_and(|(sent, since)| sent > since)
     };
     let mut prompts = lite::lines(tail).rev().filter(|line| prompt::is_prompt(line));
@@ -221,7 +232,7 @@ fn archived(around: Around<'_>, tail: &[u8]) -> Option<bool> {
 
 /// The session in which the conversation of this transcript goes on, if it says so last.
 pub(crate) fn continued_in(tail: &[u8]) -> Option<SessionId> {
-    memchr::memmem::find(tail, b"\"continued-in\"")?;
+    CONTINUED.find(tail)?;
     for line in lite::lines(tail).rev() {
         if lite::is_note(line, "continued-in") {
             return SessionId::new(&lite::field(line, "continuedInSessionId")?).ok();

@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::info::{self, Around, SessionInfo};
 use super::lite::{self, Room};
-use super::time;
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::place::{Sessions, is_same_when_cut, project_dir_name, real_path, worktrees};
@@ -240,7 +240,7 @@ fn sort(candidates: &mut [Candidate]) {
         let metadata = fs::metadata(&candidate.path).ok();
         candidate.size = metadata.as_ref().map_or(0, fs::Metadata::len);
         let modified = metadata.and_then(|metadata| metadata.modified().ok());
-        candidate.modified = time::millis(modified.unwrap_or(SystemTime::UNIX_EPOCH));
+        candidate.modified = clock::millis(modified.unwrap_or(SystemTime::UNIX_EPOCH));
     }
     candidates.sort_unstable_by(|a, b| (b.modified, &b.id, &b.path).cmp(&(a.modified, &a.id, &a.path)));
 }

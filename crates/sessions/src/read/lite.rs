@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::time;
+use crate::clock;
 use crate::record::{fields, last, text_of};
 
 /// How much is read of each end of a transcript.
@@ -16,8 +16,8 @@ pub(crate) const END: usize = 64 * 1024;
 /// Room for the ends of one transcript after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    head: Vec<u8>,
-    tail: Vec<u8>,
+    /// For both ends. It is always of that length, since making room for each transcript anew costs as much as reading it.
+    buffer: Vec<u8>,
 }
 
 /// The two ends of a transcript. They are the same when it is short.
@@ -36,32 +36,36 @@ impl Room {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         let size = metadata.len();
-        let modified = metadata.modified().map_or(0, time::millis);
-        fill(&file, &mut self.head, 0)?;
-        if self.head.is_empty() {
+        let modified = metadata.modified().map_or(0, clock::millis);
+        self.buffer.resize(2 * END, 0);
+        let (head, tail) = match usize::try_from(size) {
+            Ok(whole) if whole <= 2 * END => {
+                let read = fill(&file, &mut self.buffer[..whole], 0)?;
+                (0..read.min(END), read.saturating_sub(END)..read)
+            }
+            _ => {
+                let (head, tail) = self.buffer.split_at_mut(END);
+                let (head, tail) = (fill(&file, head, 0)?, fill(&file, tail, size - END as u64)?);
+                (0..head, END..END + tail)
+            }
+        };
+        if head.is_empty() {
             return Ok(None);
         }
-        let behind = size.saturating_sub(END as u64);
-        let tail = if behind == 0 {
-            &self.head
-        } else {
-            fill(&file, &mut self.tail, behind)?;
-            &self.tail
-        };
         Ok(Some(Lite {
-            head: &self.head,
-            tail,
+            head: &self.buffer[head],
+            tail: &self.buffer[tail],
             size,
             modified,
         }))
     }
 }
 
-/// Fills a buffer with what is at `offset`, up to [`END`].
-fn fill(file: &File, into: &mut Vec<u8>, offset: u64) -> io::Result<()> {
-    into.resize(END, 0);
+/// Fills a buffer with what is at `offset`; how much there was.
+fn fill(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
-    while filled < END {
+    // Where the file ends is known, so that it need not be read once more to find that it does.
+    while filled < into.len() {
         match read_at(file, &mut into[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,
@@ -69,8 +73,7 @@ fn fill(file: &File, into: &mut Vec<u8>, offset: u64) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    into.truncate(filled);
-    Ok(())
+    Ok(filled)
 }
 
 /// Reads at a place of a file, whatever its cursor.
@@ -219,7 +222,16 @@ pub(crate) fn is_note(line: &[u8], kind: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(b"\""));
     }
     // The CLI writes the type of its notes first, and the parent of the others.
-    !line.starts_with(b"{\"parentUuid\":") && field(line, "type").is_some_and(|said| said == kind)
+    !line.starts_with(b"{\"parentUuid\":")
+        && may_be_object(line)
+        && field(line, "type").is_some_and(|said| said == kind)
+}
+
+/// Whether a line begins as an object does. The first line of an end is mostly cut.
+fn may_be_object(line: &[u8]) -> bool {
+    let mut bytes = line.iter();
+    // NULs before a record are passed over.
+    bytes.find(|byte| !byte.is_ascii_whitespace() && **byte != 0) == Some(&b'{')
 }
 
 /// The string under a key of the object that a line is. `None` too if the line is none.

@@ -12,7 +12,6 @@ pub(crate) mod prompt;
 mod subagents;
 #[cfg(test)]
 mod tests;
-pub(crate) mod time;
 
 pub use cost::{Cost, ModelCost};
 pub use info::SessionInfo;

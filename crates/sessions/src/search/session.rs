@@ -11,12 +11,13 @@ use super::needle::{Needle, Sieve};
 use super::scan::{Found, Scanner};
 use super::texts::{Said, Text};
 use super::{Hit, Search};
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::AgentId;
 use crate::place::SessionFile;
 use crate::read::list::{self, Candidate, Place};
 use crate::read::lite::Room;
-use crate::read::{ListOptions, SessionInfo, time};
+use crate::read::{ListOptions, SessionInfo};
 use crate::record::Position;
 
 /// All that does not change from session to session.
@@ -60,8 +61,8 @@ impl Plan {
             needle,
             tool: exactly(&search.tool),
             file: exactly(&search.file),
-            since: search.since.map(time::millis),
-            until: search.until.map(time::millis),
+            since: search.since.map(clock::millis),
+            until: search.until.map(clock::millis),
             search: search.clone(),
             options,
             places,
@@ -301,7 +302,7 @@ impl Plan {
         if self.since.is_none() && self.until.is_none() {
             return true;
         }
-        let time = said.timestamp.as_deref().and_then(time::parse);
+        let time = said.timestamp.as_deref().and_then(clock::parse);
         time.is_some_and(|time| {
             self.since.is_none_or(|since| since <= time) && self.until.is_none_or(|until| time < until)
         })

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::SessionKey;
 use super::entry::{self, Fields};
+use crate::clock;
 use crate::id::SessionId;
-use crate::read::{SessionInfo, time};
+use crate::read::SessionInfo;
 
 /// How many characters of a first prompt are kept.
 const PROMPT_CHARS: usize = 200;
@@ -107,7 +108,7 @@ impl Data {
             self.set_raw("isSidechain", entry.is_true("isSidechain").to_string());
         }
         if self.get("createdAt").is_none()
-            && let Some(at) = entry.text("timestamp").and_then(|at| time::parse(&at))
+            && let Some(at) = entry.text("timestamp").and_then(|at| clock::parse(&at))
         {
             self.set_raw("createdAt", at.to_string());
         }
