@@ -1,7 +1,7 @@
 //! One source's text, down to what the CLI takes of it.
 
 use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 use outrigger_protocol::RawJson;
@@ -36,7 +36,7 @@ pub(super) fn read(
         Err(Refused)
     };
     let mut text = Vec::new();
-    match fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text)) {
+    match open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text)) {
         Ok(length) if length as u64 > MOST_BYTES => {
             return refuse(format!(
                 "is longer than {} MiB, so nothing of it counts",
@@ -70,6 +70,28 @@ pub(super) fn read(
         }
         Err(problem) => refuse(problem),
     }
+}
+
+/// Opens a file, and nothing that could keep a reader waiting or that never ends; the CLI takes no such things, either.
+fn open(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    // A FIFO that nobody writes to would block already when it is opened.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        // Of a directory, reading tells what is wrong.
+        return Ok(file);
+    }
+    Err(io::Error::new(
+        ErrorKind::InvalidInput,
+        "it is no regular file, but a device, a FIFO or a socket",
+    ))
 }
 
 /// Settings that a program gives. What does not fit is left out, and told.

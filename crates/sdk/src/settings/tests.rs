@@ -272,6 +272,41 @@ fn odd_files_do_no_harm() {
     assert_eq!(place.resolve().resolve().problems.len(), 1);
 }
 
+/// What nobody writes to would be waited for, and what has no end read for ever.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    use std::os::unix::fs::symlink;
+
+    let place = Place::new();
+    let root = place.root.path();
+    for dir in ["config", "project/.claude", "managed"] {
+        fs::create_dir_all(root.join(dir)).unwrap();
+    }
+    for path in ["config/settings.json", "managed/managed-settings.json"] {
+        let made = std::process::Command::new("mkfifo").arg(root.join(path)).status();
+        assert!(made.unwrap().success());
+    }
+    symlink("/dev/zero", root.join("project/.claude/settings.json")).unwrap();
+    let _socket =
+        std::os::unix::net::UnixListener::bind(root.join("project/.claude/settings.local.json")).unwrap();
+    place.file("managed/managed-settings.d/10.json", r#"{"model":"d"}"#);
+
+    let resolve = place.resolve();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(resolve.resolve()));
+    let resolved = told.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    assert_eq!(json_of(&resolved.effective), json!({"model": "d"}));
+    assert_eq!(json_of(&resolved.machine_policy), json!({"didNotLoad": ["file"]}));
+    let problems: Vec<String> = resolved.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 4, "{problems:?}");
+    let of_kind = problems
+        .iter()
+        .filter(|problem| problem.contains("no regular file"));
+    // A socket cannot even be opened.
+    assert_eq!(of_kind.count(), 3, "{problems:?}");
+}
+
 #[test]
 fn an_entry_of_denied_models_blocks_a_family_a_version_or_a_name() {
     let models = [
