@@ -338,13 +338,61 @@ async fn who_has_loaded_a_session_adds_to_it_without_reading_it_again() {
 }
 
 #[tokio::test]
+async fn what_another_process_has_done_meanwhile_is_not_overlooked() {
+    let objects = Arc::new(InMemory::new());
+    let (one, two) = (open(&objects).await, open(&objects).await);
+    // Nothing of this is new, as far as the first knows; but it was deleted.
+    one.append(&key(), &[entry("a")]).await.unwrap();
+    two.delete(&key()).await.unwrap();
+    one.append(&key(), &[entry("a")]).await.unwrap();
+    assert_eq!(two.load(&key()).await.unwrap().unwrap(), [entry("a")]);
+    // Nor is this; but the session has another owner.
+    let acquire = async |store: &BucketStore, owner: &str| {
+        let lease = store
+            .leases()
+            .unwrap()
+            .acquire(&key(), owner, Duration::ZERO)
+            .await;
+        lease.unwrap()
+    };
+    let old = acquire(&one, "one").await;
+    one.leases()
+        .unwrap()
+        .append_fenced(&old, &key(), &[entry("a")])
+        .await
+        .unwrap();
+    let new = acquire(&two, "two").await;
+    let late = one
+        .leases()
+        .unwrap()
+        .append_fenced(&old, &key(), &[entry("a")])
+        .await;
+    assert!(late.unwrap_err().is_fenced());
+    // A lease is worth the same in each process.
+    one.leases()
+        .unwrap()
+        .append_fenced(&new, &key(), &[entry("b")])
+        .await
+        .unwrap();
+    assert_eq!(two.load(&key()).await.unwrap().unwrap(), [entry("a"), entry("b")]);
+}
+
+#[tokio::test]
 async fn what_is_not_as_it_was_written_is_an_error() {
     let objects = Arc::new(InMemory::new());
     let store = open(&objects).await;
     store.append(&key(), &[entry("a")]).await.unwrap();
     let part = names(&objects, "/parts/").await.remove(0);
     let text = objects.get(&part).await.unwrap().bytes().await.unwrap();
-    for wrong in [text.slice(1..), text.iter().rev().copied().collect()] {
+    let wrong = [
+        text.slice(1..),
+        text.iter().rev().copied().collect(),
+        [&text[..], &text[..]].concat().into(),
+        // As many entries, and as many bytes, but not both.
+        "{}\n".into(),
+        format!("{{}}\n{}\n", "1".repeat(text.len() - 4)).into(),
+    ];
+    for wrong in wrong {
         objects.put(&part, PutPayload::from(wrong)).await.unwrap();
         let error = open(&objects).await.load(&key()).await.unwrap_err();
         assert_eq!(*error.kind(), StoreErrorKind::Damaged, "{error}");
