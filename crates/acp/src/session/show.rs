@@ -126,7 +126,8 @@ impl Show {
             title: Some(question.unwrap_or(look.title)),
             kind: Some(look.kind),
             status: Some(Status::Pending),
-            content: Some(look.content),
+            // A command's terminal is there already, and nothing in its place would take it away.
+            content: Some(look.content).filter(|content| !content.is_empty()),
             locations: Some(look.locations),
             input: Some(look.input),
             ..CallChange::default()
