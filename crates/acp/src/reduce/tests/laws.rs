@@ -157,6 +157,43 @@ proptest! {
     }
 
     #[test]
+    fn frames_that_come_twice_count_once(name in 0..ALL.len(), again in proptest::collection::vec(0usize..1000, 0..20)) {
+        let frames = fixture(ALL[name]);
+        let mut run = Run::new();
+        for (number, frame) in frames.iter().enumerate() {
+            run.frame(frame);
+            // Some that were there before come again, right behind or much later.
+            for at in again.iter().map(|at| at % frames.len()).filter(|at| at % 3 == number % 3 && *at <= number) {
+                run.frame(&frames[at]);
+            }
+        }
+        prop_assert_eq!(texts(&run.steps), whole_texts(&frames));
+    }
+
+    #[test]
+    fn pieces_that_come_after_the_whole_are_not_told_again(name in 0..ALL.len(), late in 0usize..50) {
+        // Pieces of a block are put behind the message that has all of it.
+        let mut frames = fixture(ALL[name]);
+        let pieces: Vec<_> = (0..frames.len()).filter(|at| frames[*at].delta().is_some()).collect();
+        if let Some(at) = pieces.get(late % pieces.len().max(1)) {
+            let whole = (*at..frames.len()).find(|at| frames[*at].kind() == "assistant");
+            if let Some(whole) = whole {
+                // With it goes what follows of its block: pieces overtake no pieces.
+                let moved: Vec<_> = frames.drain(*at..whole).collect();
+                let whole = *at;
+                for (number, frame) in moved.into_iter().enumerate() {
+                    frames.insert(whole + 1 + number, frame);
+                }
+            }
+        }
+        let mut run = Run::new();
+        for frame in &frames {
+            run.frame(frame);
+        }
+        prop_assert_eq!(texts(&run.steps), whole_texts(&frames));
+    }
+
+    #[test]
     fn any_line_at_all_is_survived(lines in proptest::collection::vec("[ -~é]{0,60}", 0..20)) {
         let mut run = Run::new();
         for line in lines {

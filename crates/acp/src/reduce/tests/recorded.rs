@@ -1,6 +1,10 @@
 //! Conversations with the real CLI. A difference in a snapshot is a difference for editors: look at it before it is accepted.
 
+use outrigger::protocol::inbound::{Message, SystemMessage};
+
 use super::support::{Run, fixture, frames};
+use crate::event::Event;
+use crate::reduce::Step;
 
 /// Feeds the frames; permission is given at once, and output files are empty.
 fn story(name: &str) -> String {
@@ -51,5 +55,57 @@ fn every_kind_of_frame_is_handled() {
     assert!(
         !story.contains("extra unknown") && !story.contains("extra misfit"),
         "{story}"
+    );
+}
+
+/// The unions may grow, so the compiler takes a catch-all in their matches. Nothing that this build knows may get into it.
+#[test]
+fn each_known_kind_is_handled_by_name() {
+    let variant = |tag: &str| {
+        let words = tag.split('_').map(|word| {
+            let (first, rest) = word.split_at(1);
+            first.to_uppercase() + rest
+        });
+        words.collect::<String>()
+    };
+    for tag in SystemMessage::KNOWN {
+        let name = format!("S::{}(", variant(tag));
+        assert!(include_str!("../system.rs").contains(&name), "{name}");
+    }
+    for tag in Message::KNOWN {
+        let name = format!("Message::{}(", variant(tag));
+        assert!(include_str!("../mod.rs").contains(&name), "{name}");
+    }
+}
+
+/// What a program is told of a kind that this build does not know is all of it.
+#[test]
+fn what_is_new_is_told_to_programs() {
+    let mut run = Run::new();
+    run.json(serde_json::json!({"type": "surprise", "uuid": "1", "a": 1}));
+    run.json(
+        serde_json::json!({"type": "system", "subtype": "surprise", "uuid": "2", "session_id": "s", "b": 2}),
+    );
+    run.json(serde_json::json!({"type": "system", "subtype": "session_title_changed", "uuid": "3", "session_id": "s"}));
+    let steps = std::mem::take(&mut run.steps);
+    let told: Vec<_> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Event(Event::Extra(extra)) => Some((extra.topic, extra.data.get())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told.len(), 3, "{steps:?}");
+    assert!(
+        told[0].0 == "unknown" && told[0].1.contains("\"a\":1"),
+        "{told:?}"
+    );
+    assert!(
+        told[1].0 == "unknown" && told[1].1.contains("\"b\":2"),
+        "{told:?}"
+    );
+    assert!(
+        told[2].0 == "misfit" && told[2].1.contains("session_title_changed"),
+        "{told:?}"
     );
 }
