@@ -91,6 +91,17 @@ fn problem(id: &SessionId, by: Holder) -> Error {
     }))
 }
 
+impl Options {
+    /// The sessions at rest among which those of these options are: below the config directory that the CLI is going to have. For
+    /// what is done with conversations without a process.
+    ///
+    /// # Errors
+    /// When there is no home directory, or a hermetic session has none that is kept.
+    pub fn sessions(&self) -> Result<Sessions> {
+        Ok(Sessions::at(config_dir(self, &Surroundings::of_this_process())?))
+    }
+}
+
 /// The config directory that the CLI is going to have.
 fn config_dir(options: &Options, surroundings: &Surroundings) -> Result<PathBuf> {
     let no_home = || Error::new(Kind::Options(crate::options::OptionsError::NoHome));
