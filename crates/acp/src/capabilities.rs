@@ -7,10 +7,16 @@ use serde_json::json;
 /// The answer to `initialize`.
 pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeResponse {
     let capabilities = acp::AgentCapabilities::new()
+        .load_session(true)
+        .auth(acp::AgentAuthCapabilities::new().logout(acp::LogoutCapabilities::new()))
         .prompt_capabilities(acp::PromptCapabilities::new().image(true).embedded_context(true))
         .mcp_capabilities(acp::McpCapabilities::new().http(true).sse(true))
         .session_capabilities(
             acp::SessionCapabilities::new()
+                .list(acp::SessionListCapabilities::new())
+                .delete(acp::SessionDeleteCapabilities::new())
+                .resume(acp::SessionResumeCapabilities::new())
+                .fork(acp::SessionForkCapabilities::new())
                 .close(acp::SessionCloseCapabilities::new())
                 .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new()),
         )

@@ -7,16 +7,13 @@
 //! ```
 
 mod ask;
+mod auth;
 mod capabilities;
 mod choices;
 mod coalesce;
 mod config;
 mod error;
 mod event;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "sessions are loaded by the code that comes next")
-)]
 mod history;
 mod mcp;
 mod open;
@@ -24,6 +21,7 @@ mod outcome;
 mod program;
 mod prompt;
 mod reduce;
+mod rest;
 mod serve;
 mod session;
 mod tool;

@@ -14,6 +14,7 @@ use crate::choices::Choices;
 use crate::config::may_bypass;
 use crate::error::{self, bad};
 use crate::mcp;
+use crate::rest;
 use crate::serve::client::Client;
 use crate::serve::hub::{Hub, directory};
 use crate::session::{self, Actor, Parts};
@@ -33,6 +34,12 @@ pub(crate) struct Wanted {
 pub(crate) enum Origin {
     /// It has none yet.
     New,
+    /// It goes on with this session.
+    Resume(acp::SessionId),
+    /// The same, and what was said in it is told again first.
+    Load(acp::SessionId),
+    /// It goes on with a copy of this session.
+    Fork(acp::SessionId),
 }
 
 /// An answer to a request that opens a session.
@@ -48,7 +55,54 @@ impl Opened for acp::NewSessionResponse {
     }
 }
 
+impl Opened for acp::LoadSessionResponse {
+    fn of(_: &acp::SessionId, choices: &Choices) -> Self {
+        Self::new()
+            .modes(choices.as_modes())
+            .config_options(choices.as_options())
+    }
+}
+
+impl Opened for acp::ResumeSessionResponse {
+    fn of(_: &acp::SessionId, choices: &Choices) -> Self {
+        Self::new()
+            .modes(choices.as_modes())
+            .config_options(choices.as_options())
+    }
+}
+
+impl Opened for acp::ForkSessionResponse {
+    fn of(id: &acp::SessionId, choices: &Choices) -> Self {
+        Self::new(id.clone())
+            .modes(choices.as_modes())
+            .config_options(choices.as_options())
+    }
+}
+
+/// The requests differ in nothing but what is gone on with.
+macro_rules! wanted {
+    ($($name:ident($request:ident) = $origin:ident;)+) => {
+        $(
+            pub(crate) fn $name(request: acp::$request) -> Self {
+                Self {
+                    cwd: request.cwd,
+                    directories: request.additional_directories,
+                    servers: request.mcp_servers,
+                    system_prompt: request.system_prompt,
+                    origin: Origin::$origin(request.session_id),
+                }
+            }
+        )+
+    };
+}
+
 impl Wanted {
+    wanted! {
+        load(LoadSessionRequest) = Load;
+        resume(ResumeSessionRequest) = Resume;
+        fork(ForkSessionRequest) = Fork;
+    }
+
     pub(crate) fn new(request: acp::NewSessionRequest) -> Self {
         Self {
             cwd: request.cwd,
@@ -79,13 +133,23 @@ impl Wanted {
             Origin::New => {
                 let id = uuid::Uuid::new_v4().to_string();
                 options.session_id = Some(id.clone());
-                id
+                acp::SessionId::new(id)
+            }
+            Origin::Resume(id) | Origin::Load(id) => {
+                rest::find(base, id).await?;
+                options.resume = Some(id.0.to_string());
+                id.clone()
+            }
+            Origin::Fork(id) => {
+                let fork = rest::fork(base, id).await?;
+                options.resume = Some(fork.0.to_string());
+                fork
             }
         };
         options.include_partial_messages = true;
         options.forward_subagent_text = true;
         options.allow_dangerously_skip_permissions = may_bypass(base);
-        Ok((acp::SessionId::new(id), options))
+        Ok((id, options))
     }
 }
 
@@ -159,11 +223,22 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     let modes = Modes::default();
     let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
     let options = options.callbacks(desk);
-    let session = options
-        .clone()
-        .start()
-        .await
-        .map_err(|error| error::of_sdk(&error))?;
+    // Two processes must not write to one conversation.
+    let before = hub.sessions().remove(id.0.as_ref());
+    if let Some(before) = before {
+        before.close().await;
+    }
+    let starting = options.clone();
+    let start = async { starting.start().await.map_err(|error| error::of_sdk(&error)) };
+    let session = match &wanted.origin {
+        Origin::Load(loaded) => {
+            let again = rest::tell_again(&hub.config.options, loaded, &wanted.cwd, &client);
+            let (session, again) = tokio::join!(start, again);
+            again?;
+            session?
+        }
+        _ => start.await?,
+    };
     let choices = Choices::new(session.initialized(), options.allow_dangerously_skip_permissions);
     let (handle, orders, cancel) = session::orders();
     hub.enter(&id, handle.clone())?;

@@ -63,6 +63,13 @@ enum Command {
     Replay(cassette::replay::Args),
     /// Look at recorded sessions, check them, change them.
     Cassette(cassette::Args),
+    /// Be an agent for editors, which speaks the Agent Client Protocol on stdin and stdout. `outrigger acp --help` tells more.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Acp {
+        /// As for `outrigger-acp`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
 }
 
 #[tokio::main]
@@ -80,6 +87,11 @@ async fn main() -> ExitCode {
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,
         Command::Cassette(args) => cassette::run(args).await,
+        Command::Acp { arguments } => {
+            let code = outrigger_acp::run(arguments).await;
+            // A read of stdin that never ends would keep the program from ending.
+            std::process::exit(i32::from(code != ExitCode::SUCCESS));
+        }
     };
     exit::report(result)
 }

@@ -15,7 +15,7 @@ use super::client::Client;
 use super::gate::Gate;
 use crate::config::Config;
 use crate::session::{Handle, Order};
-use crate::{capabilities, error, open};
+use crate::{auth, capabilities, error, open, rest};
 
 /// The most sessions that may be open at once: each is a process of some 200 MB.
 const MOST: usize = 64;
@@ -105,6 +105,86 @@ impl Hub {
     ) {
         let wanted = open::Wanted::new(request);
         open::open(self, wanted, self.client(connection), responder);
+    }
+
+    pub(super) fn load_session(
+        self: &Arc<Self>,
+        request: acp::LoadSessionRequest,
+        responder: Responder<acp::LoadSessionResponse>,
+        connection: ConnectionTo<sdk::Client>,
+    ) {
+        open::open(
+            self,
+            open::Wanted::load(request),
+            self.client(connection),
+            responder,
+        );
+    }
+
+    pub(super) fn resume_session(
+        self: &Arc<Self>,
+        request: acp::ResumeSessionRequest,
+        responder: Responder<acp::ResumeSessionResponse>,
+        connection: ConnectionTo<sdk::Client>,
+    ) {
+        open::open(
+            self,
+            open::Wanted::resume(request),
+            self.client(connection),
+            responder,
+        );
+    }
+
+    pub(super) fn fork_session(
+        self: &Arc<Self>,
+        request: acp::ForkSessionRequest,
+        responder: Responder<acp::ForkSessionResponse>,
+        connection: ConnectionTo<sdk::Client>,
+    ) {
+        open::open(
+            self,
+            open::Wanted::fork(request),
+            self.client(connection),
+            responder,
+        );
+    }
+
+    pub(super) fn list_sessions(
+        self: &Arc<Self>,
+        request: acp::ListSessionsRequest,
+        responder: Responder<acp::ListSessionsResponse>,
+    ) {
+        let options = self.config.options.clone();
+        self.answer(responder, async move { rest::list(&options, request).await });
+    }
+
+    pub(super) fn delete_session(
+        self: &Arc<Self>,
+        request: acp::DeleteSessionRequest,
+        responder: Responder<acp::DeleteSessionResponse>,
+    ) {
+        let options = self.config.options.clone();
+        let open = self.sessions().remove(request.session_id.0.as_ref());
+        self.answer(responder, async move {
+            let was_open = open.is_some();
+            if let Some(open) = open {
+                open.close().await;
+            }
+            match rest::delete(&options, &request.session_id).await {
+                // One in which nothing was said has left nothing.
+                Err(error) if was_open && error.code == sdk::ErrorCode::RESOURCE_NOT_FOUND => {}
+                deleted => deleted?,
+            }
+            Ok(acp::DeleteSessionResponse::new())
+        });
+    }
+
+    pub(super) fn logout(self: &Arc<Self>, responder: Responder<acp::LogoutResponse>) {
+        let options = self.config.options.clone();
+        self.answer(responder, async move {
+            auth::logout(&options).await?;
+            Ok(acp::LogoutResponse::new())
+        });
     }
 
     pub(super) fn prompt(&self, request: acp::PromptRequest, responder: Responder<acp::PromptResponse>) {

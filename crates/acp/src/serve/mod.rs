@@ -86,6 +86,8 @@ async fn connect(
     let of = || Arc::clone(hub);
     let (initialize, new_session, prompt, cancel) = (of(), of(), of(), of());
     let (set_mode, set_option, close_session) = (of(), of(), of());
+    let (load_session, resume_session, fork_session) = (of(), of(), of());
+    let (list_sessions, delete_session, logout) = (of(), of(), of());
     Agent
         .v1()
         .name("outrigger-acp")
@@ -134,6 +136,48 @@ async fn connect(
         .on_receive_request(
             async move |request: acp::CloseSessionRequest, responder, _| {
                 close_session.close_session(&request, responder);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::LoadSessionRequest, responder, connection| {
+                load_session.load_session(request, responder, connection);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::ResumeSessionRequest, responder, connection| {
+                resume_session.resume_session(request, responder, connection);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::ForkSessionRequest, responder, connection| {
+                fork_session.fork_session(request, responder, connection);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::ListSessionsRequest, responder, _| {
+                list_sessions.list_sessions(request, responder);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::DeleteSessionRequest, responder, _| {
+                delete_session.delete_session(request, responder);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |_: acp::LogoutRequest, responder, _| {
+                logout.logout(responder);
                 Ok(())
             },
             on_receive_request!(),

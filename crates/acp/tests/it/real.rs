@@ -90,3 +90,104 @@ async fn a_session_from_its_beginning_to_its_end() {
     );
     editor.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_at_rest_are_listed_gone_on_with_and_deleted() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&cwd).await;
+    editor.turn(&session, "%say I will remember").await;
+    editor.call("session/close", json!({"sessionId": session})).await;
+
+    let listed = editor.call("session/list", json!({"cwd": cwd})).await;
+    assert_eq!(listed["sessions"][0]["sessionId"], session.as_str(), "{listed:#}");
+    assert!(listed["sessions"][0]["updatedAt"].is_string());
+    assert!(listed["nextCursor"].is_null());
+    let elsewhere = editor.call("session/list", json!({"cwd": "/"})).await;
+    assert_eq!(elsewhere["sessions"], json!([]));
+    let refused = editor.refused("session/list", json!({"cursor": "7"})).await;
+    assert_eq!(refused["data"]["parameter"], "cursor");
+
+    // What was said is told again, before the answer.
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/load", load).await;
+    let (lines, answer) = editor.until(id).await;
+    assert!(answer["result"]["modes"].is_object(), "{answer:#}");
+    let again = updates(&lines, "user_message_chunk");
+    assert_eq!(again[0]["content"]["text"], "%say I will remember", "{lines:#?}");
+    assert_eq!(said(&lines), "I will remember");
+    let (lines, _) = editor.turn(&session, "%say going on").await;
+    assert_eq!(said(&lines), "going on");
+
+    // A copy goes its own way.
+    let fork = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/fork", fork).await;
+    let (lines, answer) = editor.until(id).await;
+    assert!(updates(&lines, "user_message_chunk").is_empty());
+    let copy = answer["result"]["sessionId"].as_str().expect("an id").to_owned();
+    assert_ne!(copy, session);
+    let (lines, _) = editor.turn(&copy, "%say apart").await;
+    assert_eq!(said(&lines), "apart");
+
+    editor.call("session/delete", json!({"sessionId": copy})).await;
+    let listed = editor.call("session/list", json!({"cwd": cwd})).await;
+    assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(1), "{listed:#}");
+    for method in ["session/load", "session/resume", "session/fork"] {
+        let gone = json!({"sessionId": copy, "cwd": cwd, "mcpServers": []});
+        assert_eq!(editor.refused(method, gone).await["code"], -32002, "{method}");
+    }
+    let refused = editor
+        .refused("session/delete", json!({"sessionId": "../../etc"}))
+        .await;
+    assert_eq!(refused["code"], -32002);
+
+    // Resumed without being told again.
+    let resume = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/resume", resume).await;
+    let (lines, _) = editor.until(id).await;
+    assert!(updates(&lines, "user_message_chunk").is_empty());
+    let (lines, _) = editor.turn(&session, "%say still here").await;
+    assert_eq!(said(&lines), "still here");
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_in_the_background_is_shown_until_it_ends() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    editor
+        .initialize(json!({"_meta": {"terminal_output": true}}))
+        .await;
+    let (session, _) = editor.open(&rig.sandbox.project()).await;
+    editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
+    let bash = json!({
+        "command": "echo first; sleep 1; echo second; exit 3", "description": "Count", "run_in_background": true,
+    });
+    let (mut lines, answer) = editor
+        .turn(&session, &format!("%tool Bash {bash}\n%say it runs"))
+        .await;
+    assert_eq!(answer["stopReason"], "end_turn");
+    let is_end = |line: &serde_json::Value| {
+        let update = &line["params"]["update"];
+        update["sessionUpdate"] == "tool_call_update"
+            && matches!(update["status"].as_str(), Some("completed" | "failed"))
+    };
+    while !lines.iter().any(is_end) {
+        lines.push(editor.next().await.expect("the command ends"));
+    }
+    let output: String = lines
+        .iter()
+        .filter_map(|line| line["params"]["update"]["_meta"]["terminal_output"]["data"].as_str())
+        .collect();
+    assert!(
+        output.contains("first") && output.contains("second"),
+        "{output:?}: {lines:#?}"
+    );
+    let exit = lines
+        .iter()
+        .find_map(|line| line["params"]["update"]["_meta"]["terminal_exit"]["exit_code"].as_i64());
+    assert_eq!(exit, Some(3), "{lines:#?}");
+    editor.leave().await;
+}

@@ -1,0 +1,188 @@
+//! Sessions at rest: listed, deleted, forked, and told again.
+
+use std::path::{Path, PathBuf};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema as acp;
+use outrigger::Options;
+use outrigger::sessions::write::ForkOptions;
+use outrigger::sessions::{self, ListOptions, MessageOptions, SessionId, SessionInfo, Sessions};
+use tokio::sync::mpsc;
+
+use crate::error::{self, bad};
+use crate::history::History;
+use crate::serve::client::Client;
+use crate::wire::v1::{self, Encoder};
+
+/// How many sessions a page of a list has.
+const PAGE: usize = 50;
+
+/// How many messages are read ahead of those that are told again.
+const AHEAD: usize = 16;
+
+/// How a cursor begins; the rest is how many sessions to leave out.
+const CURSOR: &str = "offset:";
+
+/// A page of the sessions, newest first.
+pub(crate) async fn list(
+    options: &Options,
+    request: acp::ListSessionsRequest,
+) -> Result<acp::ListSessionsResponse, Error> {
+    let offset = match request.cursor.as_deref() {
+        None => 0,
+        Some(cursor) => cursor
+            .strip_prefix(CURSOR)
+            .and_then(|offset| offset.parse().ok())
+            .ok_or_else(|| bad("cursor", "it is none that a list was answered with"))?,
+    };
+    if let Some(cwd) = request.cwd.as_deref().filter(|cwd| !cwd.is_absolute()) {
+        return Err(bad("cwd", format!("{} is not absolute", cwd.display())));
+    }
+    let cwd = request.cwd;
+    let mut found = work(options, move |sessions| {
+        // Sessions of editors count as those of programs, which lists for people leave out.
+        let options = ListOptions::new()
+            .include_programmatic(true)
+            .include_worktrees(false);
+        let options = options.limit(PAGE + 1).offset(offset);
+        sessions.list(&match cwd {
+            Some(cwd) => options.dir(cwd),
+            None => options,
+        })
+    })
+    .await?;
+    let next = (found.len() > PAGE).then(|| format!("{CURSOR}{}", offset + PAGE));
+    found.truncate(PAGE);
+    let listed = found.into_iter().filter_map(listed);
+    Ok(acp::ListSessionsResponse::new(listed.collect::<Vec<_>>()).next_cursor(next))
+}
+
+/// A session as it is listed; one that does not say where it ran can't be gone on with.
+fn listed(info: SessionInfo) -> Option<acp::SessionInfo> {
+    let cwd = PathBuf::from(info.cwd?);
+    let title = info.custom_title.unwrap_or(info.summary);
+    Some(
+        acp::SessionInfo::new(info.session_id.to_string(), cwd)
+            .title(title)
+            .updated_at(timestamp(info.last_modified)),
+    )
+}
+
+/// Deletes a session.
+pub(crate) async fn delete(options: &Options, id: &acp::SessionId) -> Result<(), Error> {
+    let id = known(id)?;
+    work(options, move |sessions| sessions.delete(&id)).await
+}
+
+/// Makes a copy of a session, and returns its id.
+pub(crate) async fn fork(options: &Options, id: &acp::SessionId) -> Result<acp::SessionId, Error> {
+    let id = known(id)?;
+    let fork = work(options, move |sessions| sessions.fork(&id, &ForkOptions::new())).await?;
+    Ok(acp::SessionId::new(fork.to_string()))
+}
+
+/// Whether there is such a session.
+pub(crate) async fn find(options: &Options, id: &acp::SessionId) -> Result<(), Error> {
+    let id = known(id)?;
+    work(options, move |sessions| sessions.find(&id)).await.map(drop)
+}
+
+/// Tells the editor what was said in a session, in order. It waits while the editor is behind.
+pub(crate) async fn tell_again(
+    options: &Options,
+    session: &acp::SessionId,
+    cwd: &Path,
+    client: &Client,
+) -> Result<(), Error> {
+    let id = known(session)?;
+    let (tell, mut told) = mpsc::channel(AHEAD);
+    let read = work(options, move |sessions| {
+        let options = MessageOptions::new().include_system_messages(true);
+        for message in sessions.messages(&id, &options)? {
+            if tell.blocking_send(message?).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    let tell = async {
+        let mut history = History::new(cwd.to_owned());
+        let mut encoder = Encoder::new(v1::Client::of(client.capabilities()));
+        let mut send = |events: Vec<crate::event::Event>| {
+            for event in events {
+                for update in encoder.encode(event) {
+                    client.update(session, update);
+                }
+            }
+        };
+        while let Some(message) = told.recv().await {
+            send(history.message(&message));
+            client.gate().opened().await;
+        }
+        send(history.end());
+    };
+    let (read, ()) = tokio::join!(read, tell);
+    read
+}
+
+/// The id of a session, if it can be one.
+fn known(id: &acp::SessionId) -> Result<SessionId, Error> {
+    let id = id.0.as_ref();
+    SessionId::new(id).map_err(|_| error::no_session(id))
+}
+
+/// Works on files where that holds up nobody.
+async fn work<T: Send + 'static>(
+    options: &Options,
+    work: impl FnOnce(Sessions) -> sessions::Result<T> + Send + 'static,
+) -> Result<T, Error> {
+    let sessions = options.sessions().map_err(|error| error::of_sdk(&error))?;
+    let done = tokio::task::spawn_blocking(move || work(sessions)).await;
+    done.map_err(|error| error::internal(format!("the work on files broke off: {error}")))?
+        .map_err(|error| of_sessions(&error))
+}
+
+fn of_sessions(why: &sessions::Error) -> Error {
+    if why.is_not_found() {
+        return Error::new(
+            agent_client_protocol::ErrorCode::RESOURCE_NOT_FOUND,
+            format!("Resource not found: {why}"),
+        );
+    }
+    error::internal(why)
+}
+
+/// Milliseconds since 1970 as ISO 8601, in UTC.
+fn timestamp(ms: i64) -> String {
+    let (seconds, ms) = (ms.div_euclid(1000), ms.rem_euclid(1000));
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days are counted from the first of March of the year 0, so that leap days come last in their years.
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, late) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = year + era * 400 + late;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_utc() {
+        assert_eq!(timestamp(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(timestamp(1_709_251_199_999), "2024-02-29T23:59:59.999Z");
+        assert_eq!(timestamp(1_709_251_200_000), "2024-03-01T00:00:00.000Z");
+        assert_eq!(timestamp(4_102_444_799_000), "2099-12-31T23:59:59.000Z");
+        assert_eq!(timestamp(-1), "1969-12-31T23:59:59.999Z");
+    }
+}
