@@ -1,14 +1,14 @@
 //! Sessions in Redis: for machines that have one anyway.
 
 mod keys;
+mod leases;
+mod lists;
 mod options;
 mod server;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
     BoxFuture, Capabilities, Lease, LeaseStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
@@ -21,9 +21,6 @@ use self::server::{Server, Work};
 
 /// How much of a transcript is asked for at once, in bytes.
 const PAGE: &str = "1048576";
-
-/// How many sessions are looked at together when they are listed.
-const TOGETHER: usize = 64;
 
 /// Of how many sessions it is remembered how far they are, which saves a question with each append.
 const MAX_KNOWN: usize = 1024;
@@ -42,15 +39,11 @@ static READ: LazyLock<Work> = LazyLock::new(|| Work::new("load a session", inclu
 static DELETE: LazyLock<Work> = LazyLock::new(|| Work::new("delete", include_str!("redis/delete.lua")));
 static DELETE_PART: LazyLock<Work> =
     LazyLock::new(|| Work::new("delete", include_str!("redis/delete_part.lua")));
-static ACQUIRE: LazyLock<Work> =
-    LazyLock::new(|| Work::new("acquire a lease", include_str!("redis/acquire.lua")));
-static RENEW: LazyLock<Work> = LazyLock::new(|| Work::new("renew a lease", include_str!("redis/renew.lua")));
-static RELEASE: LazyLock<Work> =
-    LazyLock::new(|| Work::new("release a lease", include_str!("redis/release.lua")));
 static STEP: LazyLock<Work> =
     LazyLock::new(|| Work::new("bring what is stored up to date", include_str!("redis/step.lua")));
 
-/// Keeps sessions in Redis, 5 or newer, or in Valkey: one server or a cluster. Cheap to clone; all clones share a connection.
+/// Keeps sessions in Redis or Valkey: one server or a cluster. Cheap to clone; all clones share a connection. Tried with Redis 7.0; it
+/// uses nothing that Redis 5 has not.
 ///
 /// # What is safe when
 ///
@@ -58,7 +51,7 @@ static STEP: LazyLock<Work> =
 ///
 /// * The end of a program, however it ends: always.
 /// * The end of the server, or of its machine: with `appendonly yes` and `appendfsync always` everything; with `everysec`, Redis'
-///   default for append-only files, all but the last second or two; without `appendonly` all that is younger than the last snapshot.
+///   default for append-only files, all but the last second or two; without `appendonly` what is in the last snapshot, and no more.
 /// * A replica that takes over: what it had got. [`RedisOptions::replicas`] waits for that.
 ///
 /// What is lost so is lost with its fencing numbers, which are stored in the same way: two owners may then hold a lease of the same
@@ -243,66 +236,6 @@ impl RedisStore {
         fold_summary(before.as_ref(), key, &added).data.get().to_owned()
     }
 
-    /// Puts a session on the list of its project, unless we know that it is there. `born` is the name of its first append, empty if
-    /// there was none.
-    async fn list(&self, key: &SessionKey, born: &str, mut known: Known) -> Result<()> {
-        if !born.is_empty() && known.listed.as_deref() != Some(born) {
-            let mut command = redis::cmd("SADD");
-            command
-                .arg(keys::index(&self.shared.prefix, &key.project_key))
-                .arg(listing(born, key));
-            let _: i64 = self.shared.server.tell("list a session", &command).await?;
-            known.listed = Some(born.to_owned());
-        }
-        self.remember(key, known);
-        Ok(())
-    }
-
-    /// The sessions of a project, with these fields of their infos.
-    async fn listed(&self, project: &str, fields: &[&str]) -> Result<Vec<(String, Vec<Option<String>>)>> {
-        let index = keys::index(&self.shared.prefix, project);
-        let mut listings = HashSet::new();
-        let mut cursor = "0".to_owned();
-        loop {
-            let mut command = redis::cmd("SSCAN");
-            command.arg(&index).arg(&cursor).arg("COUNT").arg(1000);
-            let (next, some): (String, Vec<String>) =
-                self.shared.server.ask("list sessions", &command).await?;
-            listings.extend(some);
-            if next == "0" {
-                break;
-            }
-            cursor = next;
-        }
-        let index = &index;
-        let looks = listings.into_iter().map(|listing| async move {
-            let Some((born, session)) = listing.split_once('/') else {
-                return Ok(None);
-            };
-            let key = SessionKey::new(project, session);
-            let mut command = redis::cmd("HMGET");
-            command.arg(self.names(&key).info).arg("born").arg(fields);
-            let mut found: Vec<Option<String>> = self.shared.server.ask("list sessions", &command).await?;
-            if found.first().is_some_and(|found| found.as_deref() == Some(born)) {
-                return Ok(Some((key.session_id, found.split_off(1))));
-            }
-            // It was deleted, perhaps while its first append went on. Nothing is ever born under the same name again.
-            let mut command = redis::cmd("SREM");
-            command.arg(index).arg(&listing);
-            let _: i64 = self
-                .shared
-                .server
-                .ask("tidy a list of sessions", &command)
-                .await?;
-            Ok(None)
-        });
-        let looks = stream::iter(looks).buffer_unordered(TOGETHER);
-        looks
-            .try_filter_map(|found| std::future::ready(Ok(found)))
-            .try_collect()
-            .await
-    }
-
     async fn parts(&self, key: &SessionKey) -> Result<Vec<String>> {
         let mut command = redis::cmd("SMEMBERS");
         command.arg(self.names(key).parts);
@@ -337,13 +270,7 @@ impl RedisStore {
             match (answer.first().map(String::as_str), &answer[..]) {
                 (Some("ok"), [_, born]) => {
                     self.known().remove(key);
-                    // Nothing else is ever listed under this name, so this takes nobody else's from the list.
-                    let mut command = redis::cmd("SREM");
-                    command
-                        .arg(keys::index(&self.shared.prefix, &key.project_key))
-                        .arg(listing(born, key));
-                    let _: i64 = self.shared.server.tell("delete", &command).await?;
-                    return Ok(());
+                    return self.unlist(key, born).await;
                 }
                 // Somebody has added a part.
                 (Some("changed"), _) => {}
@@ -352,22 +279,6 @@ impl RedisStore {
         }
         let what = format!("others add parts to {key} faster than it can be deleted: try again");
         Err(StoreError::new(StoreErrorKind::Failed, what))
-    }
-
-    async fn take(&self, key: &SessionKey, owner: &str, ttl: Duration, by_force: bool) -> Result<Lease> {
-        let lease = self.names(key).lease;
-        let (ttl, by_force) = (crate::millis(ttl).to_string(), if by_force { "1" } else { "0" });
-        let answer = self
-            .shared
-            .server
-            .write(&ACQUIRE, &[&lease], &[owner, &ttl, by_force])
-            .await?;
-        let number = |text: &String| text.parse::<u64>().map_err(|_| strange(&ACQUIRE, &answer));
-        match (answer.first().map(String::as_str), &answer[..]) {
-            (Some("ok"), [_, fence, until]) => Ok(Lease::new(key, owner, number(fence)?, number(until)?)),
-            (Some("held"), [_, by, until]) => Err(crate::is_held(key, Some((by.clone(), number(until)?)))),
-            _ => Err(strange(&ACQUIRE, &answer)),
-        }
     }
 
     /// All of a transcript; the outer `None` if it was deleted meanwhile.
@@ -406,11 +317,6 @@ fn distinct(entries: &[RawJson]) -> Vec<(Option<String>, &RawJson)> {
     entries
         .filter(|(uuid, _)| uuid.as_ref().is_none_or(|uuid| seen.insert(uuid.clone())))
         .collect()
-}
-
-/// What a session is on the list of its project.
-fn listing(born: &str, key: &SessionKey) -> String {
-    format!("{born}/{}", key.session_id)
 }
 
 fn strange(work: &Work, answer: &[String]) -> StoreError {
@@ -501,87 +407,4 @@ impl SessionStore for RedisStore {
 fn time(fields: &[Option<String>]) -> u64 {
     let time = fields.first().and_then(Option::as_deref);
     time.and_then(|time| time.parse().ok()).unwrap_or_default()
-}
-
-impl LeaseStore for RedisStore {
-    fn acquire<'a>(
-        &'a self,
-        key: &'a SessionKey,
-        owner: &'a str,
-        ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
-        Box::pin(self.take(key, owner, ttl, false))
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
-        Box::pin(async move {
-            let key = SessionKey::new(&lease.project_key, &lease.session_id);
-            let (fence, ttl) = (lease.fence.to_string(), crate::millis(ttl).to_string());
-            let arguments = [fence.as_str(), &lease.owner, &ttl];
-            let names = self.names(&key);
-            let answer = self
-                .shared
-                .server
-                .write(&RENEW, &[&names.lease], &arguments)
-                .await?;
-            match (answer.first().map(String::as_str), &answer[..]) {
-                (Some("ok"), [_, until]) => {
-                    let until = until.parse().map_err(|_| strange(&RENEW, &answer))?;
-                    Ok(Lease::new(&key, &lease.owner, lease.fence, until))
-                }
-                (Some("fenced"), _) => Err(crate::is_over(lease)),
-                _ => Err(strange(&RENEW, &answer)),
-            }
-        })
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let key = SessionKey::new(&lease.project_key, &lease.session_id);
-            let fence = lease.fence.to_string();
-            let names = self.names(&key);
-            let arguments = [fence.as_str(), &lease.owner];
-            self.shared
-                .server
-                .write(&RELEASE, &[&names.lease], &arguments)
-                .await
-                .map(drop)
-        })
-    }
-
-    fn append_fenced<'a>(
-        &'a self,
-        lease: &'a Lease,
-        key: &'a SessionKey,
-        entries: &'a [RawJson],
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            crate::covered(lease, key)?;
-            self.add(key, entries, Some(lease)).await
-        })
-    }
-
-    fn take_over<'a>(
-        &'a self,
-        key: &'a SessionKey,
-        owner: &'a str,
-        ttl: Duration,
-    ) -> BoxFuture<'a, Result<Lease>> {
-        Box::pin(self.take(key, owner, ttl, true))
-    }
-
-    fn holder<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Lease>>> {
-        Box::pin(async move {
-            let mut command = redis::cmd("HMGET");
-            let fields = ["owner", "fence", "expires_at", "released"];
-            command.arg(self.names(key).lease).arg(&fields);
-            let held: Vec<Option<String>> = self.shared.server.ask("look at a lease", &command).await?;
-            let [Some(owner), Some(fence), Some(until), Some(released)] = &held[..] else {
-                return Ok(None);
-            };
-            let number = |text: &String| text.parse().map_err(|_| damaged(key));
-            let lease = Lease::new(key, owner, number(fence)?, number(until)?);
-            Ok((released == "0").then_some(lease))
-        })
-    }
 }
