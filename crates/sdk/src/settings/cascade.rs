@@ -76,3 +76,67 @@ fn append(under: &mut Vec<Value>, over: Vec<Value>) {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(value: Value) -> Object {
+        value.as_object().unwrap().clone()
+    }
+
+    #[track_caller]
+    fn assert_over(under: Value, over: Value, expected: Value) {
+        let mut all = object(under);
+        lay_over(&mut all, object(over));
+        assert_eq!(Value::Object(all), expected);
+    }
+
+    #[track_caller]
+    fn assert_under(over: Value, under: Value, expected: Value) {
+        let mut all = object(over);
+        lay_under(&mut all, object(under));
+        assert_eq!(Value::Object(all), expected);
+    }
+
+    #[test]
+    fn the_higher_source_wins_key_by_key() {
+        assert_over(
+            json!({"model": "low", "env": {"A": "low", "B": "low"}, "only": 1}),
+            json!({"model": "high", "env": {"A": "high", "C": "high"}}),
+            json!({"model": "high", "env": {"A": "high", "B": "low", "C": "high"}, "only": 1}),
+        );
+        assert_over(json!({"a": {"b": 1}}), json!({"a": null}), json!({"a": null}));
+    }
+
+    #[test]
+    fn lists_follow_one_another_and_only_what_is_plain_is_in_them_once() {
+        assert_over(
+            json!({"permissions": {"deny": ["A", "B", 1]}, "hooks": [{"x": 1}]}),
+            json!({"permissions": {"deny": ["B", "C", 1]}, "hooks": [{"x": 1}]}),
+            json!({"permissions": {"deny": ["A", "B", 1, "C"]}, "hooks": [{"x": 1}, {"x": 1}]}),
+        );
+        assert_over(json!({"a": ["A"]}), json!({"a": {"b": 1}}), json!({"a": ["A"]}));
+        assert_over(json!({"a": ["A"]}), json!({"a": "B"}), json!({"a": "B"}));
+    }
+
+    #[test]
+    fn an_order_of_preference_and_a_marketplace_are_replaced_as_a_whole() {
+        assert_over(
+            json!({"fallbackModel": ["a", "b"], "extraKnownMarketplaces": {"m": {"source": 1, "low": 1}, "n": {}}}),
+            json!({"fallbackModel": ["c"], "extraKnownMarketplaces": {"m": {"source": 2}}}),
+            json!({"fallbackModel": ["c"], "extraKnownMarketplaces": {"m": {"source": 2}, "n": {}}}),
+        );
+    }
+
+    #[test]
+    fn what_comes_below_fills_gaps_and_lengthens_lists() {
+        assert_under(
+            json!({"model": "high", "permissions": {"deny": ["H"], "ask": "no list"}, "fallbackModel": ["h"], "a": ["x"]}),
+            json!({"model": "low", "only": 1, "permissions": {"deny": ["L", "H"], "ask": ["L"], "allow": ["L"]}, "fallbackModel": ["l"], "a": {"b": 1}}),
+            json!({"model": "high", "only": 1, "permissions": {"deny": ["H", "L"], "ask": "no list", "allow": ["L"]}, "fallbackModel": ["h"], "a": ["x"]}),
+        );
+    }
+}

@@ -169,3 +169,56 @@ fn keep(object: Object, rules: &[(&str, May)]) -> Object {
         })
         .collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_kept(given: Value, expected: Value) {
+        let settings: JsonObject = serde_json::from_value(given.clone()).unwrap();
+        assert_eq!(Value::Object(to_restrictions(&settings)), expected, "{given}");
+    }
+
+    #[test]
+    fn what_takes_away_is_kept_and_what_gives_is_not() {
+        for kept in [
+            json!({"allowManagedHooksOnly": true}),
+            json!({"disableAutoMode": "disable"}),
+            json!({"enableWorkflows": false}),
+            json!({"allowedHttpHookUrls": []}),
+            json!({"availableModels": []}),
+            json!({"deniedModels": ["opus"]}),
+            json!({"forceLoginOrgUUID": []}),
+            json!({"permissions": {"deny": ["A"], "disableBypassPermissionsMode": "disable"}}),
+            json!({"sandbox": {"enabled": true, "network": {"deniedDomains": ["x"], "allowLocalBinding": false}}}),
+        ] {
+            assert_kept(kept.clone(), kept);
+        }
+        for dropped in [
+            json!({"model": "opus"}),
+            json!({"allowManagedHooksOnly": false}),
+            json!({"enableWorkflows": true}),
+            json!({"allowedHttpHookUrls": ["https://example.com"]}),
+            json!({"deniedModels": []}),
+            json!({"forceLoginOrgUUID": ""}),
+            json!({"strictPluginOnlyCustomization": false}),
+            json!({"strictPluginOnlyCustomization": []}),
+            json!({"permissions": {"defaultMode": "plan", "blockReadsOutsideWorkingDirectories": false}}),
+            json!({"sandbox": {"enabled": false, "network": {"allowLocalBinding": true}}}),
+            json!({"hooks": {}}),
+        ] {
+            assert_kept(dropped, json!({}));
+        }
+    }
+
+    #[test]
+    fn whoever_turns_attribution_off_wants_no_trailers() {
+        assert_kept(
+            json!({"attribution": false}),
+            json!({"attribution": {"commitTrailers": false, "sessionUrl": false}}),
+        );
+        assert_kept(json!({"attribution": {"commitTrailers": true}}), json!({}));
+    }
+}

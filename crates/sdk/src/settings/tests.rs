@@ -249,6 +249,42 @@ fn a_flag_is_above_the_files_and_below_what_is_managed() {
 }
 
 #[test]
+fn of_the_files_the_users_is_the_lowest_and_the_local_one_the_highest() {
+    let place = Place::new();
+    place
+        .file("project/.claude/settings.local.json", r#"{"model":"local"}"#)
+        .project(json!({"model": "project", "b": 2}))
+        .user(json!({"model": "user", "b": 1, "c": 1}));
+    let resolved = place.resolve().resolve();
+    assert_eq!(
+        json_of(&resolved.effective),
+        json!({"model": "local", "b": 2, "c": 1})
+    );
+    use ResolvedSettingSource::{Local, Project, User};
+    let from = |key: &str| resolved.provenance[key].source;
+    assert_eq!((from("model"), from("b"), from("c")), (Local, Project, User));
+    let only = place
+        .resolve()
+        .setting_sources([SettingSource::Project])
+        .resolve();
+    assert_eq!(json_of(&only.effective), json!({"model": "project", "b": 2}));
+}
+
+#[test]
+fn what_may_be_used_is_not_widened_by_an_embedding_program() {
+    let place = Place::new();
+    let lists = json!({
+        "allowedMcpServers": [{"serverName": "p"}], "allowedProviders": ["bedrock"], "strictKnownMarketplaces": [{"source": "github", "repo": "a/p"}],
+    });
+    let admin = json!({
+        "allowedMcpServers": [], "allowedProviders": ["anthropic"], "strictKnownMarketplaces": [], "parentSettingsBehavior": "merge",
+    });
+    place.managed(admin.clone());
+    let resolved = place.resolve().managed_settings(object(lists)).resolve();
+    assert_eq!(json_of(&resolved.effective), admin);
+}
+
+#[test]
 fn odd_files_do_no_harm() {
     let deep = format!("{{\"later\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
     for text in [
