@@ -57,3 +57,53 @@ fn what_holds_is_shown_with_its_source_and_without_secrets() {
     let (_, code) = show(&["--settings", "[]"]);
     assert_eq!(code, 2);
 }
+
+/// Where the CLI looks cannot be chosen, so the place itself is another one: in a mount namespace, whose `/etc` is empty.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_an_administrator_manages_is_read_where_the_cli_reads_it() {
+    let apart = ["--map-root-user", "--mount", "sh", "-ec"];
+    let is_possible = std::process::Command::new("unshare")
+        .args(apart)
+        .arg("mount -t tmpfs none /etc")
+        .status();
+    if !is_possible.is_ok_and(|status| status.success()) {
+        eprintln!("this system lets nobody make a mount namespace, so nothing was tested");
+        return;
+    }
+    let place = TempDir::new().unwrap();
+    let (config, project) = (place.path().join("config"), place.path().join("project"));
+    fs::create_dir_all(&config).unwrap();
+    fs::create_dir_all(&project).unwrap();
+    fs::write(
+        config.join("settings.json"),
+        r#"{"model":"mine","permissions":{"deny":["U"]}}"#,
+    )
+    .unwrap();
+    let script = r#"mount -t tmpfs none /etc
+        mkdir -p /etc/claude-code/managed-settings.d
+        echo '{"model":"managed","permissions":{"deny":["M"]}}' > /etc/claude-code/managed-settings.json
+        echo '{"permissions":{"deny":["D"]}}' > /etc/claude-code/managed-settings.d/10.json
+        exec "$0" "$@""#;
+    let mut command = std::process::Command::new("unshare");
+    command
+        .args(apart)
+        .arg(script)
+        .arg(env!("CARGO_BIN_EXE_outrigger"))
+        .args(["settings", "show", "--json", "--dir"])
+        .arg(&project)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("CLAUDE_CONFIG_DIR", &config);
+    let (text, code) = ran(&mut command);
+    assert_eq!(code, 0);
+    let shown: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        shown["effective"],
+        json!({"model": "managed", "permissions": {"deny": ["U", "M", "D"]}})
+    );
+    assert_eq!(
+        shown["provenance"]["model"],
+        json!({"source": "managed", "policyOrigin": "file"})
+    );
+}
