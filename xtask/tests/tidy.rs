@@ -99,7 +99,12 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
         ("outrigger-sim".to_owned(), set(&["outrigger-protocol"])),
         (
             "outrigger-cli".to_owned(),
-            set(&["outrigger", "outrigger-protocol", "outrigger-sim"]),
+            set(&[
+                "outrigger",
+                "outrigger-acp",
+                "outrigger-protocol",
+                "outrigger-sim",
+            ]),
         ),
         (
             "outrigger-fuzz".to_owned(),
