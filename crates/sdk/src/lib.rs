@@ -67,8 +67,9 @@
 //!
 //! # Sessions kept elsewhere
 //!
-//! [`Options::session_store`] keeps conversations in a store, from which any machine can go on with them; [`sessions`] has what can
-//! be done with them without a process. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
+//! [`Options::session_store`] keeps conversations in a store, from which any machine can go on with them; [`Options::lease`] has each
+//! driven by one at a time; [`Session::history`] tells what was said before. [`sessions`] has what can be done with them without a
+//! process. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
 
 pub mod discover;
 pub mod env;
@@ -165,6 +166,11 @@ struct Production;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/callbacks.md")]
 struct CallbacksPage;
+
+/// The examples of the page on sessions, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sessions.md")]
+struct SessionsPage;
 
 /// The examples of the page on tests, compiled.
 #[cfg(all(doctest, feature = "testing"))]

@@ -152,8 +152,8 @@ pub enum LeaseProblem {
     TakenOver {
         /// The session.
         session: String,
-        /// The number of the claim that was lost.
-        fence: u64,
+        /// The number of the claim that was lost; `None` for a conversation that had just begun here and was not claimed yet.
+        fence: Option<u64>,
         /// Who, where that could be told.
         by: Option<Holder>,
     },
@@ -227,7 +227,10 @@ impl fmt::Display for LeaseProblem {
                     Some(by) => by.fmt(f)?,
                     None => f.write_str("somebody whom the session store does not name")?,
                 }
-                write!(f, "; it was ours with fence {fence}")
+                match fence {
+                    Some(fence) => write!(f, "; it was ours with fence {fence}"),
+                    None => Ok(()),
+                }
             }
             Self::HandedOver { session, to } => {
                 write!(f, "session {session} was handed over to {to}, who asked for it")

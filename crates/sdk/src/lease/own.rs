@@ -256,7 +256,7 @@ impl Ownership {
         {
             self.lose(LeaseProblem::TakenOver {
                 session: session.session_id,
-                fence: 0,
+                fence: None,
                 by: Some(by),
             });
         }
@@ -272,7 +272,7 @@ impl Ownership {
         let session = SessionKey::new(&lease.project_key, &lease.session_id);
         LeaseProblem::TakenOver {
             session: lease.session_id.clone(),
-            fence: lease.fence,
+            fence: Some(lease.fence),
             by: self.holder(&session).await,
         }
     }
@@ -342,7 +342,7 @@ impl Ownership {
             Ok(()) => {}
             Err(Refusal::Held(by)) => self.lose(LeaseProblem::TakenOver {
                 session: current,
-                fence: 0,
+                fence: None,
                 by: Some(by),
             }),
             Err(Refusal::Failed(error)) => self.lose(LeaseProblem::NotRenewed {
@@ -545,7 +545,7 @@ async fn look_at(key: &SessionKey, lease: Arc<disk::Lease>) -> Seen {
         }),
         Ok(Err(FilesError::Fenced(busy))) => Seen::Lost(LeaseProblem::TakenOver {
             session,
-            fence,
+            fence: Some(fence),
             by: Some(Holder::from(&*busy)),
         }),
         Ok(Err(error)) => Seen::Unknown(error.to_string()),

@@ -56,7 +56,7 @@ fn a_loss_is_told_with_who_and_since_when() {
         },
         LeaseProblem::TakenOver {
             session: session(),
-            fence: 4,
+            fence: Some(4),
             by: Some(by.clone()),
         },
         LeaseProblem::HandedOver {

@@ -17,6 +17,7 @@ use outrigger::transport::Exit;
 use outrigger::{Agent, LeaseOptions, LeaseProblem, Local, OnBusy, Options, Policy, Session};
 use serde::{Deserialize, Serialize};
 
+use crate::stores::file::FileStore;
 use crate::support::PATIENCE;
 use crate::witness::{children_of, command_line, living_in, none_left, until};
 
@@ -145,7 +146,12 @@ fn host() {
             job.say("ready");
             session.wait_ended().await;
         }),
-        // Has a session for itself.
+        // Has a session for itself: in a store, or on disk.
+        "leased in a store" => multi_thread().block_on(async {
+            let session = leased_in_a_store(&job, "the host").start().await.unwrap();
+            job.say("ready");
+            session.wait_ended().await;
+        }),
         "leased" => multi_thread().block_on(async {
             let lease = LeaseOptions::new().owner("the host");
             let options = job.options().resume(RESUMED).lease(lease);
@@ -588,6 +594,48 @@ async fn a_killed_owner_leaves_a_session_that_others_can_have() {
     host.kill();
     // Nobody lists the stand-in as running, so nobody waits for it.
     let session = options().start().await.unwrap();
+    assert_eq!(session.fence(), Some(2));
+    session.kill().await.unwrap();
+    none_left(&place.home()).await;
+}
+
+const TTL: Duration = Duration::from_secs(2);
+
+/// A session of the store that the host uses too.
+fn leased_in_a_store(job: &Job, owner: &str) -> Options {
+    job.options()
+        .resume(RESUMED)
+        .session_store(Arc::new(FileStore::at(&job.cwd.join("store"))))
+        .lease(LeaseOptions::new().owner(owner).ttl(TTL))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_owner_leaves_a_lease_in_the_store_that_runs_out() {
+    let place = Place::new("", "while :; do sleep 0.1; done");
+    let job = place.job("leased in a store");
+    let mut host = Host::start(&job);
+    assert_eq!(host.said(&job).await, "ready");
+    // It is renewed while its owner lives.
+    tokio::time::sleep(2 * TTL).await;
+    let held = |error: &outrigger::Error| {
+        let by = error.as_lease_problem().and_then(LeaseProblem::holder);
+        by.is_some_and(|by| by.who.starts_with("the host (process "))
+    };
+    let options = || leased_in_a_store(&job, "the next");
+    let error = options().start().await.unwrap_err();
+    assert!(held(&error), "{error}");
+    host.kill();
+    let since = Instant::now();
+    let session = loop {
+        match options().start().await {
+            Ok(session) => break session,
+            Err(error) => assert!(held(&error), "{error}"),
+        }
+        assert!(since.elapsed() < PATIENCE, "it never runs out");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    // The last renewal was a third of that ago at most, give or take a slow machine.
+    assert!(since.elapsed() >= TTL / 2, "{:?}", since.elapsed());
     assert_eq!(session.fence(), Some(2));
     session.kill().await.unwrap();
     none_left(&place.home()).await;

@@ -1,5 +1,7 @@
 //! Sessions that are kept in a store.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod file;
 mod lease;
 mod mirror;
 #[cfg(target_os = "linux")]
