@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_sessions::Error as FilesError;
-use outrigger_sessions::store::StoreError;
+use outrigger_sessions::store::{StoreError, StoreErrorKind};
 
 use crate::cause::Cause;
 use crate::claim::ClaimProblem;
@@ -371,6 +371,19 @@ impl Error {
             (_, Some(cause)) => Some(cause.advice()),
             (Kind::Spawn { .. }, None) => {
                 Some("run `outrigger doctor` to see which CLI is found and why it does not start")
+            }
+            (Kind::Store { source, .. }, None) => Some(match source.kind() {
+                StoreErrorKind::Failed => "see to the session store; trying again may help",
+                StoreErrorKind::Damaged => {
+                    "what is stored of the session can't be read: restore it, or import it anew from its files"
+                }
+                StoreErrorKind::NotFound => {
+                    "sessions are filed under the working directory they ran in: look there, or import it from its files"
+                }
+                _ => "see what the session store says; it has to keep the contract of `sessions::store`",
+            }),
+            (Kind::Files { .. }, None) => {
+                Some("look at the file that the error names, and at whether this user may read and write it")
             }
             (Kind::Busy { .. }, None) => Some("wait for what is open to be answered, then try again"),
             _ => None,

@@ -57,7 +57,7 @@ pub enum Error {
         file: PathBuf,
     },
     /// Somebody else has the session.
-    #[error("{0}")]
+    #[error("{0}; wait for its end, fork it, or take it over")]
     Busy(Box<Busy>),
     /// A session has no such subagent.
     #[error("session {session} has no subagent {agent} in {}", searched.display())]

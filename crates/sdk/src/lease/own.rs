@@ -24,6 +24,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long that may fail.
 const BLIND: Duration = Duration::from_secs(10);
 
+/// Longer than any session.
+const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// How long a store may take over what is not waited for by anything but the end.
 const SHORT: Duration = Duration::from_secs(5);
 
@@ -184,10 +187,15 @@ impl Ownership {
         }
     }
 
+    /// What times are reckoned by: a lease may last for ever, and no sum may.
+    fn ttl(&self) -> Duration {
+        self.set.ttl.min(AGES)
+    }
+
     fn period(&self) -> Duration {
         match self.place {
             Where::Disk(_) => LOOK,
-            Where::Store(_) => self.set.ttl / 3,
+            Where::Store(_) => self.ttl() / 3,
         }
     }
 
@@ -196,7 +204,7 @@ impl Ownership {
     fn bears(&self) -> Duration {
         match self.place {
             Where::Disk(_) => BLIND,
-            Where::Store(_) => self.set.ttl * 5 / 6,
+            Where::Store(_) => self.ttl() * 5 / 6,
         }
     }
 
@@ -427,9 +435,9 @@ impl Ownership {
         let Where::Store(keeping) = &self.place else {
             return Seen::Ours(None);
         };
-        let ttl = self.set.ttl;
+        let (ttl, shown) = (self.set.ttl, self.ttl());
         let (store, old) = (Arc::clone(&keeping.store), lease.clone());
-        let renewed = call(left.clamp(ttl / 12, ttl / 3), async move {
+        let renewed = call(left.clamp(shown / 12, shown / 3), async move {
             leases(&*store)?.renew(&old, ttl).await
         });
         match renewed.await {

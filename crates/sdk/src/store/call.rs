@@ -20,7 +20,9 @@ impl Failure {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Store(error) => error.chain(),
-            Self::Late(after) => format!("the session store took longer than {after:?}; it may still do it"),
+            Self::Late(after) => format!(
+                "the session store took longer than {after:?}; it may still do it, else `import_to_store` can"
+            ),
             Self::Broken(how) => format!("the session store broke down: {how}"),
         }
     }

@@ -157,8 +157,13 @@ async fn load_parts(keeping: &Keeping, key: &SessionKey) -> Result<Vec<(String, 
 pub(crate) fn failed(what: String, failure: Failure) -> Error {
     match failure {
         Failure::Store(source) => Error::new(Kind::Store { what, source }),
-        Failure::Late(after) => Error::timeout(format!("the session store's {what}"), after),
-        Failure::Broken(how) => Error::invalid_because(format!("session store: the {what} broke down"), how),
+        Failure::Late(after) => {
+            Error::timeout(format!("the session store's {what} (see `load_timeout`)"), after)
+        }
+        Failure::Broken(how) => Error::invalid_because(
+            format!("session store: the {what} broke down, which is a fault of the store"),
+            how,
+        ),
     }
 }
 

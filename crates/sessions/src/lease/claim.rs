@@ -286,7 +286,10 @@ impl Lease {
             }))),
             None => Err(Error::invalid(
                 "the lease",
-                format!("its file is gone; session {}", self.id),
+                format!(
+                    "its file is gone, so nobody knows who has session {}; claim it again",
+                    self.id
+                ),
             )),
         }
     }

@@ -91,8 +91,11 @@ impl Disk {
             Err(error) => return Err(Error::io("read", path)(error)),
         };
         // Beginning anew would make numbers that others had.
-        let state = serde_json::from_slice(&text)
-            .map_err(|error| Error::invalid("the lease", format!("{}: {error}", path.display())))?;
+        let state = serde_json::from_slice(&text).map_err(|error| {
+            let file = path.display();
+            let why = format!("{file} is damaged ({error}); remove it when nothing drives the session");
+            Error::invalid("the lease", why)
+        })?;
         Ok(Some(state))
     }
 

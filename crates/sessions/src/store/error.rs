@@ -3,6 +3,12 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::clock::iso;
+
+/// The year 9999, in milliseconds since 1970: what ends later never does.
+const AGES: u64 = 253_370_764_800_000;
 
 /// A store did not do what it was asked to.
 ///
@@ -24,7 +30,7 @@ pub enum StoreErrorKind {
     Held {
         /// Who.
         owner: String,
-        /// Until when, in milliseconds since 1970 by the store's clock, unless it is renewed.
+        /// Until when, in milliseconds since 1970 by the store's clock, unless it is renewed; 0 where that is not known.
         until: u64,
     },
     /// The lease is over: it ran out, was released, or somebody has taken the session over. Nothing was written.
@@ -110,7 +116,20 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         match &self.kind {
-            StoreErrorKind::Held { owner, until } => write!(f, " ({owner} has it until {until})"),
+            StoreErrorKind::Held { owner, until: 0 } => write!(f, ": {owner} has it"),
+            StoreErrorKind::Held { owner, until } => {
+                let at = UNIX_EPOCH.checked_add(Duration::from_millis(*until));
+                match at.filter(|_| *until < AGES) {
+                    Some(at) => {
+                        let at = iso(at);
+                        write!(
+                            f,
+                            ": {owner} has it until {at}, unless it is renewed or given back"
+                        )
+                    }
+                    None => write!(f, ": {owner} has it until it is given back"),
+                }
+            }
             _ => Ok(()),
         }
     }
@@ -119,5 +138,25 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_it_is_told_with_the_time() {
+        let held = |until| {
+            let owner = "one".to_owned();
+            StoreError::new(StoreErrorKind::Held { owner, until }, "the session p/s is leased").to_string()
+        };
+        assert_eq!(
+            held(951_782_400_007),
+            "the session p/s is leased: one has it until 2000-02-29T00:00:00.007Z, unless it is renewed or given back"
+        );
+        assert_eq!(held(0), "the session p/s is leased: one has it");
+        let for_ever = "the session p/s is leased: one has it until it is given back";
+        assert_eq!(held(u64::MAX), for_ever);
     }
 }

@@ -120,7 +120,12 @@ impl State {
         held.filter(|held| {
             held.lease.fence == lease.fence && held.lease.owner == lease.owner && !held.released
         })
-        .ok_or_else(|| StoreError::fenced(format!("the lease {} of {key} is over", lease.fence)))
+        .ok_or_else(|| {
+            StoreError::fenced(format!(
+                "the lease {} of {key} is over: it was given back, or somebody has taken the session over",
+                lease.fence
+            ))
+        })
     }
 }
 

@@ -357,6 +357,18 @@ async fn a_lease_that_can_not_be_renewed_ends_the_session_before_it_runs_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_may_last_for_ever() {
+    let store = Arc::<Leased>::default();
+    let lease = LeaseOptions::new().ttl(Duration::MAX);
+    let options = stored(&store, "first", OnBusy::Fail).lease(lease).resume(ID);
+    let (session, wire, _) = Wire::start(options).await;
+    tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+    assert_eq!(session.fence(), Some(1));
+    close(session, wire).await;
+    assert_eq!(store.holder(ID).await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_that_is_dropped_is_let_go() {
     let store = Arc::<Leased>::default();
     let (session, wire, _) = Wire::start(stored(&store, "first", OnBusy::Fail).resume(ID)).await;
