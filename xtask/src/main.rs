@@ -22,8 +22,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [ARGS…]         runs the tests, ARGS as for `cargo test`: fetches the pinned Claude Code if need be, and then
-                       keeps the tests off every network but the loopback where the machine allows it
+  test [ARGS…]         runs the tests, ARGS as for `cargo test`: fetches the pinned Claude Code, and for the whole workspace
+                       what `servers` installs, if need be, and then keeps the tests off every network but the loopback
+                       where the machine allows it
   fetch                fetches the pinned Claude Code and prints where it is
   clients [python] [typescript] [SCENARIO…]
                        runs the official SDKs against the simulated CLI; needs python3 and npm, which install what

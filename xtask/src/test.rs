@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
-use crate::{fetch, isolation};
+use crate::{fetch, isolation, servers};
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     run_with(arguments, &[])
@@ -14,8 +14,14 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
 
 /// Like [`run`], with paths that the tests are told by variables.
 pub(crate) fn run_with(arguments: Vec<OsString>, paths: &[(&str, &PathBuf)]) -> Result<ExitCode> {
-    // The last thing that needs a network.
+    // What needs a network comes first.
     fetch::run()?;
+    if cfg!(target_os = "linux")
+        && !chooses_packages(&arguments)
+        && let Err(error) = servers::run()
+    {
+        eprintln!("warning: the tests of the stores will miss a server: {error:#}");
+    }
 
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
