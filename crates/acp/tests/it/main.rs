@@ -8,6 +8,8 @@
 )]
 
 mod editor;
+#[cfg(target_os = "linux")]
+mod process;
 mod prompts;
 mod real;
 mod requests;

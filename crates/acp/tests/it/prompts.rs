@@ -152,3 +152,63 @@ async fn a_death_fails_the_turn_that_ran_and_the_next_prompt_goes_on() {
     assert_eq!(cli.started().len(), 2);
     editor.leave().await;
 }
+
+#[tokio::test]
+async fn an_editor_that_reads_late_misses_nothing() {
+    let (mut editor, _cli, session, _home) = started().await;
+    // Many lines, and more than the pipe holds.
+    let words: Vec<String> = (0..3000).map(|number| format!("word{number:04}")).collect();
+    let text = words.join(" ");
+    let prompt = editor
+        .prompt(&session, &format!("%slow 0 chunk=9\n%say {text}"))
+        .await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    // It reads requests all the same.
+    let other = editor.ask_badly("session/juggle", json!({})).await;
+    let (mut lines, answer) = editor.until(other).await;
+    assert_eq!(answer["error"]["code"], -32601);
+    let (more, answer) = editor.until(prompt).await;
+    lines.extend(more);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert_eq!(said(&lines), text);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_prompt_is_the_word_of_a_person() {
+    let (mut editor, cli, session, _home) = started().await;
+    editor.turn(&session, "%say hello").await;
+    let report = cli.report().expect("it was started");
+    let prompt = report
+        .received()
+        .find(|line| line["type"] == "user")
+        .expect("a prompt");
+    assert_eq!(prompt["origin"]["kind"], "human", "{prompt}");
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn a_prompt_can_be_folded_into_the_turn_that_runs() {
+    let (mut editor, _cli, session, _home) = started().await;
+    let running = editor
+        .prompt(
+            &session,
+            "%slow 20 chunk=1\n%say a longer answer that takes its time",
+        )
+        .await;
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "%say steered"}],
+        "_meta": {"claudeCode": {"delivery": "steer"}}});
+    let steered = editor.ask("session/prompt", params).await;
+    for id in [running, steered] {
+        let (_, answer) = editor.until(id).await;
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
+    let odd = json!({"sessionId": session, "prompt": [{"type": "text", "text": "x"}],
+        "_meta": {"claudeCode": {"delivery": "shout"}}});
+    let refused = editor.refused("session/prompt", odd).await;
+    assert_eq!(refused["data"]["parameter"], "_meta.claudeCode.delivery");
+    editor.leave().await;
+}

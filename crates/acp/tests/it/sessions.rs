@@ -18,10 +18,11 @@ pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
 
 /// One that introduces itself and then does nothing that it is told.
 pub(crate) fn deaf() -> (ClientIo, Running) {
-    Script::new()
-        .initialize()
-        .expect("user")
-        .expect_end()
+    let script = Script::new().initialize().expect("user");
+    // Longer than any test; a signal ends it.
+    script
+        .stop_reading()
+        .sleep(std::time::Duration::from_secs(3600))
         .spawn_in_memory()
 }
 

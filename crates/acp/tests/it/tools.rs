@@ -166,3 +166,33 @@ async fn questions_are_a_form_or_choices() {
         editor.leave().await;
     }
 }
+
+const PLAN: &str = "%tool ExitPlanMode {\"plan\": \"first this, then that\"}\n%say begun";
+
+#[tokio::test]
+async fn a_plan_is_approved_in_a_mode_or_kept() {
+    for (id, stop, mode) in [
+        ("exit-plan-default", "end_turn", Some("default")),
+        ("reject", "cancelled", None),
+    ] {
+        let (mut editor, _cli) = Editor::simulated();
+        editor.initialize(json!({})).await;
+        let home = tempfile::tempdir().unwrap();
+        let (session, _) = editor.open(home.path()).await;
+        editor
+            .call(
+                "session/set_mode",
+                json!({"sessionId": session, "modeId": "plan"}),
+            )
+            .await;
+        editor.answer = Box::new(move |_| select(id));
+        let (mut lines, answer) = editor.turn(&session, PLAN).await;
+        assert_eq!(answer["stopReason"], stop, "{id}: {lines:#?}");
+        let (more, _) = editor.turn(&session, "%say next").await;
+        lines.extend(more);
+        let modes = updates(&lines, "current_mode_update");
+        let last = modes.last().and_then(|update| update["currentModeId"].as_str());
+        assert_eq!(last.filter(|mode| *mode != "plan"), mode, "{id}: {lines:#?}");
+        editor.leave().await;
+    }
+}

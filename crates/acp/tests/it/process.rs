@@ -1,0 +1,187 @@
+//! The program: what it writes, what it starts, and that nothing of it stays.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use outrigger_sim::api::MessagesApi;
+use outrigger_sim::claude::{Sandbox, executable};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+
+use crate::editor::PATIENCE;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_outrigger-acp");
+
+/// The processes below one, as far down as they go.
+fn below(pid: u32) -> Vec<u32> {
+    let mut found = vec![pid];
+    let mut at = 0;
+    while at < found.len() {
+        let children = format!("/proc/{0}/task/{0}/children", found[at]);
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        found.extend(
+            children
+                .split_whitespace()
+                .filter_map(|child| child.parse::<u32>().ok()),
+        );
+        // Threads have children of their own.
+        for task in std::fs::read_dir(format!("/proc/{}/task", found[at]))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = children
+                .split_whitespace()
+                .filter_map(|child| child.parse::<u32>().ok());
+            let new: Vec<u32> = children.filter(|child| !found.contains(child)).collect();
+            found.extend(new);
+        }
+        at += 1;
+    }
+    found.remove(0);
+    found
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.trim_start().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Input,
+    Terminated,
+    Killed,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_however_it_ends() {
+    let api = MessagesApi::builder()
+        .directives(true)
+        .start()
+        .await
+        .expect("the API starts");
+    let sandbox = Sandbox::new().expect("a directory");
+    let cli = executable().await.expect("the pinned CLI");
+    for end in [End::Input, End::Terminated, End::Killed] {
+        let mut agent = Command::new(PROGRAM)
+            .env_clear()
+            .envs(sandbox.env(&api.base_url()))
+            .env("CLAUDE_CODE_EXECUTABLE", &cli)
+            .env("CLAUDECODE", "1")
+            .env("RUST_LOG", "debug")
+            .current_dir(sandbox.project())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let pid = agent.id().expect("it runs");
+        let mut stdin = agent.stdin.take().expect("a pipe");
+        let mut stdout = BufReader::new(agent.stdout.take().expect("a pipe")).lines();
+        let lines = [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "session/new",
+                "params": {"cwd": sandbox.project(), "mcpServers": []}}),
+        ];
+        let mut answers = Vec::new();
+        for line in &lines {
+            stdin
+                .write_all(format!("{line}\n").as_bytes())
+                .await
+                .expect("it reads");
+            let answer = loop {
+                let said = tokio::time::timeout(PATIENCE, stdout.next_line()).await;
+                let said = said
+                    .expect("it answers in time")
+                    .expect("text")
+                    .expect("it is there");
+                // Nothing but the protocol, whatever is logged.
+                let said: Value = serde_json::from_str(&said).expect("JSON");
+                assert!(said.get("error").is_none(), "{said}");
+                if said["id"] == line["id"] {
+                    break said;
+                }
+            };
+            answers.push(answer);
+        }
+        let session = answers[1]["result"]["sessionId"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        let hang = json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt",
+            "params": {"sessionId": session, "prompt": [{"type": "text", "text": "%hang\n%say one"}]}});
+        stdin
+            .write_all(format!("{hang}\n").as_bytes())
+            .await
+            .expect("it reads");
+        let started = below(pid);
+        let claude = started.iter().find(|pid| {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe == Path::new(&cli).canonicalize().unwrap_or_default())
+        });
+        let claude = claude.unwrap_or_else(|| panic!("a CLI among {started:?}"));
+        let env = std::fs::read(format!("/proc/{claude}/environ")).expect("its environment");
+        let env = String::from_utf8_lossy(&env).into_owned();
+        assert!(
+            !env.split('\0').any(|pair| pair.starts_with("CLAUDECODE=")),
+            "{env}"
+        );
+
+        let agent_pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+        match end {
+            End::Input => drop(stdin),
+            End::Terminated => kill_process(agent_pid, Signal::TERM).expect("it is there"),
+            End::Killed => kill_process(agent_pid, Signal::KILL).expect("it is there"),
+        }
+        let status = tokio::time::timeout(PATIENCE, agent.wait())
+            .await
+            .expect("it ends")
+            .expect("it is seen");
+        assert_eq!(status.success(), end != End::Killed, "{end:?}: {status}");
+        let gone = async {
+            while started.iter().any(|pid| is_alive(*pid)) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, gone).await;
+        assert!(
+            in_time.is_ok(),
+            "{end:?}: still there of {started:?}: {:?}",
+            started.iter().filter(|pid| is_alive(**pid)).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_cli_can_be_had_through_it() {
+    let cli = tempfile::tempdir().unwrap();
+    let script = cli.path().join("claude");
+    std::fs::write(
+        &script,
+        "#!/bin/sh\nprintf '%s|' \"$@\" \"${CLAUDECODE-unset}\"\nexit 7\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = Command::new(PROGRAM)
+        .args(["--log", "/dev/null", "--cli", "auth", "login", "--help"])
+        .env("CLAUDE_CODE_EXECUTABLE", &script)
+        .env("CLAUDECODE", "1")
+        .output()
+        .await
+        .expect("the program starts");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "auth|login|--help|unset|"
+    );
+    assert_eq!(output.status.code(), Some(7));
+}
