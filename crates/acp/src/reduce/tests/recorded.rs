@@ -109,3 +109,32 @@ fn what_is_new_is_told_to_programs() {
         "{told:?}"
     );
 }
+
+#[test]
+fn only_what_others_said_is_news() {
+    let mut run = Run::new();
+    run.reducer.prompted("own");
+    let mut echo = |uuid: &str, name: &str, value: serde_json::Value| {
+        let mut frame = serde_json::json!({"type": "user", "uuid": uuid, "session_id": "s", "parent_tool_use_id": null,
+            "isReplay": true, "message": {"role": "user", "content": format!("words of {uuid}")}});
+        frame[name] = value;
+        run.json(frame);
+        run.story()
+    };
+    let none = serde_json::Value::Null;
+    assert_eq!(echo("own", "x", none.clone()), "");
+    assert_eq!(
+        echo("other", "x", none.clone()),
+        "user other \"words of other\"\n"
+    );
+    for (uuid, name, value) in [
+        ("1", "is_meta", true.into()),
+        ("2", "isSynthetic", true.into()),
+        ("3", "is_visible_in_transcript_only", true.into()),
+        ("4", "parent_tool_use_id", "t".into()),
+        ("5", "origin", serde_json::json!({"kind": "task-notification"})),
+        ("6", "isReplay", false.into()),
+    ] {
+        assert_eq!(echo(uuid, name, value), "", "{name}");
+    }
+}
