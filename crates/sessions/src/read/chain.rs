@@ -11,12 +11,18 @@ use super::index::{Id, Index, Kept, Kind, Node};
 /// back in afterwards.
 pub(super) fn main(index: &mut Index, timestamp: &mut dyn FnMut(&Node) -> String) -> Vec<u32> {
     relink(index);
-    let Some((leaf, queued)) = leaf(index) else {
+    let Some((leaf, behind)) = leaf(index) else {
         return Vec::new();
     };
     let chain = walk(index, leaf);
+    // What comes back to the conversation elsewhere than at its end is not behind it: that is a circle.
+    let returning: HashSet<u32> = behind.iter().copied().collect();
+    let is_behind = !chain.iter().any(|at| returning.contains(at));
     let mut whole = put_back(index, chain, timestamp);
-    whole.extend(queued);
+    let queued = behind
+        .into_iter()
+        .filter(|at| index.node(*at).kind == Kind::Queued);
+    whole.extend(queued.filter(|_| is_behind));
     whole
 }
 
@@ -92,7 +98,7 @@ fn is_message(node: &Node) -> bool {
     matches!(node.kind, Kind::User | Kind::Assistant)
 }
 
-/// Where the conversation stands, and the prompts that have queued up behind that.
+/// Where the conversation stands, and what follows that, in order: notes, and prompts that have queued up.
 fn leaf(index: &Index) -> Option<(u32, Vec<u32>)> {
     let mains = index.nodes.iter().filter(|node| is_main(node));
     let parents: HashSet<Id> = mains.filter_map(|node| node.parent).collect();
@@ -105,20 +111,18 @@ fn leaf(index: &Index) -> Option<(u32, Vec<u32>)> {
     // What leads to nothing that was said need not be gone over again.
     let mut in_vain = vec![false; index.nodes.len()];
     for end in ends {
-        let mut queued = Vec::new();
+        let mut behind = Vec::new();
         let mut next = Some(end);
         while let Some(at) = next {
             let node = index.node(at);
             if is_message(node) {
-                queued.reverse();
-                return Some((at, queued));
+                behind.reverse();
+                return Some((at, behind));
             }
             if std::mem::replace(&mut in_vain[at as usize], true) {
                 break;
             }
-            if node.kind == Kind::Queued {
-                queued.push(at);
-            }
+            behind.push(at);
             next = node.parent.and_then(|parent| index.get(parent));
         }
     }

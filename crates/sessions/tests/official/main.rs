@@ -95,9 +95,6 @@ fn the_official_sdks_read_the_same_of_orderly_transcripts_by_chance() {
 #[ignore = "needs the official SDKs; `cargo xtask sessions-diff` installs them and runs it"]
 fn the_typescript_sdk_reads_the_same_of_disorderly_transcripts_by_chance() {
     let place = tempfile::tempdir().unwrap();
-    let mut ids = trees::disorderly(place.path(), 600);
-    // In one of them a prompt has queued up behind a circle of hidden records; the SDK leaves it out, and why is not known.
-    let unexplained = SessionId::new("000000f5-0000-4000-8000-000000000000").unwrap();
-    ids.retain(|id| *id != unexplained);
+    let ids = trees::disorderly(place.path(), 600);
     compare::typescript(place.path(), &ids, &[trees::PROJECT.into()]);
 }

@@ -166,6 +166,17 @@ fn notes_are_told_on_request() {
 }
 
 #[test]
+fn prompts_that_queued_up_within_a_circle_are_not_behind_it() {
+    let circle = || [user("m", "n"), noted("n", "m", json!({}))];
+    let queued = |parent: &str| queued("q", parent, json!({}), json!({}));
+    let with = |more: &[Value]| read(&[&circle(), more].concat());
+    assert_eq!(with(&[queued("m")]), "u:m u:q");
+    assert_eq!(with(&[noted("o", "m", json!({})), queued("o")]), "u:m u:q");
+    assert_eq!(with(&[queued("n")]), "u:m");
+    assert_eq!(with(&[noted("o", "n", json!({})), queued("o")]), "u:m");
+}
+
+#[test]
 fn prompts_that_had_queued_up_are_told_once() {
     let none = || json!({});
     let with = |attachment: Value, more: Value| {
