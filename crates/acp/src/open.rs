@@ -7,6 +7,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema as acp;
 use outrigger::Options;
+use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::SystemPrompt;
 
 use crate::ask::{Desk, Modes};
@@ -44,38 +45,42 @@ pub(crate) enum Origin {
 
 /// An answer to a request that opens a session.
 pub(crate) trait Opened: agent_client_protocol::JsonRpcResponse + Send {
-    fn of(id: &acp::SessionId, choices: &Choices) -> Self;
+    fn of(id: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self;
 }
 
 impl Opened for acp::NewSessionResponse {
-    fn of(id: &acp::SessionId, choices: &Choices) -> Self {
+    fn of(id: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
         Self::new(id.clone())
             .modes(choices.as_modes())
             .config_options(choices.as_options())
+            .meta(meta)
     }
 }
 
 impl Opened for acp::LoadSessionResponse {
-    fn of(_: &acp::SessionId, choices: &Choices) -> Self {
+    fn of(_: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
         Self::new()
             .modes(choices.as_modes())
             .config_options(choices.as_options())
+            .meta(meta)
     }
 }
 
 impl Opened for acp::ResumeSessionResponse {
-    fn of(_: &acp::SessionId, choices: &Choices) -> Self {
+    fn of(_: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
         Self::new()
             .modes(choices.as_modes())
             .config_options(choices.as_options())
+            .meta(meta)
     }
 }
 
 impl Opened for acp::ForkSessionResponse {
-    fn of(id: &acp::SessionId, choices: &Choices) -> Self {
+    fn of(id: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
         Self::new(id.clone())
             .modes(choices.as_modes())
             .config_options(choices.as_options())
+            .meta(meta)
     }
 }
 
@@ -190,7 +195,7 @@ pub(crate) fn open<T: Opened>(hub: &Arc<Hub>, wanted: Wanted, client: Client, re
         };
         let answered = match ready {
             Ok(ready) => {
-                let answered = responder.respond(T::of(&ready.id, &ready.choices));
+                let answered = responder.respond(T::of(&ready.id, &ready.choices, ready.meta));
                 let (id, handle) = (ready.id.clone(), ready.handle);
                 let actor = Actor::new(ready.parts);
                 work.spawn({
@@ -210,10 +215,21 @@ pub(crate) fn open<T: Opened>(hub: &Arc<Hub>, wanted: Wanted, client: Client, re
     });
 }
 
+/// Who pays, by the CLI's own word: `_meta.claudeCode.account`, without what it does not say.
+fn account(told: &InitializeReply) -> acp::Meta {
+    let account = serde_json::to_value(&told.account).unwrap_or_default();
+    let mut said = account.as_object().cloned().unwrap_or_default();
+    said.retain(|_, value| !value.is_null());
+    let mut meta = acp::Meta::new();
+    meta.insert("claudeCode".to_owned(), serde_json::json!({ "account": said }));
+    meta
+}
+
 /// A session that is ready to run.
 struct Ready {
     id: acp::SessionId,
     choices: Choices,
+    meta: acp::Meta,
     handle: session::Handle,
     parts: Parts,
 }
@@ -240,6 +256,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         _ => start.await?,
     };
     let choices = Choices::new(session.initialized(), options.allow_dangerously_skip_permissions);
+    let meta = account(session.initialized());
     let (handle, orders, cancel) = session::orders();
     hub.enter(&id, handle.clone())?;
     let parts = Parts {
@@ -258,6 +275,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     Ok(Ready {
         id,
         choices,
+        meta,
         handle,
         parts,
     })

@@ -51,6 +51,11 @@ async fn a_session_from_its_beginning_to_its_end() {
     editor.initialize(json!({})).await;
     let (session, opened) = editor.open(&rig.sandbox.project()).await;
     assert_eq!(opened["modes"]["currentModeId"], "default");
+    let account = &opened["_meta"]["claudeCode"]["account"];
+    assert!(
+        account.as_object().is_some_and(|account| !account.is_empty()),
+        "{opened:#}"
+    );
 
     // A turn with a call that somebody allows.
     editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
