@@ -1,6 +1,7 @@
-//! Runs the official SDKs against the simulated CLI.
+//! Runs clients that we did not write: the official SDKs against the simulated CLI, and clients of the Agent Client Protocol
+//! against our agent, which drives the real CLI.
 //!
-//! What they are asked to do is in `clients/`; the SDKs themselves are installed below cargo's target directory, by the
+//! What they are asked to do is in `clients/`; the clients themselves are installed below cargo's target directory, by the
 //! machine's own package clients. The programs then run with an empty home, a key that is none, and no network but the
 //! loopback, and report each scenario as a line of JSON.
 
@@ -16,7 +17,7 @@ use outrigger_sim::claude::Sandbox;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::isolation;
+use crate::{fetch, isolation};
 
 /// What every SDK must be able to do against the simulated CLI.
 const PROMISED: &[&str] = &[
@@ -44,11 +45,61 @@ const PROMISED: &[&str] = &[
     "script-file",
 ];
 
+/// What clients of the Agent Client Protocol must be able to do with our agent and the real CLI.
+const PROMISED_OF_ACP: &[&str] = &[
+    "turn",
+    "turn-in-progress",
+    "turn-bash",
+    "thinking",
+    "long-text",
+    "tool-failure",
+    "cancel-text",
+    "cancel-tool",
+    "cancel-permission",
+    "cancel-idle",
+    "prompts-queue",
+    "api-error",
+    "usage",
+    "permission-reject",
+    "permission-for-the-session",
+    "mode-accept-edits",
+    "mode-unknown",
+    "plan-approved",
+    "question-as-form",
+    "question-as-options",
+    "prompts-refused",
+    "prompt-with-files",
+    "background-command",
+    "subagent",
+    "background-agent",
+    "sessions-load",
+    "sessions-resume",
+    "sessions-list",
+    "sessions-two",
+    "sessions-close",
+    "sessions-unknown",
+    "sessions-fork",
+    "commands-listed-once",
+    "config-options",
+    "initialize-starts-nothing-slow",
+    "cli-dies-idle",
+    "cli-dies-in-a-turn",
+    "end-of-input",
+    "killed",
+    "small-turn",
+    "small-carries-on",
+    "acpx-turn",
+    "acpx-deny",
+    "acpx-cancel",
+    "rust-turn",
+];
+
 /// One of the programs in `clients/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Client {
     Python,
     TypeScript,
+    Acp,
 }
 
 /// What a program says of a scenario.
@@ -71,9 +122,8 @@ struct Choice {
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     let choice = Choice::read(&arguments)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    let simulator = build(&root, "outrigger-sim", "outrigger-sim")?;
     let outrigger = build(&root, "outrigger-cli", "outrigger")?;
-    let target = simulator
+    let target = outrigger
         .ancestors()
         .nth(2)
         .context("cargo's target directory has no parent")?;
@@ -82,22 +132,21 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
         let place = target.join("clients").join(client.name());
         let source = root.join("clients").join(client.name());
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
-        let command = match client {
+        let mut command = match client {
             Client::Python => python(&source, &place)?,
             Client::TypeScript => typescript(&source, &place)?,
+            Client::Acp => acp(&source, &place)?,
         };
-        let scripts = root.join("clients").join("scripts");
-        failed += play(
-            client,
-            command,
-            [
-                ("OUTRIGGER_SIM", &simulator),
-                ("OUTRIGGER", &outrigger),
-                ("OUTRIGGER_SCRIPTS", &scripts),
-            ],
-            &place,
-            &choice.scenarios,
-        )?;
+        command.env("OUTRIGGER", &outrigger);
+        if client == Client::Acp {
+            let agent = build(&root, "outrigger-acp", "outrigger-acp")?;
+            command.env("ACP_AGENT", serde_json::to_string(&[agent])?);
+            command.env("CLAUDE_CODE_EXECUTABLE", fetch::run()?);
+        } else {
+            command.env("OUTRIGGER_SIM", build(&root, "outrigger-sim", "outrigger-sim")?);
+            command.env("OUTRIGGER_SCRIPTS", root.join("clients").join("scripts"));
+        }
+        failed += play(client, command, &place, &choice.scenarios)?;
     }
     Ok(if failed == 0 {
         ExitCode::SUCCESS
@@ -112,6 +161,7 @@ impl Client {
         match self {
             Self::Python => "python",
             Self::TypeScript => "typescript",
+            Self::Acp => "acp",
         }
     }
 }
@@ -123,15 +173,16 @@ impl Choice {
             match argument.to_str() {
                 Some("python") => choice.clients.push(Client::Python),
                 Some("typescript") => choice.clients.push(Client::TypeScript),
+                Some("acp") => choice.clients.push(Client::Acp),
                 Some(name) if !name.starts_with('-') => choice.scenarios.push(name.to_owned()),
                 _ => bail!(
-                    "`clients` takes `python`, `typescript` and names of scenarios, not {}",
+                    "`clients` takes `python`, `typescript`, `acp` and names of scenarios, not {}",
                     argument.display()
                 ),
             }
         }
         if choice.clients.is_empty() {
-            choice.clients = vec![Client::Python, Client::TypeScript];
+            choice.clients = vec![Client::Python, Client::TypeScript, Client::Acp];
         }
         Ok(choice)
     }
@@ -206,8 +257,92 @@ fn typescript(source: &Path, place: &Path) -> Result<Command> {
     Ok(command)
 }
 
+/// The command that runs the program for clients of the Agent Client Protocol, once they are there.
+fn acp(source: &Path, place: &Path) -> Result<Command> {
+    let python = install_python(source, place)?;
+    let node = place.join("node");
+    fs::create_dir_all(&node).with_context(|| format!("cannot create {}", node.display()))?;
+    install_node(&source.join("node"), &node, &[])?;
+    let packages = node.join("node_modules");
+    // What comes as a package where there is one for this machine; elsewhere the machine's own has to be new enough.
+    let runtime = ["x64", "arm64"]
+        .map(|machine| packages.join(format!("node-linux-{machine}/bin/node")))
+        .into_iter()
+        .find(|node| node.exists())
+        .unwrap_or_else(|| "node".into());
+    let mut command = isolated(&python)?;
+    command.env("ACPX_NODE", runtime);
+    command.env("ACPX", packages.join("acpx").join("dist").join("cli.js"));
+    command.env("ACP_RUST_CLIENT", rust_client(place)?);
+    command.arg("-B").arg(source.join("main.py"));
+    Ok(command)
+}
+
+/// Builds the client that comes as an example with the crate of the protocol; where it is.
+fn rust_client(place: &Path) -> Result<PathBuf> {
+    const CLIENT: &str = "yolo_one_shot_client";
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(&cargo)
+        .args(["metadata", "--format-version=1", "--locked"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    ensure!(output.status.success(), "cargo metadata failed");
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let package = metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|package| package["name"] == "agent-client-protocol")
+        .context("the workspace does not use agent-client-protocol")?;
+    let source = package["manifest_path"]
+        .as_str()
+        .and_then(|path| Path::new(path).parent())
+        .context("agent-client-protocol has no manifest")?;
+    // What the registry unpacked is nobody's to build in.
+    let copy = place.join("rust");
+    let version = package["version"].as_str().unwrap_or_default();
+    let stamp = place.join("rust-version");
+    if read(&stamp).ok().as_deref() != Some(version) {
+        remove(&copy)?;
+        copy_tree(source, &copy)?;
+        fs::write(&stamp, version).with_context(|| format!("cannot write {}", stamp.display()))?;
+    }
+    let target = place.join("rust-target");
+    install(
+        Command::new(&cargo)
+            .current_dir(&copy)
+            .args(["build", "--locked", "--features=process", "--example", CLIENT])
+            .arg("--target-dir")
+            .arg(&target),
+        "the example of agent-client-protocol could not be built",
+    )?;
+    Ok(target.join("debug").join("examples").join(CLIENT))
+}
+
+/// Copies a directory with all that is in it.
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), &to).with_context(|| format!("cannot copy {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies the TypeScript programs to `place` and installs what they need there, unless it is there.
 pub(crate) fn install_typescript(source: &Path, place: &Path) -> Result<()> {
+    // The packages that are optional are CLIs for the platforms.
+    install_node(source, place, &["--omit=optional"])
+}
+
+/// Copies files to `place` and installs what `package-lock.json` there names, unless it is there.
+fn install_node(source: &Path, place: &Path, arguments: &[&str]) -> Result<()> {
     let wanted = read(&source.join("package-lock.json"))?;
     let stamp = place.join("installed");
     // A module finds packages beside or above itself, and the tree shall have none.
@@ -219,17 +354,22 @@ pub(crate) fn install_typescript(source: &Path, place: &Path) -> Result<()> {
     }
     if read(&stamp).ok().as_deref() != Some(&wanted) || !place.join("node_modules").exists() {
         let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
-        // The packages that are optional are CLIs for the platforms.
+        let hint = format!(
+            "clients on Node need npm, and what {} names",
+            source.join("package-lock.json").display()
+        );
         install(
-            Command::new(npm).current_dir(place).args([
-                "ci",
-                "--omit=optional",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--loglevel=error",
-            ]),
-            "the TypeScript client needs npm, and what clients/typescript/package-lock.json names",
+            Command::new(npm)
+                .current_dir(place)
+                .args([
+                    "ci",
+                    "--ignore-scripts",
+                    "--no-audit",
+                    "--no-fund",
+                    "--loglevel=error",
+                ])
+                .args(arguments),
+            &hint,
         )?;
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     }
@@ -263,16 +403,14 @@ fn isolated(program: &Path) -> Result<Command> {
 }
 
 /// Runs a program and prints its scenarios; how many failed.
-fn play(
-    client: Client,
-    mut command: Command,
-    paths: [(&str, &PathBuf); 3],
-    place: &Path,
-    scenarios: &[String],
-) -> Result<usize> {
+fn play(client: Client, mut command: Command, place: &Path, scenarios: &[String]) -> Result<usize> {
     let sandbox = Sandbox::new().context("cannot create a temporary directory")?;
     let logs = place.join("logs");
     remove(&logs)?;
+    let paths: Vec<_> = command
+        .get_envs()
+        .map(|(name, value)| (name.to_owned(), value.unwrap_or_default().to_owned()))
+        .collect();
     let mut child = command
         .args(scenarios)
         .current_dir(sandbox.project())
@@ -299,13 +437,17 @@ fn play(
             fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
             let path = logs.join(format!("{}.jsonl", report.scenario));
             fs::write(&path, log).with_context(|| format!("cannot write {}", path.display()))?;
-            println!("            what the simulator saw is in {}", path.display());
+            println!("            what went through is in {}", path.display());
         }
         results.insert(report.scenario, report.ok);
     }
     let status = child.wait().context("cannot wait for the program")?;
+    let promised = match client {
+        Client::Python | Client::TypeScript => PROMISED,
+        Client::Acp => PROMISED_OF_ACP,
+    };
     let expected = if scenarios.is_empty() {
-        PROMISED.iter().map(|name| (*name).to_owned()).collect()
+        promised.iter().map(|name| (*name).to_owned()).collect()
     } else {
         scenarios.to_vec()
     };
@@ -358,8 +500,8 @@ mod tests {
     fn clients_and_scenarios_can_be_chosen() {
         let read =
             |line: &str| Choice::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
-        let both = vec![Client::Python, Client::TypeScript];
-        assert_eq!(read("").unwrap().clients, both);
+        let all = vec![Client::Python, Client::TypeScript, Client::Acp];
+        assert_eq!(read("").unwrap().clients, all);
         let choice = read("resume typescript one-shot").unwrap();
         assert_eq!(choice.clients, [Client::TypeScript]);
         assert_eq!(choice.scenarios, ["resume", "one-shot"]);
