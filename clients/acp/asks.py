@@ -70,11 +70,13 @@ async def question_as_form(rig):
         async def form(_message, mode):
             properties = mode.requested_schema.properties
             key = next(key for key in properties if not key.endswith("_custom"))
-            return schema.CreateElicitationResponse(schema.AcceptElicitationResponse(action="accept", content={key: "Red"}))
+            return schema.AcceptElicitationResponse(action="accept", content={key: "Red"})
 
         on.client.form = form
         await on.says(QUESTION, "%say thanks")
         equal(len(on.client.forms), 1, "forms")
+        equal(rig.call("AskUserQuestion")["statuses"][-1], "completed", "the last status")
+        holds("Red" in str(rig.call("AskUserQuestion")["content"]), "the answer is shown")
 
 
 async def question_as_options(rig):
@@ -88,6 +90,7 @@ async def question_as_options(rig):
         await on.says(QUESTION, "%say thanks")
         equal(len(on.client.permissions), 1, "requests")
         equal(rig.call("AskUserQuestion")["statuses"][-1], "completed", "the last status")
+        holds("Red" in str(rig.call("AskUserQuestion")["content"]), "the answer is shown")
 
 
 QUESTION = (

@@ -81,8 +81,7 @@ async def play(agent):
             async with official.talk(place, elicitation=forms) as on:
 
                 async def form(_message, _mode):
-                    answer = schema.AcceptElicitationResponse(action="accept", content={"question_0": "Red"})
-                    return schema.CreateElicitationResponse(answer)
+                    return schema.AcceptElicitationResponse(action="accept", content={"question_0": "Red"})
 
                 on.client.form = form
                 for name, lines, option in turns(place.project):
@@ -116,6 +115,9 @@ def seen(lines):
             else:
                 found.append([kind, update["content"]["text"]])
         elif kind in ("tool_call", "tool_call_update"):
+            if kind == "tool_call":
+                # What the protocol says of those that say nothing.
+                update = {"status": "pending", "kind": "other"} | update
             known = calls.get(update["toolCallId"])
             if not known:
                 known = calls[update["toolCallId"]] = {"statuses": []}

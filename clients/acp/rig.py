@@ -80,6 +80,8 @@ class Rig:
             if update["sessionUpdate"] in ("tool_call", "tool_call_update"):
                 known = calls.setdefault(update["toolCallId"], {"statuses": []})
                 if update["sessionUpdate"] == "tool_call":
+                    # What the protocol says of those that say nothing.
+                    update = {"status": "pending", "kind": "other"} | update
                     holds("title" not in known, f"the call {update['toolCallId']} is told of twice")
                 else:
                     holds("title" in known, f"the call {update['toolCallId']} is updated before it is told of")

@@ -139,7 +139,7 @@ async def api_error(rig):
     """A turn that the API fails is an error that says so, and no silence."""
     async with talk(rig) as on:
         try:
-            reply = await on.prompt('%error 401 msg="no such key"')
+            reply = await on.prompt('%error 400 n=20 msg="no such key"')
         except acp.RequestError as error:
             holds("no such key" in str(error) or "no such key" in str(error.data) or error.code == -32000, f"{error}")
         else:
