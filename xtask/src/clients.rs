@@ -262,7 +262,8 @@ fn acp(source: &Path, place: &Path) -> Result<Command> {
     let python = install_python(source, place)?;
     let node = place.join("node");
     fs::create_dir_all(&node).with_context(|| format!("cannot create {}", node.display()))?;
-    install_node(&source.join("node"), &node, &[])?;
+    // Not `ci`, which wants the packages of all platforms in the lock file, and those that the registry lacks, too.
+    install_node(&source.join("node"), &node, "install", &[])?;
     let packages = node.join("node_modules");
     // What comes as a package where there is one for this machine; elsewhere the machine's own has to be new enough.
     let runtime = ["x64", "arm64"]
@@ -338,11 +339,11 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
 /// Copies the TypeScript programs to `place` and installs what they need there, unless it is there.
 pub(crate) fn install_typescript(source: &Path, place: &Path) -> Result<()> {
     // The packages that are optional are CLIs for the platforms.
-    install_node(source, place, &["--omit=optional"])
+    install_node(source, place, "ci", &["--omit=optional"])
 }
 
 /// Copies files to `place` and installs what `package-lock.json` there names, unless it is there.
-fn install_node(source: &Path, place: &Path, arguments: &[&str]) -> Result<()> {
+fn install_node(source: &Path, place: &Path, command: &str, arguments: &[&str]) -> Result<()> {
     let wanted = read(&source.join("package-lock.json"))?;
     let stamp = place.join("installed");
     // A module finds packages beside or above itself, and the tree shall have none.
@@ -362,7 +363,7 @@ fn install_node(source: &Path, place: &Path, arguments: &[&str]) -> Result<()> {
             Command::new(npm)
                 .current_dir(place)
                 .args([
-                    "ci",
+                    command,
                     "--ignore-scripts",
                     "--no-audit",
                     "--no-fund",
