@@ -122,7 +122,13 @@ struct Choice {
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     let choice = Choice::read(&arguments)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    let outrigger = build(&root, "outrigger-cli", "outrigger")?;
+    let programs = build(&root)?;
+    let program = |name: &str| {
+        programs
+            .get(name)
+            .with_context(|| format!("cargo named no executable {name}"))
+    };
+    let outrigger = program("outrigger")?;
     let target = outrigger
         .ancestors()
         .nth(2)
@@ -137,13 +143,12 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             Client::TypeScript => typescript(&source, &place)?,
             Client::Acp => acp(&source, &place)?,
         };
-        command.env("OUTRIGGER", &outrigger);
+        command.env("OUTRIGGER", outrigger);
         if client == Client::Acp {
-            let agent = build(&root, "outrigger-acp", "outrigger-acp")?;
-            command.env("ACP_AGENT", serde_json::to_string(&[agent])?);
+            command.env("ACP_AGENT", serde_json::to_string(&[program("outrigger-acp")?])?);
             command.env("CLAUDE_CODE_EXECUTABLE", fetch::run()?);
         } else {
-            command.env("OUTRIGGER_SIM", build(&root, "outrigger-sim", "outrigger-sim")?);
+            command.env("OUTRIGGER_SIM", program("outrigger-sim")?);
             command.env("OUTRIGGER_SCRIPTS", root.join("clients").join("scripts"));
         }
         failed += play(client, command, &place, &choice.scenarios)?;
@@ -188,23 +193,30 @@ impl Choice {
     }
 }
 
-/// Builds a program of ours and says where it is.
-fn build(root: &Path, package: &str, name: &str) -> Result<PathBuf> {
+/// Builds our programs, all at once so that they share what they are built of; where each is, by its name.
+fn build(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
-        .args(["build", "--locked", "--package", package, "--bin", name])
+        .args(["build", "--locked", "--bins"])
+        .args([
+            "--package=outrigger-acp",
+            "--package=outrigger-cli",
+            "--package=outrigger-sim",
+        ])
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run cargo")?;
-    ensure!(output.status.success(), "{name} could not be built");
+    ensure!(output.status.success(), "the programs could not be built");
     let messages = output.stdout.split(|byte| *byte == b'\n');
-    messages
+    let programs = messages
         .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == name)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo named no executable")
+        .filter_map(|message| {
+            let name = message["target"]["name"].as_str()?.to_owned();
+            Some((name, PathBuf::from(message["executable"].as_str()?)))
+        });
+    Ok(programs.collect())
 }
 
 /// The command that runs the Python program, once its packages are there.
