@@ -416,6 +416,7 @@ impl Actor {
     // ---- The CLI --------------------------------------------------------------------------------------------------
 
     fn frame(&mut self, frame: &Frame) {
+        self.prompts.heard();
         let updates = self.show.frame(frame);
         self.tell(updates);
         if frame.kind() != "result" {

@@ -42,6 +42,8 @@ struct Open<A> {
     how: How,
     answer: A,
     sent: Option<Sent>,
+    /// Whether it is sent again, to another process than the one that ended before it said anything.
+    again: bool,
     cancelled: Option<Instant>,
 }
 
@@ -49,6 +51,8 @@ struct Open<A> {
 struct Sent {
     attempt: Attempt,
     stop: CancellationToken,
+    /// Whether the process has said anything since.
+    heard: bool,
 }
 
 /// A prompt that is to be sent.
@@ -95,6 +99,7 @@ impl<A> Prompts<A> {
             how,
             answer,
             sent: None,
+            again: false,
             cancelled: None,
         });
         Ok(self.numbers)
@@ -125,6 +130,7 @@ impl<A> Prompts<A> {
         open.sent = Some(Sent {
             attempt,
             stop: stop.clone(),
+            heard: false,
         });
         Some(ToSend {
             attempt,
@@ -184,17 +190,27 @@ impl<A> Prompts<A> {
         cancelled.into_iter().map(Open::ended).collect()
     }
 
-    /// The process ended. Those that its turn was about are to be answered; the others wait again, for the next process.
+    /// The process said something, so that it may have begun with whatever was sent.
+    pub(crate) fn heard(&mut self) {
+        for sent in self.open.iter_mut().filter_map(|open| open.sent.as_mut()) {
+            sent.heard = true;
+        }
+    }
+
+    /// The process ended. Those that its turn was about are to be answered; the others wait again, for the next process. So does,
+    /// once, one that the process never said anything about: it tells when it takes a prompt in, before it begins with it.
     pub(crate) fn lose(&mut self) -> Vec<Ended<A>> {
         let mut lost = Vec::new();
         let mut kept = VecDeque::new();
         let mut active_found = false;
         for mut open in std::mem::take(&mut self.open) {
-            let was_sent = open.sent.take().is_some();
+            let sent = open.sent.take();
             // The SDK gives the CLI one at a time of those that have turns of their own.
             let is_active =
-                was_sent && (open.how != How::Alone || !std::mem::replace(&mut active_found, true));
-            if is_active || open.cancelled.is_some() {
+                sent.is_some() && (open.how != How::Alone || !std::mem::replace(&mut active_found, true));
+            let is_unheard =
+                sent.is_some_and(|sent| !sent.heard) && !std::mem::replace(&mut open.again, true);
+            if (is_active && !is_unheard) || open.cancelled.is_some() {
                 lost.push(open.ended());
             } else {
                 kept.push_back(open);

@@ -16,6 +16,7 @@ enum Happening {
     Cancel(usize),
     CancelAll,
     Floor,
+    Word,
     Death,
 }
 
@@ -28,6 +29,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         2 => any::<usize>().prop_map(Happening::Cancel),
         1 => Just(Happening::CancelAll),
         1 => Just(Happening::Floor),
+        2 => Just(Happening::Word),
         1 => Just(Happening::Death),
     ]
 }
@@ -103,6 +105,7 @@ impl Watch {
                 self.answer(ended);
                 assert!(self.prompts.floor(Duration::ZERO).is_none());
             }
+            Happening::Word => self.prompts.heard(),
             Happening::Death => {
                 let ended = self.prompts.lose();
                 self.answer(ended);
@@ -135,6 +138,7 @@ fn a_death_fails_the_turn_that_ran_and_no_other() {
     }
     watch.happens(&Happening::Send);
     watch.happens(&Happening::Send);
+    watch.happens(&Happening::Word);
     watch.happens(&Happening::Death);
     assert_eq!(watch.answered.keys().copied().collect::<Vec<_>>(), [1]);
     // News of the process that is gone.
@@ -150,4 +154,25 @@ fn there_is_a_bound() {
         assert!(prompts.accept(Prompt::text("x"), How::Alone, number).is_ok());
     }
     assert_eq!(prompts.accept(Prompt::text("x"), How::Alone, MOST), Err(MOST));
+}
+
+#[test]
+fn a_prompt_that_the_process_never_said_anything_about_is_sent_once_more() {
+    let mut prompts = Prompts::default();
+    prompts.accept("one".into(), How::Alone, "one").unwrap();
+    prompts.accept("two".into(), How::Alone, "two").unwrap();
+    let sent = |prompts: &mut Prompts<&str>| [prompts.send().is_some(), prompts.send().is_some()];
+    assert_eq!(sent(&mut prompts), [true, true]);
+    assert!(prompts.lose().is_empty(), "nothing was begun");
+    assert_eq!(sent(&mut prompts), [true, true]);
+    let lost: Vec<_> = prompts.lose().into_iter().map(|ended| ended.answer).collect();
+    assert_eq!(
+        lost,
+        ["one"],
+        "a prompt that ends every process is not sent for ever"
+    );
+    assert_eq!(sent(&mut prompts), [true, false]);
+    prompts.heard();
+    let lost: Vec<_> = prompts.lose().into_iter().map(|ended| ended.answer).collect();
+    assert_eq!(lost, ["two"], "its turn may have begun");
 }
