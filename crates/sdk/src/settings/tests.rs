@@ -330,7 +330,7 @@ fn what_is_no_file_is_not_waited_for() {
 
     let resolve = place.resolve();
     let (tell, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || tell.send(resolve.resolve()));
+    std::thread::spawn(move || tell.send(Box::new(resolve.resolve())));
     let resolved = told.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
     assert_eq!(json_of(&resolved.effective), json!({"model": "d"}));
     assert_eq!(json_of(&resolved.machine_policy), json!({"didNotLoad": ["file"]}));
