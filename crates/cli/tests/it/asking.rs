@@ -239,14 +239,14 @@ async fn a_form_of_an_mcp_server_is_filled_in() {
         session.exp_string("Which roof?").unwrap();
         session.exp_string("2. blue").unwrap();
         session.send_line("2").unwrap();
-        session.exp_string("owner (nothing: leave out)").unwrap();
-        session.send_line("").unwrap();
-        session.exp_string("steep [y/n]").unwrap();
-        session.send_line("y").unwrap();
         session.exp_string("tiles [whole number]").unwrap();
         session.send_line("0").unwrap();
         session.exp_string("It should be at least 1.").unwrap();
         session.send_line("12").unwrap();
+        session.exp_string("steep [y/n]").unwrap();
+        session.send_line("y").unwrap();
+        session.exp_string("owner (nothing: leave out)").unwrap();
+        session.send_line("").unwrap();
         session.exp_string("Done.").unwrap();
         ends_with(&mut session, 0);
     })

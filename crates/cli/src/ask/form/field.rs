@@ -54,7 +54,7 @@ pub(super) enum Given {
 }
 
 impl Field {
-    /// The fields of an object's schema: those of `order` first, the others after them.
+    /// The fields of an object's schema: those of `order` first, the others after them, as the schema lists them.
     ///
     /// # Errors
     /// When the schema is not one of an object.
@@ -344,12 +344,14 @@ mod tests {
     fn fields_come_in_the_order_that_was_asked_for() {
         let schema = json!({
             "type": "object",
-            "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}},
+            "properties": {
+                "d": {"type": "string"}, "a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"},
+            },
             "required": ["c"],
         });
         let fields = Field::all(&schema, &["c".to_owned(), "gone".to_owned(), "b".to_owned()]).unwrap();
         let names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
-        assert_eq!(names, ["c", "b", "a"]);
+        assert_eq!(names, ["c", "b", "d", "a"]);
         assert!(fields[0].required && !fields[1].required);
         assert!(Field::all(&json!({"properties": 1}), &[]).is_err());
     }
