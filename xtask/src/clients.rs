@@ -319,6 +319,10 @@ fn rust_client(place: &Path) -> Result<PathBuf> {
     if read(&stamp).ok().as_deref() != Some(version) {
         remove(&copy)?;
         copy_tree(source, &copy)?;
+        // Below cargo's target directory it would be taken for a member of this workspace.
+        let manifest = copy.join("Cargo.toml");
+        let alone = format!("{}\n[workspace]\n", read(&manifest)?);
+        fs::write(&manifest, alone).with_context(|| format!("cannot write {}", manifest.display()))?;
         fs::write(&stamp, version).with_context(|| format!("cannot write {}", stamp.display()))?;
     }
     let target = place.join("rust-target");
