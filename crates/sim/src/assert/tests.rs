@@ -185,7 +185,7 @@ fn unknown_frames_and_the_neighbourhood() {
         "       3 CLI    keep_alive  {\"type\":\"keep_alive\"}",
         "       4 CLI    keep_alive  {\"type\":\"keep_alive\"}",
         "       5 CLI    keep_alive  {\"type\":\"keep_alive\"}",
-        "  >    6 CLI    result  {\"subtype\":7,\"type\":\"result\"}",
+        "  >    6 CLI    result  {\"type\":\"result\",\"subtype\":7}",
         "       7 CLI    keep_alive  {\"type\":\"keep_alive\"}",
         "       8 CLI    keep_alive  {\"type\":\"keep_alive\"}",
         "       9 CLI    keep_alive  {\"type\":\"keep_alive\"}",

@@ -58,7 +58,7 @@ async fn plays_its_steps() {
         [
             "noise",
             r#"{"type":"result"}"#,
-            r#"{"response":{"request_id":"i","response":{"still_queued":[]},"subtype":"success"},"type":"control_response"}"#
+            r#"{"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"still_queued":[]}}}"#
         ]
     );
     assert_eq!(
@@ -83,7 +83,7 @@ async fn says_what_it_expected_and_what_it_received() {
     assert_eq!(
         report.verdict.unwrap_err().to_string(),
         "step 1 of the script\n  EXPECTED {\"type\":\"user\"} and the text \"a\"\n  RECEIVED \
-         {\"message\":{\"content\":\"b\",\"role\":\"user\"},\"type\":\"user\"}\n  BUT      its text is \"b\""
+         {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"b\"}}\n  BUT      its text is \"b\""
     );
 }
 

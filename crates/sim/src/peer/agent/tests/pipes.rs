@@ -82,7 +82,7 @@ async fn servers_are_set_while_it_runs() {
     hand.request(json!({"subtype": "mcp_set_servers", "servers": servers}))
         .await;
     let answer = hand.until("control_response/success").await["response"]["response"].clone();
-    assert_eq!(answer["added"], json!(["bare", "gone", "lab", "web"]));
+    assert_eq!(answer["added"], json!(["lab", "gone", "web", "bare"]));
     let wrong: Vec<&String> = answer["errors"].as_object().unwrap().keys().collect();
     assert_eq!(wrong, ["bare", "gone", "web"]);
     hand.request(json!({"subtype": "mcp_status"})).await;

@@ -23,7 +23,7 @@ async fn structured_output() {
     );
     let result = hand.until("result/success").await;
     assert_eq!(result["structured_output"], json!({"name": "x", "n": 3}));
-    assert_eq!(result["result"], "{\"n\":3,\"name\":\"x\"}");
+    assert_eq!(result["result"], "{\"name\":\"x\",\"n\":3}");
     assert_eq!(result["stop_reason"], "tool_use");
     let (_, kinds) = hand.end().await;
     assert_eq!(kinds, ["system/init", "assistant", "user", "result/success"]);
