@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol::Error;
-use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema as acp;
 use outrigger::Options;
 use outrigger::protocol::outbound::InitializeReply;
@@ -16,6 +15,7 @@ use crate::config::may_bypass;
 use crate::error::{self, bad};
 use crate::mcp;
 use crate::rest;
+use crate::serve::answer::Answer;
 use crate::serve::client::Client;
 use crate::serve::hub::{Hub, directory};
 use crate::session::{self, Actor, Parts};
@@ -43,45 +43,12 @@ pub(crate) enum Origin {
     Fork(acp::SessionId),
 }
 
-/// An answer to a request that opens a session.
-pub(crate) trait Opened: agent_client_protocol::JsonRpcResponse + Send {
-    fn of(id: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self;
-}
-
-impl Opened for acp::NewSessionResponse {
-    fn of(id: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
-        Self::new(id.clone())
-            .modes(choices.as_modes())
-            .config_options(choices.as_options())
-            .meta(meta)
-    }
-}
-
-impl Opened for acp::LoadSessionResponse {
-    fn of(_: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
-        Self::new()
-            .modes(choices.as_modes())
-            .config_options(choices.as_options())
-            .meta(meta)
-    }
-}
-
-impl Opened for acp::ResumeSessionResponse {
-    fn of(_: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
-        Self::new()
-            .modes(choices.as_modes())
-            .config_options(choices.as_options())
-            .meta(meta)
-    }
-}
-
-impl Opened for acp::ForkSessionResponse {
-    fn of(id: &acp::SessionId, choices: &Choices, meta: acp::Meta) -> Self {
-        Self::new(id.clone())
-            .modes(choices.as_modes())
-            .config_options(choices.as_options())
-            .meta(meta)
-    }
+/// What is said of a session that was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) id: acp::SessionId,
+    pub(crate) choices: Choices,
+    pub(crate) meta: acp::Meta,
 }
 
 /// The requests differ in nothing but what is gone on with.
@@ -182,36 +149,31 @@ fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
 }
 
 /// Opens a session, answers, and lets it run.
-pub(crate) fn open<T: Opened>(hub: &Arc<Hub>, wanted: Wanted, client: Client, responder: Responder<T>) {
+pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answer<Opened>) {
     let work = Arc::clone(hub);
     let stop = hub.stop().clone();
     hub.spawn(async move {
-        let cancellation = responder.cancellation();
+        let cancellation = answer.cancellation();
         let ready = cancellation.run_until_cancelled(prepare(&work, wanted, client));
         let ready = tokio::select! {
             ready = ready => ready,
             // What was started ends as it is dropped.
             () = stop.cancelled() => return,
         };
-        let answered = match ready {
-            Ok(ready) => {
-                let answered = responder.respond(T::of(&ready.id, &ready.choices, ready.meta));
-                let (id, handle) = (ready.id.clone(), ready.handle);
-                let actor = Actor::new(ready.parts);
-                work.spawn({
-                    let hub = Arc::clone(&work);
-                    async move {
-                        actor.run().await;
-                        hub.leave(&id, &handle);
-                    }
-                });
-                answered
-            }
-            Err(error) => responder.respond_with_error(error),
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(error) => return answer.refuse(error),
         };
-        if let Err(error) = answered {
-            tracing::debug!(%error, "nobody waits for a session that was opened");
-        }
+        answer.give(Ok(ready.opened));
+        let (id, handle) = (ready.id, ready.handle);
+        let actor = Actor::new(ready.parts);
+        work.spawn({
+            let hub = Arc::clone(&work);
+            async move {
+                actor.run().await;
+                hub.leave(&id, &handle);
+            }
+        });
     });
 }
 
@@ -228,8 +190,7 @@ fn account(told: &InitializeReply) -> acp::Meta {
 /// A session that is ready to run.
 struct Ready {
     id: acp::SessionId,
-    choices: Choices,
-    meta: acp::Meta,
+    opened: Opened,
     handle: session::Handle,
     parts: Parts,
 }
@@ -272,10 +233,14 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         stop: hub.stop().clone(),
         cancel_floor: hub.config.cancel_floor,
     };
-    Ok(Ready {
-        id,
+    let opened = Opened {
+        id: id.clone(),
         choices,
         meta,
+    };
+    Ok(Ready {
+        id,
+        opened,
         handle,
         parts,
     })

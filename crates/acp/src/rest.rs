@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::error::{self, bad};
 use crate::history::History;
 use crate::serve::client::Client;
-use crate::wire::v1::{self, Encoder};
+use crate::wire::Encoder;
 
 /// How many sessions a page of a list has.
 const PAGE: usize = 50;
@@ -107,7 +107,7 @@ pub(crate) async fn tell_again(
     });
     let tell = async {
         let mut history = History::new(cwd.to_owned());
-        let mut encoder = Encoder::new(v1::Client::of(client.capabilities()));
+        let mut encoder = Encoder::new(client);
         let mut send = |events: Vec<crate::event::Event>| {
             for event in events {
                 for update in encoder.encode(event) {

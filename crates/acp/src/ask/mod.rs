@@ -9,7 +9,6 @@ mod question;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_client_protocol::Error;
-use agent_client_protocol::v1::SentRequest;
 use agent_client_protocol::v1::schema as acp;
 use outrigger::permissions::{
     PermissionDecision, PermissionRequest, PersonReply, PlanRequest, QuestionReply, QuestionRequest,
@@ -18,24 +17,23 @@ use outrigger::{Callbacks, ElicitationRequest, ElicitationResult, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 use self::options::Choice;
-use crate::serve::client::Client;
+use crate::serve::client::{Asked, Client};
 
 /// How many questions may wait for their place behind the updates.
 pub(crate) const WAITING: usize = 256;
 
 /// A question on its way to the editor. It goes through the session's task, so that it comes behind the updates that it is about.
-#[derive(Debug)]
 pub(crate) enum Ask {
     /// May this call run?
     Permission {
         request: Box<PermissionRequest>,
         options: Vec<acp::PermissionOption>,
-        reply: oneshot::Sender<SentRequest<acp::RequestPermissionResponse>>,
+        reply: oneshot::Sender<Asked<acp::RequestPermissionResponse>>,
     },
     /// A form to be filled in, or an address to be opened.
     Elicitation {
         request: Box<acp::CreateElicitationRequest>,
-        reply: oneshot::Sender<SentRequest<acp::CreateElicitationResponse>>,
+        reply: oneshot::Sender<Asked<acp::CreateElicitationResponse>>,
     },
     /// What was decided about a call, and whether the turn ends by that.
     Decided {
@@ -95,7 +93,7 @@ impl Desk {
             return gone();
         }
         let Ok(sent) = sent.await else { return gone() };
-        match sent.block_task().await {
+        match sent.await {
             Ok(response) => chosen(&response, &options),
             Err(error) => {
                 tracing::warn!(%error, "the editor did not decide about a call; it is refused");
@@ -134,7 +132,7 @@ impl Desk {
         let gone = || crate::error::internal("the session is being closed");
         let ask = Ask::Elicitation { request, reply };
         self.asks.send(ask).await.map_err(|_| gone())?;
-        sent.await.map_err(|_| gone())?.block_task().await
+        sent.await.map_err(|_| gone())?.await
     }
 }
 

@@ -3,23 +3,39 @@
 use std::sync::Arc;
 
 use agent_client_protocol as sdk;
-use agent_client_protocol::JsonRpcRequest;
 use agent_client_protocol::v1::schema as acp;
-use agent_client_protocol::v1::{ConnectionTo, SentRequest};
+use agent_client_protocol::{Error, JsonRpcNotification, v1};
+use futures_util::future::BoxFuture;
 
 use super::gate::Gate;
+use crate::wire::{Shown, Update};
+
+/// What the editor was asked: resolves to its answer. Dropping it tells the editor that the answer is not wanted any more.
+pub(crate) type Asked<T> = BoxFuture<'static, Result<T, Error>>;
 
 /// The editor: what it can, and the way to it. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Client {
-    connection: ConnectionTo<sdk::Client>,
+    connection: Connection,
     gate: Arc<Gate>,
     capabilities: Arc<acp::ClientCapabilities>,
 }
 
+/// The way to the editor, in the version of the protocol that it speaks.
+#[derive(Clone)]
+pub(crate) enum Connection {
+    V1(v1::ConnectionTo<sdk::Client>),
+}
+
+impl From<v1::ConnectionTo<sdk::Client>> for Connection {
+    fn from(connection: v1::ConnectionTo<sdk::Client>) -> Self {
+        Self::V1(connection)
+    }
+}
+
 impl Client {
     pub(super) fn new(
-        connection: ConnectionTo<sdk::Client>,
+        connection: Connection,
         gate: Arc<Gate>,
         capabilities: Arc<acp::ClientCapabilities>,
     ) -> Self {
@@ -35,6 +51,11 @@ impl Client {
         &self.capabilities
     }
 
+    /// Which version of the protocol it speaks.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Whether it can show forms.
     pub(crate) fn has_forms(&self) -> bool {
         let elicitation = self.capabilities.elicitation.as_ref();
@@ -48,23 +69,51 @@ impl Client {
     }
 
     /// Sends an update of a session, behind all that was sent before.
-    pub(crate) fn update(&self, session: &acp::SessionId, update: acp::SessionUpdate) {
-        self.notify_update(acp::SessionNotification::new(session.clone(), update));
+    pub(crate) fn update(&self, session: &acp::SessionId, update: Update) {
+        match (&self.connection, update) {
+            (Connection::V1(connection), Update::V1(update)) => {
+                let update = acp::SessionNotification::new(session.clone(), *update);
+                self.notify(update, |update| connection.send_notification(update));
+            }
+        }
     }
 
-    /// The same, for one that is ready.
-    pub(crate) fn notify_update(&self, update: acp::SessionNotification) {
+    fn notify<N: JsonRpcNotification>(&self, update: N, send: impl FnOnce(N) -> Result<(), Error>) {
         self.gate.sent();
-        if let Err(error) = self.connection.send_notification(update) {
+        if let Err(error) = send(update) {
             self.gate.written();
             // The connection has ended, and whoever drives it knows.
             tracing::debug!(%error, "an update was not sent");
         }
     }
 
-    /// Asks something. Dropping what is returned tells the editor that the answer is not wanted any more.
-    pub(crate) fn request<R: JsonRpcRequest>(&self, request: R) -> SentRequest<R::Response> {
-        self.connection.send_request(request)
+    /// Asks whether a call may run.
+    pub(crate) fn ask_permission(
+        &self,
+        session: &acp::SessionId,
+        shown: Shown,
+        options: Vec<acp::PermissionOption>,
+    ) -> Asked<acp::RequestPermissionResponse> {
+        match (&self.connection, shown) {
+            (Connection::V1(connection), Shown::V1(call)) => {
+                let question = acp::RequestPermissionRequest::new(session.clone(), *call, options);
+                let sent = connection.send_request(question);
+                Box::pin(async move { sent.block_task().await })
+            }
+        }
+    }
+
+    /// Has a form filled in, or an address opened.
+    pub(crate) fn elicit(
+        &self,
+        question: acp::CreateElicitationRequest,
+    ) -> Asked<acp::CreateElicitationResponse> {
+        match &self.connection {
+            Connection::V1(connection) => {
+                let sent = connection.send_request(question);
+                Box::pin(async move { sent.block_task().await })
+            }
+        }
     }
 
     /// Whether another update may be sent now.

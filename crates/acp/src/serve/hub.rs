@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol as sdk;
+use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
-use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Error, JsonRpcResponse};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::client::Client;
+use super::answer::Answer;
+use super::client::{Client, Connection};
 use super::gate::Gate;
 use crate::config::Config;
+use crate::open::{self, Opened, Wanted};
 use crate::session::{Handle, Order};
-use crate::{auth, capabilities, error, open, rest};
+use crate::{auth, error, rest};
 
 /// The most sessions that may be open at once: each is a process of some 200 MB.
 const MOST: usize = 64;
@@ -50,9 +51,13 @@ impl Hub {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn client(&self, connection: ConnectionTo<sdk::Client>) -> Client {
+    pub(crate) fn client(&self, connection: impl Into<Connection>) -> Client {
         let capabilities = self.capabilities.lock().unwrap_or_else(PoisonError::into_inner);
-        Client::new(connection, Arc::clone(&self.gate), Arc::clone(&capabilities))
+        Client::new(
+            connection.into(),
+            Arc::clone(&self.gate),
+            Arc::clone(&capabilities),
+        )
     }
 
     /// Runs something of the connection's, which is ended with it.
@@ -67,105 +72,56 @@ impl Hub {
     }
 
     /// Answers a request from a task, unless the editor takes it back or goes away first.
-    pub(crate) fn answer<T, F>(self: &Arc<Self>, responder: Responder<T>, work: F)
+    pub(crate) fn answer<T, F>(self: &Arc<Self>, answer: Answer<T>, work: F)
     where
-        T: JsonRpcResponse + Send,
+        T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let stop = self.stop.clone();
         self.spawn(async move {
-            let cancellation = responder.cancellation();
+            let cancellation = answer.cancellation();
             let work = cancellation.run_until_cancelled(work);
-            let answer = tokio::select! {
-                answer = work => answer,
-                () = stop.cancelled() => return,
-            };
-            sent(responder.respond_with_result(answer));
+            tokio::select! {
+                told = work => answer.give(told),
+                () = stop.cancelled() => {}
+            }
         });
     }
 
     // ---- Requests -------------------------------------------------------------------------------------------------
 
-    pub(super) fn initialize(
-        &self,
-        request: &acp::InitializeRequest,
-        responder: Responder<acp::InitializeResponse>,
-    ) {
-        let client = Arc::new(request.client_capabilities.clone());
-        let answer = capabilities::answer(&client);
-        *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = client;
-        sent(responder.respond(answer));
+    /// The editor said what it can.
+    pub(super) fn met(&self, client: acp::ClientCapabilities) {
+        *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(client);
     }
 
-    pub(super) fn new_session(
+    /// Opens a session.
+    pub(super) fn open(
         self: &Arc<Self>,
-        request: acp::NewSessionRequest,
-        responder: Responder<acp::NewSessionResponse>,
-        connection: ConnectionTo<sdk::Client>,
+        wanted: Wanted,
+        connection: impl Into<Connection>,
+        answer: Answer<Opened>,
     ) {
-        let wanted = open::Wanted::new(request);
-        open::open(self, wanted, self.client(connection), responder);
-    }
-
-    pub(super) fn load_session(
-        self: &Arc<Self>,
-        request: acp::LoadSessionRequest,
-        responder: Responder<acp::LoadSessionResponse>,
-        connection: ConnectionTo<sdk::Client>,
-    ) {
-        open::open(
-            self,
-            open::Wanted::load(request),
-            self.client(connection),
-            responder,
-        );
-    }
-
-    pub(super) fn resume_session(
-        self: &Arc<Self>,
-        request: acp::ResumeSessionRequest,
-        responder: Responder<acp::ResumeSessionResponse>,
-        connection: ConnectionTo<sdk::Client>,
-    ) {
-        open::open(
-            self,
-            open::Wanted::resume(request),
-            self.client(connection),
-            responder,
-        );
-    }
-
-    pub(super) fn fork_session(
-        self: &Arc<Self>,
-        request: acp::ForkSessionRequest,
-        responder: Responder<acp::ForkSessionResponse>,
-        connection: ConnectionTo<sdk::Client>,
-    ) {
-        open::open(
-            self,
-            open::Wanted::fork(request),
-            self.client(connection),
-            responder,
-        );
+        open::open(self, wanted, self.client(connection), answer);
     }
 
     pub(super) fn list_sessions(
         self: &Arc<Self>,
         request: acp::ListSessionsRequest,
-        responder: Responder<acp::ListSessionsResponse>,
+        answer: Answer<acp::ListSessionsResponse>,
     ) {
         let options = self.config.options.clone();
-        self.answer(responder, async move { rest::list(&options, request).await });
+        self.answer(answer, async move { rest::list(&options, request).await });
     }
 
     pub(super) fn delete_session(
         self: &Arc<Self>,
         request: acp::DeleteSessionRequest,
-        responder: Responder<acp::DeleteSessionResponse>,
+        answer: Answer<acp::DeleteSessionResponse>,
     ) {
         let options = self.config.options.clone();
         let open = self.sessions().remove(request.session_id.0.as_ref());
-        self.answer(responder, async move {
+        self.answer(answer, async move {
             let was_open = open.is_some();
             if let Some(open) = open {
                 open.close().await;
@@ -179,18 +135,18 @@ impl Hub {
         });
     }
 
-    pub(super) fn logout(self: &Arc<Self>, responder: Responder<acp::LogoutResponse>) {
+    pub(super) fn logout(self: &Arc<Self>, answer: Answer<acp::LogoutResponse>) {
         let options = self.config.options.clone();
-        self.answer(responder, async move {
+        self.answer(answer, async move {
             auth::logout(&options).await?;
             Ok(acp::LogoutResponse::new())
         });
     }
 
-    pub(super) fn prompt(&self, request: acp::PromptRequest, responder: Responder<acp::PromptResponse>) {
+    pub(super) fn prompt(&self, request: acp::PromptRequest, answer: Answer<acp::PromptResponse>) {
         match self.session(&request.session_id) {
-            Ok(session) => session.order(Order::Prompt { request, responder }),
-            Err(error) => sent(responder.respond_with_error(error)),
+            Ok(session) => session.order(Order::Prompt { request, answer }),
+            Err(error) => answer.refuse(error),
         }
     }
 
@@ -207,35 +163,35 @@ impl Hub {
     pub(super) fn set_mode(
         &self,
         request: acp::SetSessionModeRequest,
-        responder: Responder<acp::SetSessionModeResponse>,
+        answer: Answer<acp::SetSessionModeResponse>,
     ) {
         match self.session(&request.session_id) {
-            Ok(session) => session.order(Order::SetMode { request, responder }),
-            Err(error) => sent(responder.respond_with_error(error)),
+            Ok(session) => session.order(Order::SetMode { request, answer }),
+            Err(error) => answer.refuse(error),
         }
     }
 
     pub(super) fn set_option(
         &self,
         request: acp::SetSessionConfigOptionRequest,
-        responder: Responder<acp::SetSessionConfigOptionResponse>,
+        answer: Answer<acp::SetSessionConfigOptionResponse>,
     ) {
         match self.session(&request.session_id) {
-            Ok(session) => session.order(Order::SetOption { request, responder }),
-            Err(error) => sent(responder.respond_with_error(error)),
+            Ok(session) => session.order(Order::SetOption { request, answer }),
+            Err(error) => answer.refuse(error),
         }
     }
 
     pub(super) fn close_session(
         self: &Arc<Self>,
         request: &acp::CloseSessionRequest,
-        responder: Responder<acp::CloseSessionResponse>,
+        answer: Answer<acp::CloseSessionResponse>,
     ) {
         let id = request.session_id.0.as_ref();
         let Some(session) = self.sessions().remove(id) else {
-            return sent(responder.respond_with_error(error::no_session(id)));
+            return answer.refuse(error::no_session(id));
         };
-        self.answer(responder, async move {
+        self.answer(answer, async move {
             session.close().await;
             Ok(acp::CloseSessionResponse::new())
         });
@@ -295,12 +251,5 @@ pub(crate) async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, E
             format!("{} is no directory", path.display()),
         )),
         Err(why) => Err(error::bad(parameter, format!("{}: {why}", path.display()))),
-    }
-}
-
-/// The connection has ended, and whoever drives it knows.
-pub(super) fn sent(result: Result<(), Error>) {
-    if let Err(error) = result {
-        tracing::debug!(%error, "an answer was not sent");
     }
 }

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema as acp;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -24,13 +23,14 @@ use super::show::{Show, Tell};
 use super::{CancelBell, Order, Stop};
 use crate::ask::{Ask, Modes};
 use crate::choices::{self, Choices};
+use crate::serve::answer::Answer;
 use crate::serve::client::Client;
 use crate::{error, outcome, prompt};
 
 /// How many result frames are remembered for turns whose end was not told yet.
 const RESULTS: usize = 64;
 
-type Answer = Responder<acp::PromptResponse>;
+type PromptAnswer = Answer<acp::PromptResponse>;
 type TurnEnd = (Attempt, outrigger::Result<Outcome>);
 
 /// What a session's task is made of.
@@ -64,7 +64,7 @@ pub(crate) struct Actor {
     cancel: CancelBell,
     stop: Stop,
     cancel_floor: Duration,
-    prompts: Prompts<Answer>,
+    prompts: Prompts<PromptAnswer>,
     /// The turns that run, each until its end.
     turns: FuturesUnordered<BoxFuture<'static, TurnEnd>>,
     /// The prompts that the client may cancel one by one.
@@ -93,8 +93,8 @@ enum What {
 }
 
 enum Told {
-    Mode(Responder<acp::SetSessionModeResponse>),
-    Option(Responder<acp::SetSessionConfigOptionResponse>),
+    Mode(Answer<acp::SetSessionModeResponse>),
+    Option(Answer<acp::SetSessionConfigOptionResponse>),
     /// It is done again in a new process.
     Nobody,
 }
@@ -102,8 +102,8 @@ enum Told {
 impl Told {
     fn failed(self, error: agent_client_protocol::Error) {
         match self {
-            Self::Mode(responder) => refuse(responder, error),
-            Self::Option(responder) => refuse(responder, error),
+            Self::Mode(answer) => answer.refuse(error),
+            Self::Option(answer) => answer.refuse(error),
             Self::Nobody => tracing::warn!(%error, "what was chosen could not be chosen again"),
         }
     }
@@ -121,7 +121,7 @@ enum Flow {
 
 impl Actor {
     pub(crate) fn new(parts: Parts) -> Self {
-        let mut show = Show::new(&parts.session, parts.client.capabilities(), &parts.id);
+        let mut show = Show::new(&parts.session, &parts.client);
         show.begins_in(parts.choices.mode());
         parts.modes.set(parts.choices.mode_ids());
         Self {
@@ -255,7 +255,7 @@ impl Actor {
             Err(error) if error.is_closed() => {}
             Err(error) => {
                 if let Some(ended) = self.prompts.end(attempt) {
-                    respond(ended.answer, Err(error::of_sdk(&error)));
+                    ended.answer.give(Err(error::of_sdk(&error)));
                 }
             }
         }
@@ -263,30 +263,27 @@ impl Actor {
 
     fn order(&mut self, order: Order) {
         match order {
-            Order::Prompt { request, responder } => self.prompt(&request, responder),
+            Order::Prompt { request, answer } => self.prompt(&request, answer),
             Order::Cancel => self.cancel_all(),
-            Order::SetMode { request, responder } => {
+            Order::SetMode { request, answer } => {
                 let id = request.mode_id.0.as_ref();
                 match self.choices.find_mode(id) {
                     Some(mode) => self.changes.push_back(Change {
                         what: What::Mode(mode),
-                        told: Told::Mode(responder),
+                        told: Told::Mode(answer),
                     }),
                     None => {
                         let known = self.choices.mode_ids().join(", ");
-                        refuse(
-                            responder,
-                            error::bad("modeId", format!("{id:?} is none of {known}")),
-                        );
+                        answer.refuse(error::bad("modeId", format!("{id:?} is none of {known}")));
                     }
                 }
             }
-            Order::SetOption { request, responder } => match self.option(&request) {
+            Order::SetOption { request, answer } => match self.option(&request) {
                 Ok(what) => self.changes.push_back(Change {
                     what,
-                    told: Told::Option(responder),
+                    told: Told::Option(answer),
                 }),
-                Err(error) => refuse(responder, error),
+                Err(error) => answer.refuse(error),
             },
             Order::Close(_) => {}
         }
@@ -314,7 +311,7 @@ impl Actor {
         }
     }
 
-    fn prompt(&mut self, request: &acp::PromptRequest, responder: Answer) {
+    fn prompt(&mut self, request: &acp::PromptRequest, answer: PromptAnswer) {
         let commands = self.life.session().command_names();
         let is_command = |name: &str| commands.iter().any(|known| known == name);
         let (prompt, how) = match (
@@ -322,17 +319,17 @@ impl Actor {
             how_of(request.meta.as_ref()),
         ) {
             (Ok(prompt), Ok(how)) => (prompt, how),
-            (Err(error), _) | (_, Err(error)) => return respond(responder, Err(error)),
+            (Err(error), _) | (_, Err(error)) => return answer.give(Err(error)),
         };
-        let cancellation = responder.cancellation();
-        match self.prompts.accept(prompt.from_person(), how, responder) {
+        let cancellation = answer.cancellation();
+        match self.prompts.accept(prompt.from_person(), how, answer) {
             Ok(number) => self.withdrawn.push(Box::pin(async move {
                 cancellation.cancelled().await;
                 Some(number)
             })),
-            Err(responder) => {
+            Err(answer) => {
                 let busy = format!("{MOST} prompts are open already; wait for one of them to end");
-                respond(responder, Err(error::internal(busy)));
+                answer.give(Err(error::internal(busy)));
             }
         }
     }
@@ -344,9 +341,9 @@ impl Actor {
         self.answer_cancelled(ended);
     }
 
-    fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<Answer>>) {
+    fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<PromptAnswer>>) {
         for ended in ended {
-            respond(ended.answer, Ok(outcome::cancelled(None)));
+            ended.answer.give(Ok(outcome::cancelled(None)));
         }
     }
 
@@ -404,7 +401,7 @@ impl Actor {
             Ok(outcome) => outcome::of(outcome),
             Err(error) => Err(error::of_sdk(error)),
         };
-        respond(answer, told);
+        answer.give(told);
     }
 
     fn settle_all(&mut self) {
@@ -457,7 +454,7 @@ impl Actor {
             } else {
                 Err(life::lost(why))
             };
-            respond(answer, told);
+            answer.give(told);
         }
     }
 
@@ -492,7 +489,7 @@ impl Actor {
             } else {
                 Err(error::of_sdk(why))
             };
-            respond(answer, told);
+            answer.give(told);
         }
         for change in std::mem::take(&mut self.changes) {
             change.told.failed(error::of_sdk(why));
@@ -506,13 +503,12 @@ impl Actor {
                 options,
                 reply,
             } => {
-                let (updates, call) = self.show.asked(&request);
+                let (updates, shown) = self.show.asked(&request);
                 self.tell(updates);
-                let question = acp::RequestPermissionRequest::new(self.id.clone(), call, options);
                 // Dropped if nobody waits for it any more, by which the editor learns that.
-                drop(reply.send(self.client.request(question)));
+                drop(reply.send(self.client.ask_permission(&self.id, shown, options)));
             }
-            Ask::Elicitation { request, reply } => drop(reply.send(self.client.request(*request))),
+            Ask::Elicitation { request, reply } => drop(reply.send(self.client.elicit(*request))),
             Ask::Decided { call, allowed, stops } => {
                 self.stopped_by_answer |= stops;
                 let updates = self.show.decided(&call, allowed);
@@ -539,10 +535,10 @@ impl Actor {
         self.modes.set(self.choices.mode_ids());
         let is_mode = matches!(change.what, What::Mode(_));
         match change.told {
-            Told::Mode(responder) => log(responder.respond(acp::SetSessionModeResponse::new())),
-            Told::Option(responder) => {
+            Told::Mode(answer) => answer.give(Ok(acp::SetSessionModeResponse::new())),
+            Told::Option(answer) => {
                 let options = self.choices.as_options();
-                log(responder.respond(acp::SetSessionConfigOptionResponse::new(options)));
+                answer.give(Ok(acp::SetSessionConfigOptionResponse::new(options)));
                 if is_mode && news {
                     self.tell_mode();
                 }
@@ -578,7 +574,7 @@ impl Actor {
     fn tell(&mut self, told: Vec<Tell>) {
         for tell in told {
             match tell {
-                Tell::Update(update) => self.client.notify_update(*update),
+                Tell::Update(update) => self.client.update(&self.id, update),
                 Tell::Mode(mode) => self.mode_is(&mode),
                 Tell::Model(model) => self.model_is(&model),
             }
@@ -586,15 +582,14 @@ impl Actor {
     }
 
     fn tell_mode(&mut self) {
-        let mode = acp::CurrentModeUpdate::new(self.choices.mode().to_owned());
-        self.client
-            .update(&self.id, acp::SessionUpdate::CurrentModeUpdate(mode));
+        if let Some(update) = self.show.encoder().mode(self.choices.mode()) {
+            self.client.update(&self.id, update);
+        }
     }
 
     fn tell_options(&mut self) {
-        let options = acp::ConfigOptionUpdate::new(self.choices.as_options());
-        self.client
-            .update(&self.id, acp::SessionUpdate::ConfigOptionUpdate(options));
+        let update = self.show.encoder().options(self.choices.as_options());
+        self.client.update(&self.id, update);
     }
 
     // ---- The end --------------------------------------------------------------------------------------------------
@@ -602,7 +597,7 @@ impl Actor {
     async fn end(mut self) {
         let is_running = self.prompts.is_running();
         for ended in self.prompts.take_all() {
-            respond(ended.answer, Ok(outcome::cancelled(None)));
+            ended.answer.give(Ok(outcome::cancelled(None)));
         }
         for change in self.changes {
             change.told.failed(error::internal("the session was closed"));
@@ -677,24 +672,6 @@ fn how_of(meta: Option<&acp::Meta>) -> Result<How, agent_client_protocol::Error>
             "_meta.claudeCode.delivery",
             "it is none of \"queue\", \"steer\" and \"now\"",
         )),
-    }
-}
-
-fn respond(answer: Answer, told: Result<acp::PromptResponse, agent_client_protocol::Error>) {
-    log(answer.respond_with_result(told));
-}
-
-fn refuse<T: agent_client_protocol::JsonRpcResponse>(
-    responder: Responder<T>,
-    error: agent_client_protocol::Error,
-) {
-    log(responder.respond_with_error(error));
-}
-
-/// The connection has ended, and whoever drives it knows.
-fn log(sent: Result<(), agent_client_protocol::Error>) {
-    if let Err(error) = sent {
-        tracing::debug!(%error, "an answer was not sent");
     }
 }
 

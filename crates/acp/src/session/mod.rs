@@ -7,13 +7,13 @@ mod show;
 mod tail;
 
 use agent_client_protocol::Error;
-use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema as acp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::actor::{Actor, Parts};
 use crate::error;
+use crate::serve::answer::Answer;
 
 /// How many orders may wait for a session. Those of an editor that sends more are refused.
 const ORDERS: usize = 256;
@@ -23,17 +23,17 @@ pub(crate) enum Order {
     /// Says something to the model.
     Prompt {
         request: acp::PromptRequest,
-        responder: Responder<acp::PromptResponse>,
+        answer: Answer<acp::PromptResponse>,
     },
     /// Ends all prompts that are open.
     Cancel,
     SetMode {
         request: acp::SetSessionModeRequest,
-        responder: Responder<acp::SetSessionModeResponse>,
+        answer: Answer<acp::SetSessionModeResponse>,
     },
     SetOption {
         request: acp::SetSessionConfigOptionRequest,
-        responder: Responder<acp::SetSessionConfigOptionResponse>,
+        answer: Answer<acp::SetSessionConfigOptionResponse>,
     },
     /// Ends the session, and then says so.
     Close(oneshot::Sender<()>),
@@ -42,14 +42,11 @@ pub(crate) enum Order {
 impl Order {
     /// Refuses it.
     fn refuse(self, error: Error) {
-        let refused = match self {
-            Self::Prompt { responder, .. } => responder.respond_with_error(error),
-            Self::SetMode { responder, .. } => responder.respond_with_error(error),
-            Self::SetOption { responder, .. } => responder.respond_with_error(error),
-            Self::Cancel | Self::Close(_) => Ok(()),
-        };
-        if let Err(error) = refused {
-            tracing::debug!(%error, "an order was not refused, since nobody is there");
+        match self {
+            Self::Prompt { answer, .. } => answer.refuse(error),
+            Self::SetMode { answer, .. } => answer.refuse(error),
+            Self::SetOption { answer, .. } => answer.refuse(error),
+            Self::Cancel | Self::Close(_) => {}
         }
     }
 }

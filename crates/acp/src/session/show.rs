@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_client_protocol::v1::schema as acp;
 use outrigger::Session;
 use outrigger::permissions::PermissionRequest;
 use outrigger::protocol::Frame;
@@ -15,11 +14,12 @@ use super::tail::{Tailed, Tails};
 use crate::coalesce::Coalescer;
 use crate::event::{CallChange, Event, Status};
 use crate::reduce::{self, Effect, Reducer, Step};
-use crate::wire::v1::{Client, Encoder};
+use crate::serve::client::Client;
+use crate::wire::{Encoder, Shown, Update};
 
 /// Something that the editor is told, or that the session has to know first.
 pub(super) enum Tell {
-    Update(Box<acp::SessionNotification>),
+    Update(Update),
     /// The CLI works in this mode.
     Mode(String),
     /// The CLI uses this model.
@@ -28,7 +28,6 @@ pub(super) enum Tell {
 
 /// Turns what happens into updates.
 pub(super) struct Show {
-    id: acp::SessionId,
     cwd: PathBuf,
     reducer: Reducer,
     coalescer: Coalescer,
@@ -37,14 +36,13 @@ pub(super) struct Show {
 }
 
 impl Show {
-    pub(super) fn new(session: &Session, client: &acp::ClientCapabilities, id: &acp::SessionId) -> Self {
+    pub(super) fn new(session: &Session, client: &Client) -> Self {
         let cwd = session.options().cwd.clone().unwrap_or_default();
         Self {
-            id: id.clone(),
             reducer: Reducer::new(cwd.clone()),
             cwd,
             coalescer: Coalescer::default(),
-            encoder: Encoder::new(Client::of(client)),
+            encoder: Encoder::new(client),
             tails: Tails::default(),
         }
     }
@@ -58,6 +56,11 @@ impl Show {
     /// The CLI begins in this mode, which is no news to anybody.
     pub(super) fn begins_in(&mut self, mode: &str) {
         drop(self.reducer.mode_is(mode));
+    }
+
+    /// Writes in the words of the editor's version.
+    pub(super) fn encoder(&self) -> &Encoder {
+        &self.encoder
     }
 
     /// A prompt was sent under this id.
@@ -111,7 +114,7 @@ impl Show {
     }
 
     /// The user is to be asked about a call: what comes before, and the call as it is shown with the question.
-    pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Tell>, acp::ToolCallUpdate) {
+    pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Tell>, Shown) {
         let id: Arc<str> = request.tool_use_id.as_str().into();
         let steps = self.reducer.asked(&id, &request.tool_name, &request.input, now());
         let told = self.all(steps);
@@ -132,13 +135,7 @@ impl Show {
             input: Some(look.input),
             ..CallChange::default()
         };
-        let updates = self.encoder.encode(Event::CallChanged(Box::new(change)));
-        let call = updates.into_iter().find_map(|update| match update {
-            acp::SessionUpdate::ToolCallUpdate(call) => Some(call),
-            _ => None,
-        });
-        let call = call.unwrap_or_else(|| acp::ToolCallUpdate::new(id, acp::ToolCallUpdateFields::new()));
-        (told, call)
+        (told, self.encoder.shown(change))
     }
 
     /// It was decided about a call.
@@ -198,11 +195,7 @@ impl Show {
             return vec![Tell::Mode(mode)];
         }
         let updates = self.encoder.encode(event).into_iter();
-        let told = updates.map(|update| {
-            let update = acp::SessionNotification::new(self.id.clone(), update);
-            Tell::Update(Box::new(update))
-        });
-        told.collect()
+        updates.map(Tell::Update).collect()
     }
 }
 

@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use self::terminal::Terminal;
 use super::{cap, ours, status_name};
 use crate::event::{
-    Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity, Status, Usage,
+    CallChange, Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity,
+    Status, Usage,
 };
 
 /// What a client can, as far as updates depend on it.
@@ -106,6 +107,15 @@ impl Encoder {
             Event::Extra(extra) => Some(extra_update(*extra)),
         };
         update.into_iter().collect()
+    }
+
+    /// A call as it is shown beside the question whether it may run.
+    pub(crate) fn shown(&mut self, change: CallChange) -> ToolCallUpdate {
+        let id = change.id.clone();
+        match self.call_changed(change) {
+            SessionUpdate::ToolCallUpdate(call) => call,
+            _ => ToolCallUpdate::new(id, ToolCallUpdateFields::new()),
+        }
     }
 
     fn said(&self, chunk: Chunk) -> Option<ContentChunk> {
