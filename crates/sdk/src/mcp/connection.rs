@@ -18,14 +18,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::guard::{CANCELLED, Guarded, caught_call};
 use super::outlet::Outlet;
 use super::output::failed;
-use super::server::SdkMcpServer;
+use super::raw::{self, RawMessage, RawSender};
+use super::server::{Made, SdkMcpServer};
 use crate::callbacks::Context;
 
 /// How many messages may wait for a server, which takes them as fast as it can read them.
 pub(super) const MAX_WAITING: usize = 4096;
-
-/// How many messages of a server may be on their way to the CLI.
-const MAX_SENDING: usize = 1024;
 
 /// A message for the server.
 struct Letter {
@@ -42,7 +40,7 @@ struct Open {
 }
 
 #[derive(Default)]
-struct Shared {
+pub(super) struct Shared {
     open: Mutex<Open>,
     /// The server said that its tools are others now.
     tools_changed: AtomicBool,
@@ -55,16 +53,28 @@ impl Shared {
     }
 
     fn answer(&self, id: &RequestId, answer: &ServerJsonRpcMessage) {
-        let waiting = self.open().answers.remove(id);
-        let Some(waiting) = waiting else { return };
         let text = RawJson::encode(answer).or_else(|error| {
             let why = format!("the answer could not be written as JSON: {error}");
             RawJson::encode(&failure(Some(id.clone()), ErrorCode::INTERNAL_ERROR, why))
         });
-        // Without an answer the one who waits says that there is none; gone, it was withdrawn.
-        if let Ok(text) = text {
-            let _ = waiting.send(text);
+        match text {
+            Ok(text) => self.answer_with(id, text),
+            // Without an answer the one who waits says that there is none.
+            Err(_) => drop(self.open().answers.remove(id)),
         }
+    }
+
+    /// Answers with what is a JSON-RPC message already.
+    pub(super) fn answer_with(&self, id: &RequestId, answer: RawJson) {
+        let waiting = self.open().answers.remove(id);
+        // Where nobody waits, it was withdrawn.
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(answer);
+        }
+    }
+
+    pub(super) fn tools_changed(&self) {
+        self.tools_changed.store(true, Ordering::Relaxed);
     }
 
     /// Nobody answers any more.
@@ -114,11 +124,8 @@ impl Connection {
         let end = session.child_token();
         let shared = Arc::<Shared>::default();
         let link = Link {
-            name: Arc::from(name),
             letters,
-            shared: Arc::clone(&shared),
-            outlet: Arc::clone(outlet),
-            sending: Arc::default(),
+            sender: RawSender::new(name, Arc::clone(&shared), Arc::clone(outlet)),
         };
         tokio::spawn(run(server.clone(), link, end.clone()));
         Self {
@@ -186,10 +193,11 @@ pub(super) fn failure(
 }
 
 async fn run(server: SdkMcpServer, mut link: Link, end: CancellationToken) {
-    let _ending = Ending(Arc::clone(&link.shared));
-    let name = Arc::clone(&link.name);
+    let _ending = Ending(Arc::clone(&link.sender.shared));
+    let name = Arc::clone(&link.sender.name);
     let handler = match caught_call(|| server.make()) {
-        Ok(handler) => handler,
+        Ok(Made::Service(handler)) => handler,
+        Ok(Made::Raw(serve)) => return raw::run(serve, link, end).await,
         Err(panic) => {
             tracing::error!(server = %name, panic, "making an MCP server panicked");
             link.refuse_all(&format!("the server could not be made: {panic}"));
@@ -209,17 +217,19 @@ async fn run(server: SdkMcpServer, mut link: Link, end: CancellationToken) {
     }
 }
 
-/// The way between rmcp and the CLI.
-struct Link {
-    name: Arc<str>,
+/// The way between a server and the CLI.
+pub(super) struct Link {
     letters: mpsc::Receiver<Letter>,
-    shared: Arc<Shared>,
-    outlet: Arc<Outlet>,
-    /// Counts what is on its way to the CLI.
-    sending: Arc<()>,
+    pub(super) sender: RawSender,
 }
 
 impl Link {
+    /// The next message, as it came.
+    pub(super) async fn next(&mut self) -> Option<RawMessage> {
+        let Letter { message, context } = self.letters.recv().await?;
+        Some(RawMessage { message, context })
+    }
+
     /// Reads a message; one that can't be read is answered here.
     fn read(&self, letter: Letter) -> Option<ClientJsonRpcMessage> {
         let read = match letter.message.decode::<ClientJsonRpcMessage>() {
@@ -239,7 +249,7 @@ impl Link {
             Err(error) => {
                 let head: Head = letter.message.decode().unwrap_or_default();
                 let why = format!("the message could not be read: {error}");
-                tracing::warn!(server = %self.name, method = head.method, why);
+                tracing::warn!(server = %self.sender.name, method = head.method, why);
                 if let Some(id) = head.id() {
                     // The model is to see what is wrong with its call.
                     let answer = if head.method.as_deref() == Some("tools/call") {
@@ -247,7 +257,7 @@ impl Link {
                     } else {
                         failure(Some(id.clone()), ErrorCode::INVALID_REQUEST, why)
                     };
-                    self.shared.answer(&id, &answer);
+                    self.sender.shared.answer(&id, &answer);
                 }
                 None
             }
@@ -257,10 +267,10 @@ impl Link {
     /// Answers all that waits, and what comes until nobody can reach this any more.
     fn refuse_all(&mut self, why: &str) {
         self.letters.close();
-        let waiting: Vec<RequestId> = self.shared.open().answers.keys().cloned().collect();
+        let shared = &self.sender.shared;
+        let waiting: Vec<RequestId> = shared.open().answers.keys().cloned().collect();
         for id in waiting {
-            self.shared
-                .answer(&id, &failure(Some(id.clone()), ErrorCode::INTERNAL_ERROR, why));
+            shared.answer(&id, &failure(Some(id.clone()), ErrorCode::INTERNAL_ERROR, why));
         }
     }
 }
@@ -272,36 +282,23 @@ impl Transport<RoleServer> for Link {
         &mut self,
         item: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let (shared, outlet, name) = (
-            Arc::clone(&self.shared),
-            Arc::clone(&self.outlet),
-            Arc::clone(&self.name),
-        );
-        let sending = Arc::clone(&self.sending);
+        let sender = self.sender.clone();
         async move {
             match &item {
-                JsonRpcMessage::Response(response) => shared.answer(&response.id, &item),
+                JsonRpcMessage::Response(response) => sender.shared.answer(&response.id, &item),
                 JsonRpcMessage::Error(error) => {
                     if let Some(id) = &error.id {
-                        shared.answer(id, &item);
+                        sender.shared.answer(id, &item);
                     }
                 }
                 JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
-                    if Arc::strong_count(&sending) > MAX_SENDING {
-                        return Err(io::Error::other(
-                            "too many messages of this server wait for the CLI",
-                        ));
-                    }
                     let is_change = matches!(
                         &item,
                         JsonRpcMessage::Notification(notification)
                             if matches!(notification.notification, ServerNotification::ToolListChangedNotification(_))
                     );
-                    if is_change {
-                        shared.tools_changed.store(true, Ordering::Relaxed);
-                    }
                     let message = RawJson::encode(&item).map_err(io::Error::other)?;
-                    outlet.send(&name, message).await?;
+                    sender.tell(message, is_change).await?;
                 }
             }
             Ok(())
@@ -319,7 +316,7 @@ impl Transport<RoleServer> for Link {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.letters.close();
-        self.shared.end();
+        self.sender.shared.end();
         Ok(())
     }
 }

@@ -97,7 +97,7 @@ impl Service<RoleServer> for Guarded {
 }
 
 /// Makes and runs a future of the program's own; a panic is its error.
-async fn caught<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, String> {
+pub(super) async fn caught<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, String> {
     let future = caught_call(make)?;
     let mut future = pin!(future);
     poll_fn(|cx| {

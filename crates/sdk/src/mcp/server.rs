@@ -9,6 +9,7 @@ use outrigger_protocol::shared::McpServerToolPolicy;
 use rmcp::ServerHandler;
 use rmcp::service::{DynService, RoleServer, ServiceExt};
 
+use super::raw::{RawConnection, Serve};
 use super::tool::Tool;
 use super::toolbox::{Card, ToolServer, Toolbox, Tools};
 
@@ -55,6 +56,13 @@ pub struct SdkMcpServer {
 enum Kind {
     Tools { card: Card, toolbox: Arc<Toolbox> },
     Handler(Arc<dyn Fn() -> Service + Send + Sync>),
+    Raw(Serve),
+}
+
+/// A server for one connection.
+pub(super) enum Made {
+    Service(Service),
+    Raw(Serve),
 }
 
 impl SdkMcpServer {
@@ -83,6 +91,46 @@ impl SdkMcpServer {
         Self::of(Kind::Handler(Arc::new(move || make().into_dyn())))
     }
 
+    /// Any server that reads and writes the JSON-RPC of MCP itself: a bridge to one that is elsewhere, say.
+    ///
+    /// The function serves one connection; it is called for each session and each time that the CLI connects anew. The connection
+    /// ends with the future, and the future is dropped with the connection. Requests that are open then are answered with
+    /// an error, and so are all others until the CLI connects anew.
+    ///
+    /// A request is given up by the CLI's `notifications/cancelled`, which is a message like others; it is answered without the
+    /// server then. When the CLI gives up waiting in another way, the message's [`Context`](crate::Context) tells.
+    ///
+    /// ```
+    /// use outrigger::mcp::SdkMcpServer;
+    /// use outrigger::protocol::RawJson;
+    ///
+    /// let server = SdkMcpServer::from_raw(async |mut connection| {
+    ///     let sender = connection.sender();
+    ///     while let Some(asked) = connection.next().await {
+    ///         #[derive(serde::Deserialize)]
+    ///         struct Request {
+    ///             id: RawJson,
+    ///         }
+    ///         let Ok(Request { id }) = asked.message.decode() else {
+    ///             continue; // a notification
+    ///         };
+    ///         let no = r#"{"code":-32601,"message":"nothing is served here"}"#;
+    ///         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{no}}}"#, id.get());
+    ///         if let Ok(answer) = RawJson::from_text(&answer) {
+    ///             let _ = sender.send(answer).await;
+    ///         }
+    ///     }
+    /// });
+    /// # let _ = server;
+    /// ```
+    pub fn from_raw<F, S>(serve: F) -> Self
+    where
+        F: Fn(RawConnection) -> S + Send + Sync + 'static,
+        S: Future<Output = ()> + Send + 'static,
+    {
+        Self::of(Kind::Raw(Arc::new(move |connection| Box::pin(serve(connection)))))
+    }
+
     fn of(kind: Kind) -> Self {
         Self {
             kind,
@@ -100,7 +148,9 @@ impl SdkMcpServer {
                 tools.push(tool);
                 *toolbox = Arc::new(Toolbox::new(tools));
             }
-            Kind::Handler(_) => self.wrong("a tool was added to a server that is made by a handler"),
+            Kind::Handler(_) | Kind::Raw(_) => {
+                self.wrong("a tool was added to a server that serves its tools itself");
+            }
         }
         self
     }
@@ -154,11 +204,11 @@ impl SdkMcpServer {
     }
 
     /// The tools, to be changed while sessions run; taken once the server is built, since it is another server after
-    /// [`tool`](Self::tool). `None` for a server that is made by a handler.
+    /// [`tool`](Self::tool). `None` for a server that serves its tools itself.
     pub fn tools(&self) -> Option<Tools> {
         match &self.kind {
             Kind::Tools { toolbox, .. } => Some(Tools(Arc::clone(toolbox))),
-            Kind::Handler(_) => None,
+            Kind::Handler(_) | Kind::Raw(_) => None,
         }
     }
 
@@ -173,19 +223,22 @@ impl SdkMcpServer {
         }
         match &self.kind {
             Kind::Tools { toolbox, .. } => toolbox.check().map_err(InvalidServer::new),
-            Kind::Handler(_) => Ok(()),
+            Kind::Handler(_) | Kind::Raw(_) => Ok(()),
         }
     }
 
     /// The server for one connection. Runs code of the program's.
-    pub(super) fn make(&self) -> Service {
+    pub(super) fn make(&self) -> Made {
         match &self.kind {
-            Kind::Tools { card, toolbox } => ToolServer {
-                card: card.clone(),
-                toolbox: Arc::clone(toolbox),
+            Kind::Tools { card, toolbox } => {
+                let server = ToolServer {
+                    card: card.clone(),
+                    toolbox: Arc::clone(toolbox),
+                };
+                Made::Service(server.into_dyn())
             }
-            .into_dyn(),
-            Kind::Handler(make) => make(),
+            Kind::Handler(make) => Made::Service(make()),
+            Kind::Raw(serve) => Made::Raw(Arc::clone(serve)),
         }
     }
 
@@ -194,6 +247,7 @@ impl SdkMcpServer {
         match (&self.kind, &other.kind) {
             (Kind::Tools { toolbox: a, .. }, Kind::Tools { toolbox: b, .. }) => Arc::ptr_eq(a, b),
             (Kind::Handler(a), Kind::Handler(b)) => Arc::ptr_eq(a, b),
+            (Kind::Raw(a), Kind::Raw(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
@@ -210,8 +264,8 @@ impl SdkMcpServer {
     fn edit(&mut self, what: &str, change: impl FnOnce(&mut Card)) {
         match &mut self.kind {
             Kind::Tools { card, .. } => change(card),
-            Kind::Handler(_) => self.wrong(format!(
-                "`{what}` was set for a server that is made by a handler, which decides that itself"
+            Kind::Handler(_) | Kind::Raw(_) => self.wrong(format!(
+                "`{what}` was set for a server that is more than tools, which decides that itself"
             )),
         }
     }

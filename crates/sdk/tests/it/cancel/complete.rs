@@ -27,6 +27,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "waits for spares to end; `a_pool_that_is_dropped_leaves_nothing_behind` has the end without it",
     ),
     ("ToolContext::progress", "tells something that needs no answer"),
+    (
+        "RawConnection::next",
+        "`a_next_that_is_dropped_loses_no_message`, with the servers' tests",
+    ),
+    ("RawSender::send", "hands a message over, or has not"),
     ("ask", "makes a handler; `a_handler_is_dropped_by_a_withdrawal`"),
     (
         "Chain::last",

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod cli;
+mod raw;
 mod rules;
 mod tools;
 mod waiting;

@@ -1,0 +1,153 @@
+//! Servers that read and write JSON-RPC themselves.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use outrigger_protocol::RawJson;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Head, Link, Shared};
+use super::guard::caught;
+use super::outlet::Outlet;
+use crate::callbacks::Context;
+use crate::transport::BoxFuture;
+
+/// How many messages of a server may be on their way to the CLI.
+const MAX_SENDING: usize = 1024;
+
+/// What serves one connection.
+pub(super) type Serve = Arc<dyn Fn(RawConnection) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// A connection of the CLI to a server that [reads and writes JSON-RPC itself](super::SdkMcpServer::from_raw).
+///
+/// It begins with the CLI's `initialize`, and ends when the CLI connects anew or the session ends.
+pub struct RawConnection {
+    link: Link,
+}
+
+/// A JSON-RPC message of the CLI for a server.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RawMessage {
+    /// The message: a request, a notification, or an answer to a request of the server's. Its `method` is a text and its `id` a
+    /// string or a whole number, where it has them.
+    pub message: RawJson,
+    /// The request of the CLI in which it came; it tells when the CLI gives up waiting for an answer. `None` for what the SDK asks
+    /// itself before the session starts, to [tell the CLI ahead](crate::Options::sdk_mcp_manifests).
+    pub context: Option<Context>,
+}
+
+impl RawConnection {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link }
+    }
+
+    /// The next message of the CLI; `None` once the connection has ended. 4,096 may wait to be taken; requests beyond that get a
+    /// JSON-RPC error.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn next(&mut self) -> Option<RawMessage> {
+        self.link.next().await
+    }
+
+    /// The way back to the CLI.
+    pub fn sender(&self) -> RawSender {
+        self.link.sender.clone()
+    }
+}
+
+impl fmt::Debug for RawConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawConnection")
+            .field("server", &self.link.sender.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The way from a server to the CLI. Cheap to clone.
+#[derive(Clone)]
+pub struct RawSender {
+    pub(super) name: Arc<str>,
+    pub(super) shared: Arc<Shared>,
+    outlet: Arc<Outlet>,
+    /// Counts what is on its way to the CLI.
+    sending: Arc<Semaphore>,
+}
+
+impl RawSender {
+    pub(super) fn new(name: &str, shared: Arc<Shared>, outlet: Arc<Outlet>) -> Self {
+        Self {
+            name: Arc::from(name),
+            shared,
+            outlet,
+            sending: Arc::new(Semaphore::new(MAX_SENDING)),
+        }
+    }
+
+    /// Hands a JSON-RPC message to the CLI. An answer goes at once to the request of its id; one that nobody waits for any more is
+    /// let go. A notification or a request waits until the session has started, and until the CLI has taken it; the answer to a
+    /// request comes as a [message](RawConnection::next).
+    ///
+    /// # Cancel safety
+    /// The message may have been sent or not.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no JSON-RPC message; another kind when the session has ended, or 1,024 messages wait already.
+    pub async fn send(&self, message: RawJson) -> io::Result<()> {
+        let is_object = message.get().trim_start().starts_with('{');
+        let head = message.decode::<Head>().ok().filter(|_| is_object);
+        let invalid = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        match head {
+            None => invalid("it is no JSON object with a text as its method"),
+            Some(Head {
+                method: Some(method), ..
+            }) => {
+                self.tell(message, method == "notifications/tools/list_changed")
+                    .await
+            }
+            Some(head) => match head.id() {
+                Some(id) => {
+                    self.shared.answer_with(&id, message);
+                    Ok(())
+                }
+                None => invalid("it has neither a method nor the id of a request"),
+            },
+        }
+    }
+
+    /// Hands over what is no answer.
+    pub(super) async fn tell(&self, message: RawJson, is_change_of_tools: bool) -> io::Result<()> {
+        let Ok(_place) = self.sending.try_acquire() else {
+            let why = "too many messages of this server wait for the CLI";
+            return Err(io::Error::other(why));
+        };
+        if is_change_of_tools {
+            self.shared.tools_changed();
+        }
+        self.outlet.send(&self.name, message).await
+    }
+}
+
+impl fmt::Debug for RawSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawSender")
+            .field("server", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Has a server serve its connection until one of them ends.
+pub(super) async fn run(serve: Serve, link: Link, end: CancellationToken) {
+    let name = Arc::clone(&link.sender.name);
+    let served = caught(|| serve(RawConnection::new(link)));
+    tokio::select! {
+        () = end.cancelled() => {}
+        ended = served => match ended {
+            Ok(()) => tracing::debug!(server = %name, "an MCP server ended"),
+            Err(panic) => tracing::error!(server = %name, panic, "an MCP server panicked"),
+        },
+    }
+}
