@@ -92,9 +92,9 @@ class Talk:
         self.initialized = None
         self.session = None
 
-    async def new(self, **more):
-        """A session in the project."""
-        made = await self.connection.new_session(cwd=str(self.rig.project), mcp_servers=[], **more)
+    async def new(self, servers=(), **more):
+        """A session in the project, with these MCP servers."""
+        made = await self.connection.new_session(cwd=str(self.rig.project), mcp_servers=list(servers), **more)
         self.session = made.session_id
         return made
 

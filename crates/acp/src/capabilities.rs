@@ -10,7 +10,7 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
         .load_session(true)
         .auth(acp::AgentAuthCapabilities::new().logout(acp::LogoutCapabilities::new()))
         .prompt_capabilities(acp::PromptCapabilities::new().image(true).embedded_context(true))
-        .mcp_capabilities(acp::McpCapabilities::new().http(true).sse(true))
+        .mcp_capabilities(acp::McpCapabilities::new().http(true).sse(true).acp(true))
         .session_capabilities(
             acp::SessionCapabilities::new()
                 .list(acp::SessionListCapabilities::new())

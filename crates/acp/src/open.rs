@@ -95,9 +95,6 @@ impl Wanted {
                 .additional_directories
                 .push(directory(&parameter, path).await?);
         }
-        for (name, server) in mcp::servers(&self.servers)? {
-            options = options.mcp_servers(name, server);
-        }
         if let Some(prompt) = &self.system_prompt {
             options.system_prompt = Some(system_prompt(prompt)?);
         }
@@ -196,10 +193,18 @@ struct Ready {
 }
 
 async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready, Error> {
+    let servers = mcp::Servers::of(&wanted.servers)?;
     let (id, options) = wanted.options(&hub.config.options).await?;
     let modes = Modes::default();
     let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
-    let options = options.callbacks(desk);
+    let roots = options.cwd.iter().chain(&options.additional_directories);
+    let host = mcp::Host::new(
+        client.clone(),
+        hub.routes.clone(),
+        desk.forms(),
+        roots.cloned().collect(),
+    );
+    let options = servers.add_to(options, &host).callbacks(desk);
     // Two processes must not write to one conversation.
     let before = hub.sessions().remove(id.0.as_ref());
     if let Some(before) = before {

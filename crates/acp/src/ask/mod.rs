@@ -16,6 +16,7 @@ use outrigger::permissions::{
 use outrigger::{Callbacks, ElicitationRequest, ElicitationResult, Reply};
 use tokio::sync::{mpsc, oneshot};
 
+pub(crate) use self::form::{Filled, Form, Forms};
 use self::options::Choice;
 use crate::serve::client::{Asked, Client};
 
@@ -127,13 +128,21 @@ impl Desk {
         &self,
         request: acp::CreateElicitationRequest,
     ) -> Result<acp::CreateElicitationResponse, Error> {
-        let (reply, sent) = oneshot::channel();
-        let request = Box::new(request);
-        let gone = || crate::error::internal("the session is being closed");
-        let ask = Ask::Elicitation { request, reply };
-        self.asks.send(ask).await.map_err(|_| gone())?;
-        sent.await.map_err(|_| gone())?.await
+        elicit(&self.asks, request).await
     }
+}
+
+/// Has a form filled in, or an address opened, behind the updates of the session.
+async fn elicit(
+    asks: &mpsc::Sender<Ask>,
+    request: acp::CreateElicitationRequest,
+) -> Result<acp::CreateElicitationResponse, Error> {
+    let (reply, sent) = oneshot::channel();
+    let request = Box::new(request);
+    let gone = || crate::error::internal("the session is being closed");
+    let ask = Ask::Elicitation { request, reply };
+    asks.send(ask).await.map_err(|_| gone())?;
+    sent.await.map_err(|_| gone())?.await
 }
 
 fn failed(error: &Error) -> String {

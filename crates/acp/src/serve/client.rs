@@ -116,6 +116,16 @@ impl Client {
         }
     }
 
+    /// Hands a request to an MCP server that lives in the editor. Dropping what is returned takes it back.
+    pub(crate) fn mcp(&self, request: acp::MessageMcpRequest) -> Asked<acp::MessageMcpResponse> {
+        match &self.connection {
+            Connection::V1(connection) => {
+                let sent = connection.send_request(request);
+                Box::pin(async move { sent.block_task().await })
+            }
+        }
+    }
+
     /// Whether another update may be sent now.
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate

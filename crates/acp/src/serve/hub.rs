@@ -16,7 +16,7 @@ use super::gate::Gate;
 use crate::config::Config;
 use crate::open::{self, Opened, Wanted};
 use crate::session::{Handle, Order};
-use crate::{auth, error, rest};
+use crate::{auth, error, mcp, rest};
 
 /// The most sessions that may be open at once: each is a process of some 200 MB.
 const MOST: usize = 64;
@@ -24,6 +24,8 @@ const MOST: usize = 64;
 /// What of a connection is shared.
 pub(crate) struct Hub {
     pub(crate) config: Config,
+    /// What MCP servers that live in the editor tell, on its way.
+    pub(crate) routes: mcp::Routes,
     gate: Arc<Gate>,
     capabilities: Mutex<Arc<acp::ClientCapabilities>>,
     sessions: Mutex<HashMap<String, Handle>>,
@@ -35,6 +37,7 @@ impl Hub {
     pub(super) fn new(config: Config, gate: Arc<Gate>, stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             config,
+            routes: mcp::Routes::default(),
             gate,
             capabilities: Mutex::default(),
             sessions: Mutex::default(),

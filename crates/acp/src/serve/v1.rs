@@ -20,7 +20,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let (initialize, new_session, prompt, cancel) = (of(), of(), of(), of());
     let (set_mode, set_option, close_session) = (of(), of(), of());
     let (load_session, resume_session, fork_session) = (of(), of(), of());
-    let (list_sessions, delete_session, logout) = (of(), of(), of());
+    let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
     Agent
         .v1()
         .name("outrigger-acp")
@@ -54,6 +54,13 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         .on_receive_notification(
             async move |notification: acp::CancelNotification, _| {
                 cancel.cancel(&notification);
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_notification(
+            async move |notification: acp::MessageMcpNotification, _| {
+                of_server.routes.tell(notification);
                 Ok(())
             },
             on_receive_notification!(),

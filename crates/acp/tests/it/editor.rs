@@ -121,6 +121,13 @@ impl Editor {
             .await;
     }
 
+    /// Answers with an error.
+    pub(crate) async fn fail(&mut self, request: &Value, code: i64, message: &str) {
+        let error = json!({"code": code, "message": message});
+        self.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+            .await;
+    }
+
     /// The next line; questions are answered as `answer` says. `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         if let Some(line) = self.come.pop_front() {

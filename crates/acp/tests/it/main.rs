@@ -14,5 +14,6 @@ mod prompts;
 mod real;
 mod requests;
 mod schema;
+mod servers;
 mod sessions;
 mod tools;

@@ -8,6 +8,7 @@ use outrigger_sim::claude::{Sandbox, executable};
 use serde_json::json;
 
 use crate::editor::{Editor, said, updates};
+use crate::servers::{serving, text};
 
 struct Rig {
     // Ends when it is dropped.
@@ -194,5 +195,39 @@ async fn a_command_in_the_background_is_shown_until_it_ends() {
         .iter()
         .find_map(|line| line["params"]["update"]["_meta"]["terminal_exit"]["exit_code"].as_i64());
     assert_eq!(exit, Some(3), "{lines:#?}");
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_the_editor_are_reached_over_its_connection() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    editor.answer = serving(|params| Some(text(params["arguments"]["text"].as_str().unwrap_or_default())));
+    let server = json!({"type": "acp", "name": "My Tools", "serverId": "tools"});
+    let params = json!({"cwd": rig.sandbox.project(), "mcpServers": [server]});
+    let opened = editor.call("session/new", params).await;
+    let session = opened["sessionId"].as_str().expect("an id").to_owned();
+    let call = "%tool mcp__My_Tools__echo {\"text\": \"from the editor\"}";
+    let (lines, answer) = editor.turn(&session, &format!("{call}\n%say done")).await;
+    assert_eq!(answer["stopReason"], "end_turn", "{answer}");
+    let last = updates(&lines, "tool_call_update");
+    let last = last.last().expect("the call ended");
+    assert_eq!(last["status"], "completed", "{last:#}");
+    assert!(last.to_string().contains("from the editor"), "{last:#}");
+
+    // What the user cancels is taken back from the editor.
+    editor.answer = serving(|_| None);
+    let prompt = editor.prompt(&session, call).await;
+    let is_call = |line: &serde_json::Value| line["params"]["method"] == "tools/call";
+    let asked = editor.wait_for(is_call).await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    editor
+        .wait_for(|line| line["method"] == "$/cancel_request" && line["params"]["requestId"] == asked["id"])
+        .await;
+    let (_, answer) = editor.until(prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
     editor.leave().await;
 }

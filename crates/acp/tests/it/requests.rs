@@ -60,7 +60,34 @@ async fn wrong_parameters_are_told_by_their_names() {
     let refused = editor
         .refused("session/new", json!({"cwd": "/", "mcpServers": [twice, twice]}))
         .await;
-    assert_eq!(refused["data"]["parameter"], "mcpServers[1]");
+    assert_eq!(refused["data"]["parameter"], "mcpServers[1].name");
+    for (server, parameter) in [
+        (
+            json!({"name": "ide", "command": "/bin/true", "args": [], "env": []}),
+            "mcpServers[0].name",
+        ),
+        (
+            json!({"name": "a", "command": "", "args": [], "env": []}),
+            "mcpServers[0]",
+        ),
+        (
+            json!({"type": "http", "name": "a", "url": "localhost:80", "headers": []}),
+            "mcpServers[0].url",
+        ),
+        (
+            json!({"type": "sse", "name": "a", "url": "file:///x", "headers": []}),
+            "mcpServers[0].url",
+        ),
+    ] {
+        let refused = editor
+            .refused("session/new", json!({"cwd": "/", "mcpServers": [server]}))
+            .await;
+        assert_eq!(
+            (&refused["code"], &refused["data"]["parameter"]),
+            (&json!(-32602), &json!(parameter)),
+            "{refused}"
+        );
+    }
     assert!(cli.started().is_empty());
 
     let nobody = json!({"sessionId": "nobody", "prompt": [{"type": "text", "text": "hello"}]});

@@ -89,7 +89,7 @@ static METHODS: LazyLock<BTreeMap<&str, Method>> = LazyLock::new(|| {
         };
     }
     macro_rules! notification {
-        ($name:literal, $params:ident) => {
+        ($name:expr, $params:ident) => {
             methods.insert(
                 $name,
                 Method {
@@ -126,11 +126,16 @@ static METHODS: LazyLock<BTreeMap<&str, Method>> = LazyLock::new(|| {
         CreateElicitationRequest,
         CreateElicitationResponse
     );
+    request!("mcp/message", MessageMcpRequest, MessageMcpResponse);
+    notification!(MCP_NOTIFICATION, MessageMcpNotification);
     notification!("session/cancel", CancelNotification);
     notification!("session/update", SessionNotification);
     notification!("$/cancel_request", CancelRequestNotification);
     methods
 });
+
+/// The only method that is a request and a notification.
+const MCP_NOTIFICATION: &str = "mcp/message, as a notification";
 
 static ERROR: LazyLock<Judge> = LazyLock::new(Judge::of::<acp::Error>);
 
@@ -138,6 +143,8 @@ static ERROR: LazyLock<Judge> = LazyLock::new(Judge::of::<acp::Error>);
 pub(crate) fn judge(line: &Value, method_of: impl FnOnce(&Value) -> Option<String>) {
     assert_eq!(line["jsonrpc"], "2.0", "{line}");
     if let Some(method) = line["method"].as_str() {
+        let is_of_server = method == "mcp/message" && line.get("id").is_none();
+        let method = if is_of_server { MCP_NOTIFICATION } else { method };
         let known = METHODS
             .get(method)
             .unwrap_or_else(|| panic!("{method} is not in the protocol"));

@@ -1,0 +1,111 @@
+//! The MCP servers that the editor brings along.
+
+mod names;
+mod over_acp;
+mod routes;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema as acp;
+use outrigger::Options;
+use outrigger::protocol::shared::{McpRemoteServerConfig, McpServerConfig, McpStdioServerConfig};
+
+pub(crate) use self::over_acp::Host;
+pub(crate) use self::routes::Routes;
+use crate::error::bad;
+
+/// The servers of a session, each with the name that the CLI knows it by.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Servers(Vec<(String, Server)>);
+
+#[derive(Debug, Clone)]
+enum Server {
+    /// The CLI starts it or connects to it.
+    Elsewhere(McpServerConfig),
+    /// It lives in the editor.
+    OverAcp(acp::McpServerAcpId),
+}
+
+impl Servers {
+    /// The servers that a request names in `mcpServers`.
+    ///
+    /// # Errors
+    /// When Claude Code would not take a name, when tools of two servers could have one name, or when a server is of a kind that
+    /// is not known.
+    pub(crate) fn of(servers: &[acp::McpServer]) -> Result<Self, Error> {
+        let mut taken: Vec<(String, Server)> = Vec::new();
+        for (position, server) in servers.iter().enumerate() {
+            let parameter = format!("mcpServers[{position}]");
+            let name_is_bad = |why: String| bad(&format!("{parameter}.name"), why);
+            let (name, server) = match server {
+                acp::McpServer::Stdio(server) => (server.name.clone(), program(&parameter, server)?),
+                acp::McpServer::Http(server) => {
+                    let config = remote(&parameter, &server.url, &server.headers)?;
+                    (server.name.clone(), McpServerConfig::Http(config).into())
+                }
+                acp::McpServer::Sse(server) => {
+                    let config = remote(&parameter, &server.url, &server.headers)?;
+                    (server.name.clone(), McpServerConfig::Sse(config).into())
+                }
+                acp::McpServer::Acp(server) => {
+                    let is_it =
+                        |known: &Server| matches!(known, Server::OverAcp(id) if *id == server.server_id);
+                    if taken.iter().any(|(_, known)| is_it(known)) {
+                        let id = &server.server_id;
+                        let why = format!("there is another server with the id {:?}", id.0);
+                        return Err(bad(&format!("{parameter}.serverId"), why));
+                    }
+                    let name = names::registered(&server.name).map_err(name_is_bad)?;
+                    (name, Server::OverAcp(server.server_id.clone()))
+                }
+                _ => return Err(bad(&parameter, "servers of this kind can't be reached")),
+            };
+            names::check(&name, taken.iter().map(|(known, _)| known.as_str())).map_err(name_is_bad)?;
+            taken.push((name, server));
+        }
+        Ok(Self(taken))
+    }
+
+    /// For a session that is to be started.
+    pub(crate) fn add_to(&self, options: Options, host: &Host) -> Options {
+        self.0
+            .iter()
+            .fold(options, |options, (name, server)| match server {
+                Server::Elsewhere(config) => options.mcp_servers(name.clone(), config.clone()),
+                Server::OverAcp(id) => options.sdk_mcp_server(name.clone(), host.server(name, id)),
+            })
+    }
+}
+
+impl From<McpServerConfig> for Server {
+    fn from(config: McpServerConfig) -> Self {
+        Self::Elsewhere(config)
+    }
+}
+
+fn program(parameter: &str, server: &acp::McpServerStdio) -> Result<Server, Error> {
+    let Some(command) = server.command.to_str().filter(|command| !command.is_empty()) else {
+        return Err(bad(parameter, "the command is empty or not UTF-8"));
+    };
+    let config = McpStdioServerConfig::new(command, server.args.clone());
+    let config = server
+        .env
+        .iter()
+        .fold(config, |config, pair| config.env(&pair.name, &pair.value));
+    Ok(McpServerConfig::Stdio(config).into())
+}
+
+fn remote(parameter: &str, url: &str, headers: &[acp::HttpHeader]) -> Result<McpRemoteServerConfig, Error> {
+    let scheme = url
+        .split_once("://")
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
+    if !matches!(scheme.as_deref(), Some("http" | "https")) {
+        return Err(bad(
+            &format!("{parameter}.url"),
+            "it begins with neither http:// nor https://",
+        ));
+    }
+    let config = McpRemoteServerConfig::new(url);
+    Ok(headers
+        .iter()
+        .fold(config, |config, pair| config.header(&pair.name, &pair.value)))
+}

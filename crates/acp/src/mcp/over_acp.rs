@@ -1,0 +1,515 @@
+//! MCP servers that live in the editor.
+//!
+//! The editor serves them over its own connection: each request is an `mcp/message` that stands for itself, as MCP has it since
+//! 2026-07-28. The CLI speaks MCP as it was before, with a handshake, over the channel for servers in the SDK's program. This
+//! translates: the handshake is made of `server/discover`, changes of lists are listened for, and what a server wants to know
+//! before it can answer is asked of the editor, after which the server is asked again.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema as acp;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use outrigger::mcp::{RawConnection, RawSender, SdkMcpServer};
+use outrigger::protocol::RawJson;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::routes::Routes;
+use crate::ask::{Filled, Form, Forms};
+use crate::serve::client::Client;
+
+/// The revision of MCP that is spoken over the editor's connection.
+const REVISION: &str = "2026-07-28";
+
+/// How long a server may take to say what it is. It lives in an editor that is there; nothing has to be started.
+const DISCOVERY: Duration = Duration::from_secs(10);
+
+/// How many requests of the CLI may be open at one server.
+const OPEN: usize = 256;
+
+/// How often a server may ask for something before it answers.
+const ROUNDS: usize = 10;
+
+/// JSON-RPC's codes.
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+const INTERNAL: i64 = -32603;
+
+/// What makes the servers of a session. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Host {
+    editor: Editor,
+    /// Those that were made: one that stays is to be the same.
+    made: Arc<Mutex<HashMap<(String, acp::McpServerAcpId), SdkMcpServer>>>,
+}
+
+impl Host {
+    pub(crate) fn new(client: Client, routes: Routes, forms: Forms, roots: Vec<PathBuf>) -> Self {
+        Self {
+            editor: Editor {
+                client,
+                routes,
+                forms,
+                roots: roots.into(),
+            },
+            made: Arc::default(),
+        }
+    }
+
+    /// A server of the editor's, for the SDK.
+    pub(super) fn server(&self, name: &str, id: &acp::McpServerAcpId) -> SdkMcpServer {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = made.entry((name.to_owned(), id.clone())).or_insert_with(|| {
+            let peer = Peer {
+                editor: self.editor.clone(),
+                id: id.clone(),
+                name: Arc::from(name),
+            };
+            SdkMcpServer::from_raw(move |connection| serve(peer.clone(), connection))
+        });
+        server.clone()
+    }
+}
+
+/// The editor as its servers need it: the way to it, and what they may ask of it.
+#[derive(Clone)]
+struct Editor {
+    client: Client,
+    routes: Routes,
+    forms: Forms,
+    roots: Arc<[PathBuf]>,
+}
+
+impl Editor {
+    /// What a server may ask.
+    fn capabilities(&self) -> Value {
+        let mut elicitation = Map::new();
+        if self.client.has_forms() {
+            elicitation.insert("form".to_owned(), json!({}));
+        }
+        if self.client.opens_urls() {
+            elicitation.insert("url".to_owned(), json!({}));
+        }
+        let mut capabilities = json!({ "roots": {} });
+        if !elicitation.is_empty() {
+            capabilities["elicitation"] = Value::Object(elicitation);
+        }
+        capabilities
+    }
+}
+
+/// A server of the editor's.
+#[derive(Clone)]
+struct Peer {
+    editor: Editor,
+    id: acp::McpServerAcpId,
+    name: Arc<str>,
+}
+
+/// A message of the CLI.
+#[derive(Deserialize)]
+struct Message {
+    /// A string or a whole number.
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Option<Value>,
+}
+
+/// An error of JSON-RPC.
+#[derive(Debug)]
+struct Failure(Value);
+
+impl Failure {
+    fn new(code: i64, message: impl Into<String>) -> Self {
+        Self(json!({ "code": code, "message": message.into() }))
+    }
+}
+
+type Answer = Result<Value, Failure>;
+
+/// What is known of a connection.
+struct Link {
+    peer: Peer,
+    sender: RawSender,
+    said: Mutex<Said>,
+}
+
+/// What the CLI said of itself, and the server.
+#[derive(Default)]
+struct Said {
+    client: Option<Value>,
+    /// What the CLI wants to be told of the server's log.
+    log_level: Option<Value>,
+    capabilities: Value,
+}
+
+/// Serves one connection of the CLI until it ends; with it, what is open is taken back.
+async fn serve(peer: Peer, mut connection: RawConnection) {
+    let link = Arc::new(Link {
+        peer,
+        sender: connection.sender(),
+        said: Mutex::default(),
+    });
+    let mut open: HashMap<String, CancellationToken> = HashMap::new();
+    let mut work: FuturesUnordered<BoxFuture<'static, Option<String>>> = FuturesUnordered::new();
+    loop {
+        let got = tokio::select! {
+            got = connection.next() => got,
+            Some(done) = work.next(), if !work.is_empty() => {
+                done.and_then(|id| open.remove(&id));
+                continue;
+            }
+        };
+        let Some(got) = got else { return };
+        let message = match got.message.decode::<Message>() {
+            Ok(message) => message,
+            Err(error) => {
+                link.not_read(&got.message, &error.to_string()).await;
+                continue;
+            }
+        };
+        match (message.method.as_deref(), message.id) {
+            (Some("notifications/cancelled"), None) => {
+                let of = message.params.as_ref().and_then(|params| params.get("requestId"));
+                if let Some(cancelled) = of.and_then(|id| open.remove(&id.to_string())) {
+                    cancelled.cancel();
+                }
+            }
+            (Some("notifications/initialized"), None) => {
+                if let Some(listening) = Arc::clone(&link).listen() {
+                    work.push(Box::pin(async move {
+                        listening.await;
+                        None
+                    }));
+                }
+            }
+            (Some(method), Some(id)) => {
+                if open.len() >= OPEN {
+                    let busy = format!("{OPEN} requests are open at this server; wait for some of them");
+                    link.answer(&id, Err(Failure::new(INVALID_REQUEST, busy))).await;
+                    continue;
+                }
+                let key = id.to_string();
+                let cancelled = CancellationToken::new();
+                open.insert(key.clone(), cancelled.clone());
+                let (link, method, params) = (Arc::clone(&link), method.to_owned(), message.params);
+                let withdrawn = got.context.map(|context| context.cancelled().clone());
+                work.push(Box::pin(async move {
+                    let gone = async {
+                        match &withdrawn {
+                            Some(withdrawn) => tokio::select! {
+                                () = withdrawn.cancelled() => {}
+                                () = cancelled.cancelled() => {}
+                            },
+                            None => cancelled.cancelled().await,
+                        }
+                    };
+                    // Dropped, the request is taken back from the editor; the SDK answers the CLI.
+                    tokio::select! {
+                        answer = link.request(&method, params) => link.answer(&id, answer).await,
+                        () = gone => {}
+                    }
+                    Some(key)
+                }));
+            }
+            // There is nothing else that a server of this revision is told, and it asks nothing by itself.
+            (method, _) => {
+                tracing::debug!(server = %link.peer.name, method, "not for an MCP server of the editor")
+            }
+        }
+    }
+}
+
+impl Link {
+    fn said(&self) -> std::sync::MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message to the CLI.
+    async fn send(&self, message: &Value) {
+        let sent = match RawJson::encode(message) {
+            Ok(message) => self.sender.send(message).await,
+            Err(error) => Err(std::io::Error::other(error)),
+        };
+        if let Err(error) = sent {
+            tracing::warn!(server = %self.peer.name, %error, "a message of an MCP server did not reach Claude Code");
+        }
+    }
+
+    async fn answer(&self, id: &Value, answer: Answer) {
+        let mut message = json!({ "jsonrpc": "2.0", "id": id });
+        match answer {
+            Ok(result) => message["result"] = result,
+            Err(Failure(error)) => message["error"] = error,
+        }
+        self.send(&message).await;
+    }
+
+    /// Answers what can't be read, as far as it has an id.
+    async fn not_read(&self, message: &RawJson, why: &str) {
+        #[derive(Deserialize)]
+        struct Head {
+            id: Value,
+        }
+        tracing::warn!(server = %self.peer.name, why, "a message for an MCP server of the editor could not be read");
+        if let Ok(Head { id }) = message.decode() {
+            let why = format!("the message could not be read: {why}");
+            self.answer(&id, Err(Failure::new(INVALID_REQUEST, why))).await;
+        }
+    }
+
+    /// Answers a request of the CLI.
+    async fn request(&self, method: &str, params: Option<Value>) -> Answer {
+        let params = match params {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(params)) => params,
+            Some(_) => return Err(Failure::new(INVALID_PARAMS, "the parameters are no object")),
+        };
+        match method {
+            "initialize" => {
+                let discovery = tokio::time::timeout(DISCOVERY, self.initialize(&params));
+                discovery.await.unwrap_or_else(|_| {
+                    let why = format!("the editor's MCP server did not say what it is within {DISCOVERY:?}");
+                    Err(Failure::new(INTERNAL, why))
+                })
+            }
+            // These are no more, and are about the connection, which is here.
+            "ping" => Ok(json!({})),
+            "logging/setLevel" => {
+                self.said().log_level = params.get("level").cloned();
+                Ok(json!({}))
+            }
+            _ => self.ask(method, params).await,
+        }
+    }
+
+    /// The handshake, made of what the server says of itself.
+    async fn initialize(&self, params: &Map<String, Value>) -> Answer {
+        self.said().client = params.get("clientInfo").cloned();
+        let told = self.once("server/discover", Map::new()).await?;
+        let known = |version: &&Value| version.as_str() == Some(REVISION);
+        let versions = told.get("supportedVersions").and_then(Value::as_array);
+        if !versions.is_some_and(|versions| versions.iter().any(|version| known(&version))) {
+            let why = format!("the editor's MCP server does not speak the revision {REVISION} of MCP");
+            return Err(Failure::new(INVALID_REQUEST, why));
+        }
+        let mut capabilities = told.get("capabilities").cloned().unwrap_or_else(|| json!({}));
+        if let Some(resources) = capabilities.get_mut("resources").and_then(Value::as_object_mut) {
+            // Single resources were subscribed to in a way that is no more.
+            resources.remove("subscribe");
+        }
+        self.said().capabilities = capabilities.clone();
+        let of_meta = || told.get("_meta")?.get("io.modelcontextprotocol/serverInfo");
+        let info = told.get("serverInfo").or_else(of_meta).cloned();
+        let mut result = json!({
+            "protocolVersion": params.get("protocolVersion").cloned().unwrap_or_default(),
+            "capabilities": capabilities,
+            "serverInfo": info.unwrap_or_else(|| json!({ "name": &*self.peer.name, "version": "" })),
+        });
+        if let Some(instructions) = told.get("instructions") {
+            result["instructions"] = instructions.clone();
+        }
+        Ok(result)
+    }
+
+    /// Listens for changes of the server's lists, if it tells of any.
+    fn listen(self: Arc<Self>) -> Option<impl Future<Output = ()> + Send> {
+        let mut wanted = Map::new();
+        for (what, filter) in [
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ] {
+            if self.said().capabilities[what]["listChanged"] == true {
+                wanted.insert(filter.to_owned(), Value::Bool(true));
+            }
+        }
+        if wanted.is_empty() {
+            return None;
+        }
+        let mut params = Map::new();
+        params.insert("notifications".to_owned(), Value::Object(wanted));
+        Some(async move {
+            let ended = self.once("subscriptions/listen", params).await;
+            tracing::debug!(server = %self.peer.name, ?ended, "changes of an MCP server of the editor are not told any more");
+        })
+    }
+
+    /// Asks the server, and what it wants to know first, the editor.
+    async fn ask(&self, method: &str, params: Map<String, Value>) -> Answer {
+        let mut asking = params.clone();
+        for _ in 0..ROUNDS {
+            let result = self.once(method, asking).await?;
+            if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+                return Ok(result);
+            }
+            let mut answers = Map::new();
+            for (key, wanted) in result
+                .get("inputRequests")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
+                answers.insert(key.clone(), self.input(wanted).await?);
+            }
+            asking = params.clone();
+            if !answers.is_empty() {
+                asking.insert("inputResponses".to_owned(), Value::Object(answers));
+            }
+            if let Some(state) = result.get("requestState") {
+                asking.insert("requestState".to_owned(), state.clone());
+            }
+        }
+        let why = format!("the editor's MCP server asked {ROUNDS} times for something and did not answer");
+        Err(Failure::new(INTERNAL, why))
+    }
+
+    /// What a server wants to know.
+    async fn input(&self, wanted: &Value) -> Answer {
+        let params = &wanted["params"];
+        let text = |name: &str| params[name].as_str().map(str::to_owned);
+        let editor = &self.peer.editor;
+        match wanted["method"].as_str().unwrap_or_default() {
+            "elicitation/create" => {
+                let form = Form {
+                    message: text("message").unwrap_or_default(),
+                    url: text("url").map(|url| {
+                        let id = text("elicitationId").unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+                        (url, id)
+                    }),
+                    schema: params
+                        .get("requestedSchema")
+                        .and_then(|schema| RawJson::encode(schema).ok()),
+                };
+                Ok(match editor.forms.ask(form).await {
+                    Filled::Accepted(None) => json!({ "action": "accept" }),
+                    Filled::Accepted(Some(content)) => json!({ "action": "accept", "content": content }),
+                    Filled::Declined => json!({ "action": "decline" }),
+                    Filled::Cancelled => json!({ "action": "cancel" }),
+                })
+            }
+            "roots/list" => {
+                let roots = editor.roots.iter().map(|root| {
+                    let name = root.file_name().unwrap_or(root.as_os_str());
+                    json!({ "uri": file_uri(root), "name": name.to_string_lossy() })
+                });
+                Ok(json!({ "roots": roots.collect::<Vec<_>>() }))
+            }
+            method => {
+                let why = format!("the editor's MCP server asks for {method:?}, which it was not offered");
+                Err(Failure::new(METHOD_NOT_FOUND, why))
+            }
+        }
+    }
+
+    /// One request at the server. What it tells meanwhile goes to the CLI ahead of the answer.
+    ///
+    /// There is no deadline: a tool may take as long as it takes. The CLI has one, and takes the request back.
+    async fn once(&self, method: &str, mut params: Map<String, Value>) -> Answer {
+        let Peer { editor, id, .. } = &self.peer;
+        let meta = params.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            let mut put = |key: &str, value: Option<Value>| {
+                if let Some(value) = value {
+                    meta.insert(format!("io.modelcontextprotocol/{key}"), value);
+                }
+            };
+            let said = self.said();
+            put("protocolVersion", Some(json!(REVISION)));
+            put("clientCapabilities", Some(editor.capabilities()));
+            put("clientInfo", said.client.clone());
+            put("logLevel", said.log_level.clone());
+        }
+        let mut route = editor.routes.open(id);
+        let request = acp::MessageMcpRequest::new(id.clone(), route.id.clone(), method).params(params);
+        let mut answer = editor.client.mcp(request);
+        let answered = loop {
+            tokio::select! {
+                biased;
+                Some(told) = route.told.recv() => self.told(told).await,
+                answered = &mut answer => break answered,
+            }
+        };
+        // What came in the same moment as the answer.
+        while let Ok(told) = route.told.try_recv() {
+            self.told(told).await;
+        }
+        match answered {
+            Ok(acp::MessageMcpResponse::Result { result, .. }) => Ok(result),
+            Ok(acp::MessageMcpResponse::Error { error, .. }) => {
+                let error = serde_json::to_value(error);
+                Err(error.map_or_else(|error| Failure::new(INTERNAL, error.to_string()), Failure))
+            }
+            Ok(_) => Err(Failure::new(
+                INTERNAL,
+                "the editor's answer is of a kind that is not known",
+            )),
+            Err(error) => {
+                let why = format!(
+                    "the editor did not pass it on to its MCP server: {}",
+                    error.message
+                );
+                Err(Failure::new(INTERNAL, why))
+            }
+        }
+    }
+
+    /// The server tells something.
+    async fn told(&self, told: acp::MessageMcpNotification) {
+        // These are about the way it was told.
+        if told.method == "notifications/subscriptions/acknowledged"
+            || told.method == "notifications/cancelled"
+        {
+            return;
+        }
+        let mut message = json!({ "jsonrpc": "2.0", "method": told.method });
+        if let Some(params) = told.params {
+            message["params"] = Value::Object(params);
+        }
+        self.send(&message).await;
+    }
+}
+
+/// The address of a file.
+fn file_uri(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let path = if cfg!(windows) {
+        format!("/{}", path.replace('\\', "/"))
+    } else {
+        path.into_owned()
+    };
+    let mut uri = "file://".to_owned();
+    for byte in path.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b"/-._~:@!$&'()*+,;=".contains(&byte);
+        if plain {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn addresses_of_files_are_escaped() {
+        assert_eq!(
+            file_uri(Path::new("/a b/\u{e4}?#%.txt")),
+            "file:///a%20b/%C3%A4%3F%23%25.txt"
+        );
+    }
+}
