@@ -291,6 +291,12 @@ fn acp(source: &Path, place: &Path) -> Result<Command> {
     command.env("ACPX_NODE", runtime);
     command.env("ACPX", packages.join("acpx").join("dist").join("cli.js"));
     command.env("ACP_RUST_CLIENT", rust_client(place)?);
+    // The plugins of editors, which are in no package registry, and the editors that load them.
+    for name in ["CODECOMPANION", "NVIM", "VIMRUNTIME", "ACP_EL", "EMACS"] {
+        if let Some(value) = env::var_os(name) {
+            command.env(name, value);
+        }
+    }
     command.arg("-B").arg(source.join("main.py"));
     Ok(command)
 }
