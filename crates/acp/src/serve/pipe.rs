@@ -40,7 +40,7 @@ pub(super) fn incoming(
     })
 }
 
-/// One line without its end; `None` at the end of the input. A line that is too long, or is not UTF-8, becomes one that is no JSON
+/// One line without its end; `None` at the end of the input. Blank lines are passed over: they say nothing. A line that is too long, or is not UTF-8, becomes one that is no JSON
 /// and says why: the connection answers it as such, and goes on.
 async fn line(reader: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::Result<Option<String>> {
     let mut line = Vec::new();
@@ -48,7 +48,7 @@ async fn line(reader: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::R
     loop {
         let read = reader.fill_buf().await?;
         if read.is_empty() {
-            return Ok((!line.is_empty() || skipped > 0).then(|| text(line, skipped)));
+            return Ok((!is_blank(&line, skipped)).then(|| text(line, skipped)));
         }
         let end = read.iter().position(|byte| *byte == b'\n');
         let part = &read[..end.unwrap_or(read.len())];
@@ -61,9 +61,17 @@ async fn line(reader: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::R
         let used = part.len() + usize::from(end.is_some());
         reader.consume(used);
         if end.is_some() {
+            if is_blank(&line, skipped) {
+                line.clear();
+                continue;
+            }
             return Ok(Some(text(line, skipped)));
         }
     }
+}
+
+fn is_blank(line: &[u8], skipped: usize) -> bool {
+    skipped == 0 && line.iter().all(u8::is_ascii_whitespace)
 }
 
 fn text(line: Vec<u8>, skipped: usize) -> String {
@@ -115,10 +123,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_are_cut_at_their_ends() {
+    async fn lines_are_cut_at_their_ends_and_blank_ones_passed_over() {
         assert_eq!(
-            lines(b"one\r\n\ntwo\nlast", 100).await,
-            ["one", "", "two", "last"]
+            lines(b"one\r\n\n\r\ntwo\n  \nlast\n\t", 100).await,
+            ["one", "two", "last"]
         );
     }
 
