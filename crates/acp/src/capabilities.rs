@@ -18,13 +18,21 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
                 .resume(acp::SessionResumeCapabilities::new())
                 .fork(acp::SessionForkCapabilities::new())
                 .close(acp::SessionCloseCapabilities::new())
+                .archive(acp::SessionArchiveCapabilities::new())
+                .status(acp::SessionStatusCapabilities::new())
+                .title(acp::SessionTitleCapabilities::new())
                 .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new()),
         )
         .meta(
-            json!({ "claudeCode": { "promptQueueing": true, "delivery": ["queue", "steer", "now"] } })
-                .as_object()
-                .cloned()
-                .unwrap_or_default(),
+            json!({ "claudeCode": {
+                "promptQueueing": true,
+                "delivery": ["queue", "steer", "now"],
+                "rewind": { "files": true, "conversation": true, "dryRun": true },
+                "forkUpToMessageId": true,
+            } })
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
         );
     let this = acp::Implementation::new("outrigger-acp", env!("CARGO_PKG_VERSION"))
         .title("Claude Code (Outrigger)".to_owned());

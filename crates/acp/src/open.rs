@@ -39,8 +39,8 @@ pub(crate) enum Origin {
     Resume(acp::SessionId),
     /// The same, and what was said in it is told again first.
     Load(acp::SessionId),
-    /// It goes on with a copy of this session.
-    Fork(acp::SessionId),
+    /// It goes on with a copy of this session, up to a message if one is given.
+    Fork(acp::SessionId, Option<String>),
 }
 
 /// What is said of a session that was opened.
@@ -72,7 +72,19 @@ impl Wanted {
     wanted! {
         load(LoadSessionRequest) = Load;
         resume(ResumeSessionRequest) = Resume;
-        fork(ForkSessionRequest) = Fork;
+    }
+
+    /// # Errors
+    /// When the message to fork at is no id.
+    pub(crate) fn fork(request: acp::ForkSessionRequest) -> Result<Self, Error> {
+        let up_to = up_to(request.meta.as_ref())?;
+        Ok(Self {
+            cwd: request.cwd,
+            directories: request.additional_directories,
+            servers: request.mcp_servers,
+            system_prompt: request.system_prompt,
+            origin: Origin::Fork(request.session_id, up_to),
+        })
     }
 
     pub(crate) fn new(request: acp::NewSessionRequest) -> Self {
@@ -105,20 +117,30 @@ impl Wanted {
                 acp::SessionId::new(id)
             }
             Origin::Resume(id) | Origin::Load(id) => {
-                rest::find(base, id).await?;
-                options.resume = Some(id.0.to_string());
+                options.resume = Some(rest::find(base, id).await?);
                 id.clone()
             }
-            Origin::Fork(id) => {
-                let fork = rest::fork(base, id).await?;
+            Origin::Fork(id, up_to) => {
+                let fork = rest::fork(base, id, up_to.as_deref()).await?;
                 options.resume = Some(fork.0.to_string());
                 fork
             }
         };
         options.include_partial_messages = true;
         options.forward_subagent_text = true;
+        // As in a terminal: so that files can be taken back. A session store has no place for the copies.
+        options.enable_file_checkpointing |= !base.has_session_store();
         options.allow_dangerously_skip_permissions = may_bypass(base);
         Ok((id, options))
+    }
+}
+
+/// The message that a fork ends with: `_meta.claudeCode.upToMessageId`.
+fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
+    match meta.and_then(|meta| meta.get("claudeCode")?.get("upToMessageId")) {
+        None | Some(serde_json::Value::Null) => Ok(None),
+        Some(serde_json::Value::String(id)) => Ok(Some(id.clone())),
+        Some(_) => Err(bad("_meta.claudeCode.upToMessageId", "it is no text")),
     }
 }
 

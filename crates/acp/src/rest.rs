@@ -11,6 +11,8 @@ use tokio::sync::mpsc;
 
 use crate::error::{self, bad};
 use crate::history::History;
+use crate::lineage::{self, Lineages};
+use crate::rewind;
 use crate::serve::client::Client;
 use crate::wire::Encoder;
 
@@ -38,53 +40,175 @@ pub(crate) async fn list(
     if let Some(cwd) = request.cwd.as_deref().filter(|cwd| !cwd.is_absolute()) {
         return Err(bad("cwd", format!("{} is not absolute", cwd.display())));
     }
+    let wanted = Archived::of(request.archived.as_ref())?;
     let cwd = request.cwd;
-    let mut found = work(options, move |sessions| {
-        // Sessions of editors count as those of programs, which lists for people leave out.
-        let options = ListOptions::new()
-            .include_programmatic(true)
-            .include_worktrees(false);
-        let options = options.limit(PAGE + 1).offset(offset);
-        sessions.list(&match cwd {
-            Some(cwd) => options.dir(cwd),
-            None => options,
-        })
+    let (found, next) = work(options, move |sessions| {
+        let lineages = Lineages::read(&sessions);
+        let mut found = Vec::new();
+        let mut offset = offset;
+        // Those that are not wanted are passed over, so that a page may take several looks.
+        loop {
+            // Sessions of editors count as those of programs, which lists for people leave out.
+            let options = ListOptions::new()
+                .include_programmatic(true)
+                .include_worktrees(false);
+            let options = options.limit(PAGE + 1).offset(offset);
+            let infos = sessions.list(&match &cwd {
+                Some(cwd) => options.dir(cwd),
+                None => options,
+            })?;
+            let is_last = infos.len() <= PAGE;
+            for info in infos.into_iter().take(PAGE) {
+                if found.len() == PAGE {
+                    return Ok((found, Some(offset)));
+                }
+                offset += 1;
+                if wanted.has(&info)
+                    && let Some(id) = lineages.listed_as(info.session_id.as_str())
+                    && let Some(info) = listed(id, info)
+                {
+                    found.push(info);
+                }
+            }
+            if is_last {
+                return Ok((found, None));
+            }
+        }
     })
     .await?;
-    let next = (found.len() > PAGE).then(|| format!("{CURSOR}{}", offset + PAGE));
-    found.truncate(PAGE);
-    let listed = found.into_iter().filter_map(listed);
-    Ok(acp::ListSessionsResponse::new(listed.collect::<Vec<_>>()).next_cursor(next))
+    let next = next.map(|offset| format!("{CURSOR}{offset}"));
+    Ok(acp::ListSessionsResponse::new(found).next_cursor(next))
+}
+
+/// Which sessions are listed.
+#[derive(Debug, Clone, Copy)]
+enum Archived {
+    Without,
+    With,
+    Only,
+}
+
+impl Archived {
+    fn of(filter: Option<&acp::SessionArchiveFilter>) -> Result<Self, Error> {
+        match filter {
+            None | Some(acp::SessionArchiveFilter::Exclude) => Ok(Self::Without),
+            Some(acp::SessionArchiveFilter::Include) => Ok(Self::With),
+            Some(acp::SessionArchiveFilter::Only) => Ok(Self::Only),
+            Some(_) => Err(bad("archived", "it is none of exclude, include and only")),
+        }
+    }
+
+    fn has(self, info: &SessionInfo) -> bool {
+        let is_archived = info.archived == Some(true);
+        match self {
+            Self::Without => !is_archived,
+            Self::With => true,
+            Self::Only => is_archived,
+        }
+    }
 }
 
 /// A session as it is listed; one that does not say where it ran can't be gone on with.
-fn listed(info: SessionInfo) -> Option<acp::SessionInfo> {
+fn listed(id: String, info: SessionInfo) -> Option<acp::SessionInfo> {
     let cwd = PathBuf::from(info.cwd?);
     let title = info.custom_title.unwrap_or(info.summary);
     Some(
-        acp::SessionInfo::new(info.session_id.to_string(), cwd)
+        acp::SessionInfo::new(id, cwd)
             .title(title)
-            .updated_at(timestamp(info.last_modified)),
+            .updated_at(timestamp(info.last_modified))
+            .archived(info.archived == Some(true)),
     )
 }
 
-/// Deletes a session.
+/// Gives a session at rest a title.
+pub(crate) async fn set_title(options: &Options, id: &acp::SessionId, title: &str) -> Result<(), Error> {
+    let id = known(id)?;
+    let title = title.to_owned();
+    work(options, move |sessions| {
+        sessions.rename(&lineage::conversation(&sessions, &id), &title)
+    })
+    .await
+}
+
+/// A title as it is stored: one line, without space around it.
+pub(crate) fn title(title: &str) -> Result<String, Error> {
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    match title.is_empty() {
+        true => Err(bad("title", "it is empty")),
+        false => Ok(title),
+    }
+}
+
+/// Puts a session into the archive, or takes it out.
+pub(crate) async fn archive(options: &Options, id: &acp::SessionId, archived: bool) -> Result<(), Error> {
+    let id = known(id)?;
+    work(options, move |sessions| {
+        let id = lineage::conversation(&sessions, &id);
+        match archived {
+            true => sessions.archive(&id),
+            false => sessions.unarchive(&id),
+        }
+    })
+    .await
+}
+
+/// Deletes a session, with all conversations that it was.
 pub(crate) async fn delete(options: &Options, id: &acp::SessionId) -> Result<(), Error> {
     let id = known(id)?;
-    work(options, move |sessions| sessions.delete(&id)).await
+    work(options, move |sessions| {
+        let mut found = false;
+        let later = lineage::later(&sessions, &id);
+        for conversation in later.iter().chain([&id]) {
+            match sessions.delete(conversation) {
+                Ok(()) => found = true,
+                // Nothing was said in it.
+                Err(why) if why.is_not_found() && (found || *conversation != id) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        if let Err(error) = lineage::forget(&sessions, &id) {
+            tracing::warn!(%error, "what a session went on as could not be forgotten");
+        }
+        Ok(())
+    })
+    .await
 }
 
-/// Makes a copy of a session, and returns its id.
-pub(crate) async fn fork(options: &Options, id: &acp::SessionId) -> Result<acp::SessionId, Error> {
+/// Makes a copy of a session, up to a message if one is given, and returns its id.
+pub(crate) async fn fork(
+    options: &Options,
+    id: &acp::SessionId,
+    up_to: Option<&str>,
+) -> Result<acp::SessionId, Error> {
     let id = known(id)?;
-    let fork = work(options, move |sessions| sessions.fork(&id, &ForkOptions::new())).await?;
-    Ok(acp::SessionId::new(fork.to_string()))
+    let wanted = up_to.map(str::to_owned);
+    let fork = work(options, move |sessions| {
+        let id = lineage::conversation(&sessions, &id);
+        let mut fork = ForkOptions::new();
+        if let Some(message) = wanted {
+            let Some(record) = rewind::record_of(&sessions, &id, &message)? else {
+                return Ok(None);
+            };
+            fork = fork.up_to_message_id(record);
+        }
+        sessions.fork(&id, &fork).map(Some)
+    });
+    match fork.await? {
+        Some(fork) => Ok(acp::SessionId::new(fork.to_string())),
+        None => Err(bad(
+            "_meta.claudeCode.upToMessageId",
+            format!("the conversation has no message {}", up_to.unwrap_or_default()),
+        )),
+    }
 }
 
-/// Whether there is such a session.
-pub(crate) async fn find(options: &Options, id: &acp::SessionId) -> Result<(), Error> {
+/// The conversation that a session is by now, if there is one.
+pub(crate) async fn find(options: &Options, id: &acp::SessionId) -> Result<String, Error> {
     let id = known(id)?;
-    work(options, move |sessions| sessions.find(&id)).await.map(drop)
+    let found = work(options, move |sessions| {
+        sessions.find(&lineage::conversation(&sessions, &id))
+    });
+    Ok(found.await?.id.to_string())
 }
 
 /// Tells the editor what was said in a session, in order. It waits while the editor is behind.
@@ -98,7 +222,7 @@ pub(crate) async fn tell_again(
     let (tell, mut told) = mpsc::channel(AHEAD);
     let read = work(options, move |sessions| {
         let options = MessageOptions::new().include_system_messages(true);
-        for message in sessions.messages(&id, &options)? {
+        for message in sessions.messages(&lineage::conversation(&sessions, &id), &options)? {
             if tell.blocking_send(message?).is_err() {
                 break;
             }
@@ -132,7 +256,7 @@ fn known(id: &acp::SessionId) -> Result<SessionId, Error> {
 }
 
 /// Works on files where that holds up nobody.
-async fn work<T: Send + 'static>(
+pub(crate) async fn work<T: Send + 'static>(
     options: &Options,
     work: impl FnOnce(Sessions) -> sessions::Result<T> + Send + 'static,
 ) -> Result<T, Error> {

@@ -136,6 +136,24 @@ impl Session {
     /// With a [`ReviveProblem`] ([`Error::as_revive_problem`]) when it can't be done; as [`Options::start`]; and when the CLI
     /// refuses a change that was made before.
     pub async fn revive(&self) -> Result<Revived> {
+        self.revive_behind(None).await
+    }
+
+    /// The same, but the conversation goes on behind an earlier answer: what was said after that is left behind in the transcript, and
+    /// the next prompt begins another branch there. `message_id` is the `uuid` of a message of the model.
+    ///
+    /// The CLI notes nothing of it until that prompt: a session that ends before is resumed where it stood.
+    ///
+    /// # Cancel safety
+    /// As [`revive`](Self::revive).
+    ///
+    /// # Errors
+    /// As [`revive`](Self::revive), and when the conversation has no such answer.
+    pub async fn revive_at(&self, message_id: &str) -> Result<Revived> {
+        self.revive_behind(Some(message_id)).await
+    }
+
+    async fn revive_behind(&self, message_id: Option<&str>) -> Result<Revived> {
         let conn = self.conn();
         if conn.router().ended.is_none() {
             return Err(problem(ReviveProblem::Alive));
@@ -162,11 +180,12 @@ impl Session {
             (router.changes.clone(), router.lost.clone())
         };
 
-        let options = resuming(&origin, id, changes.mode.as_deref())?;
+        let mut options = resuming(&origin, id, changes.mode.as_deref())?;
+        options.resume_session_at = message_id.map(str::to_owned);
         let asked = options.permission_mode;
         let mut opened = Opened::open(options, Role::Session).await?;
         let initialized = opened.initialize().await.map_err(|error| match error.cause() {
-            Some(Cause::UnknownSession) => problem(ReviveProblem::NeverBegan),
+            Some(Cause::UnknownSession) if message_id.is_none() => problem(ReviveProblem::NeverBegan),
             _ => error,
         })?;
         let got = initialized.current_permission_mode.as_ref();

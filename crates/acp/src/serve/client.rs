@@ -8,7 +8,8 @@ use agent_client_protocol::{Error, JsonRpcNotification, v1};
 use futures_util::future::BoxFuture;
 
 use super::gate::Gate;
-use crate::wire::{Shown, Update};
+use crate::event::Event;
+use crate::wire::{Encoder, Shown, Update};
 
 /// What the editor was asked: resolves to its answer. Dropping it tells the editor that the answer is not wanted any more.
 pub(crate) type Asked<T> = BoxFuture<'static, Result<T, Error>>;
@@ -66,6 +67,13 @@ impl Client {
     pub(crate) fn opens_urls(&self) -> bool {
         let elicitation = self.capabilities.elicitation.as_ref();
         elicitation.is_some_and(|elicitation| elicitation.url.is_some())
+    }
+
+    /// Tells the title of a session.
+    pub(crate) fn tell_title(&self, session: &acp::SessionId, title: &str) {
+        for update in Encoder::new(self).encode(Event::Title(title.to_owned())) {
+            self.update(session, update);
+        }
     }
 
     /// Sends an update of a session, behind all that was sent before.

@@ -15,6 +15,7 @@ use super::client::{Client, Connection};
 use super::gate::Gate;
 use crate::config::Config;
 use crate::open::{self, Opened, Wanted};
+use crate::rewind::{Rewind, Rewound};
 use crate::session::{Handle, Order};
 use crate::{auth, error, mcp, rest};
 
@@ -108,6 +109,14 @@ impl Hub {
         open::open(self, wanted, self.client(connection), answer);
     }
 
+    pub(super) fn rewind(self: &Arc<Self>, request: Rewind, answer: Answer<Rewound>) {
+        let session = match self.session(&request.session_id) {
+            Ok(session) => session,
+            Err(error) => return answer.refuse(error),
+        };
+        self.answer(answer, async move { session.rewind(request).await });
+    }
+
     pub(super) fn list_sessions(
         self: &Arc<Self>,
         request: acp::ListSessionsRequest,
@@ -135,6 +144,73 @@ impl Hub {
                 deleted => deleted?,
             }
             Ok(acp::DeleteSessionResponse::new())
+        });
+    }
+
+    pub(super) fn set_title(
+        self: &Arc<Self>,
+        request: acp::SetSessionTitleRequest,
+        answer: Answer<acp::SetSessionTitleResponse>,
+        connection: impl Into<Connection> + Send + 'static,
+    ) {
+        let hub = Arc::clone(self);
+        self.answer(answer, async move {
+            let id = &request.session_id;
+            let title = rest::title(&request.title)?;
+            let has_cli = match hub.session(id) {
+                Ok(open) => open.set_title(title.clone()).await?,
+                Err(_) => false,
+            };
+            // The CLI tells it itself.
+            if !has_cli {
+                rest::set_title(&hub.config.options, id, &title).await?;
+                hub.client(connection).tell_title(id, &title);
+            }
+            Ok(acp::SetSessionTitleResponse::new(title))
+        });
+    }
+
+    pub(super) fn archive(
+        self: &Arc<Self>,
+        request: acp::ArchiveSessionRequest,
+        answer: Answer<acp::ArchiveSessionResponse>,
+    ) {
+        let options = self.config.options.clone();
+        let open = self.sessions().remove(request.session_id.0.as_ref());
+        self.answer(answer, async move {
+            if let Some(open) = open {
+                open.close().await;
+            }
+            rest::archive(&options, &request.session_id, true).await?;
+            Ok(acp::ArchiveSessionResponse::new())
+        });
+    }
+
+    pub(super) fn unarchive(
+        self: &Arc<Self>,
+        request: acp::UnarchiveSessionRequest,
+        answer: Answer<acp::UnarchiveSessionResponse>,
+    ) {
+        let options = self.config.options.clone();
+        self.answer(answer, async move {
+            rest::archive(&options, &request.session_id, false).await?;
+            Ok(acp::UnarchiveSessionResponse::new())
+        });
+    }
+
+    pub(super) fn status(
+        self: &Arc<Self>,
+        request: acp::SessionStatusRequest,
+        answer: Answer<acp::SessionStatusResponse>,
+    ) {
+        let is_open = self.session(&request.session_id).is_ok();
+        let options = self.config.options.clone();
+        self.answer(answer, async move {
+            if is_open {
+                return Ok(acp::SessionStatusResponse::new(acp::SessionStatus::Open));
+            }
+            rest::find(&options, &request.session_id).await?;
+            Ok(acp::SessionStatusResponse::new(acp::SessionStatus::Saved))
         });
     }
 

@@ -13,6 +13,7 @@ use super::answer::Answer;
 use super::hub::Hub;
 use crate::capabilities;
 use crate::open::{Opened, Wanted};
+use crate::rewind::Rewind;
 
 /// Serves an editor that speaks this version.
 pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
@@ -21,6 +22,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let (set_mode, set_option, close_session) = (of(), of(), of());
     let (load_session, resume_session, fork_session) = (of(), of(), of());
     let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
+    let (rewind, set_title, archive, unarchive, status) = (of(), of(), of(), of(), of());
     Agent
         .v1()
         .name("outrigger-acp")
@@ -110,11 +112,11 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         )
         .on_receive_request(
             async move |request: acp::ForkSessionRequest, responder, connection| {
-                fork_session.open(
-                    Wanted::fork(request),
-                    connection,
-                    Answer::new(responder, opened_fork),
-                );
+                let answer = Answer::new(responder, opened_fork);
+                match Wanted::fork(request) {
+                    Ok(wanted) => fork_session.open(wanted, connection, answer),
+                    Err(error) => answer.refuse(error),
+                }
                 Ok(())
             },
             on_receive_request!(),
@@ -136,6 +138,41 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         .on_receive_request(
             async move |_: acp::LogoutRequest, responder, _| {
                 logout.logout(responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: Rewind, responder, _| {
+                rewind.rewind(request, responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::SetSessionTitleRequest, responder, connection| {
+                set_title.set_title(request, responder.into(), connection);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::ArchiveSessionRequest, responder, _| {
+                archive.archive(request, responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::UnarchiveSessionRequest, responder, _| {
+                unarchive.unarchive(request, responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::SessionStatusRequest, responder, _| {
+                status.status(request, responder.into());
                 Ok(())
             },
             on_receive_request!(),

@@ -19,13 +19,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::life::{self, Life, Running};
 use super::prompts::{Attempt, Ended, How, MOST, Prompts, ToSend};
+use super::rewind::Rewinding;
 use super::show::{Show, Tell};
 use super::{CancelBell, Order, Stop};
 use crate::ask::{Ask, Modes};
 use crate::choices::{self, Choices};
 use crate::serve::answer::Answer;
 use crate::serve::client::Client;
-use crate::{error, outcome, prompt};
+use crate::{error, outcome, prompt, rewind};
 
 /// How many result frames are remembered for turns whose end was not told yet.
 const RESULTS: usize = 64;
@@ -52,13 +53,18 @@ pub(crate) struct Parts {
 
 /// The task of a session.
 pub(crate) struct Actor {
-    id: acp::SessionId,
-    client: Client,
-    life: Life,
-    again: Options,
+    pub(super) id: acp::SessionId,
+    /// The CLI's conversation.
+    pub(super) conversation: String,
+    pub(super) client: Client,
+    pub(super) life: Life,
+    pub(super) again: Options,
+    /// The answer that the conversation goes on behind, until that is written down.
+    pub(super) behind: Option<String>,
+    pub(super) rewinding: Rewinding,
     choices: Choices,
     modes: Modes,
-    show: Show,
+    pub(super) show: Show,
     asks: mpsc::Receiver<Ask>,
     orders: mpsc::Receiver<Order>,
     cancel: CancelBell,
@@ -124,7 +130,12 @@ impl Actor {
         let mut show = Show::new(&parts.session, &parts.client);
         show.begins_in(parts.choices.mode());
         parts.modes.set(parts.choices.mode_ids());
+        let begun = [&parts.again.session_id, &parts.again.resume];
+        let conversation = begun.into_iter().flatten().next();
         Self {
+            conversation: conversation.map_or_else(|| parts.id.0.to_string(), Clone::clone),
+            behind: None,
+            rewinding: Rewinding::No,
             id: parts.id,
             client: parts.client,
             life: Life::Running(Running::new(parts.session)),
@@ -208,6 +219,7 @@ impl Actor {
                 self.tell(updates);
             }
             changed = pending(&mut self.change) => self.changed(changed),
+            planned = self.rewinding.planned() => self.planned(planned),
             Some(end) = self.turns.next(), if open && !self.turns.is_empty() => self.turn_ended(end),
         }
         Flow::Go
@@ -215,12 +227,16 @@ impl Actor {
 
     /// Begins what can be begun.
     async fn proceed(&mut self) {
-        if self.prompts.is_waiting() || !self.changes.is_empty() {
-            self.life.revive(&self.again);
+        if self.prompts.is_waiting() || !self.changes.is_empty() || self.rewinding.is_on() {
+            self.life.revive(&self.again, self.behind.as_deref());
         }
         let Some(session) = self.life.running().cloned() else {
             return;
         };
+        self.begin_rewind(&session);
+        if self.rewinding.is_on() {
+            return;
+        }
         if self.change.is_none()
             && let Some(change) = self.changes.pop_front()
         {
@@ -248,7 +264,9 @@ impl Actor {
         };
         match sent {
             Ok(turn) => {
-                self.show.prompted(&turn.id().to_string());
+                let id = turn.id().to_string();
+                self.show.prompted(&id);
+                self.prompts.sent_as(attempt, id);
                 self.turns.push(Box::pin(run(attempt, turn, stop)));
             }
             // The end of the process is told in its place, and the prompt is sent again then.
@@ -285,8 +303,16 @@ impl Actor {
                 }),
                 Err(error) => answer.refuse(error),
             },
+            Order::Rewind { request, reply } => self.rewind(request, reply),
+            Order::SetTitle { title, reply } => self.set_title(title, reply),
             Order::Close(_) => {}
         }
+    }
+
+    /// Whether something of the editor's is on its way.
+    pub(super) fn is_busy(&self) -> bool {
+        let is_prompted = self.prompts.is_running() || self.prompts.is_waiting();
+        is_prompted || self.change.is_some() || !self.changes.is_empty()
     }
 
     fn option(
@@ -343,7 +369,7 @@ impl Actor {
 
     fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<PromptAnswer>>) {
         for ended in ended {
-            ended.answer.give(Ok(outcome::cancelled(None)));
+            answer(ended, Ok(outcome::cancelled(None)));
         }
     }
 
@@ -386,11 +412,11 @@ impl Actor {
 
     /// Answers a prompt whose turn ended.
     fn settle(&mut self, (attempt, ended): TurnEnd) {
-        let Some(Ended { answer, cancelled }) = self.prompts.end(attempt) else {
+        let Some(prompt) = self.prompts.end(attempt) else {
             return;
         };
-        let was_cancelled =
-            cancelled || (self.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
+        let was_cancelled = prompt.cancelled
+            || (self.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
         if was_cancelled {
             let updates = self.show.cancelled();
             self.tell(updates);
@@ -401,7 +427,7 @@ impl Actor {
             Ok(outcome) => outcome::of(outcome),
             Err(error) => Err(error::of_sdk(error)),
         };
-        answer.give(told);
+        answer(prompt, told);
     }
 
     fn settle_all(&mut self) {
@@ -416,6 +442,7 @@ impl Actor {
         self.prompts.heard();
         let updates = self.show.frame(frame);
         self.tell(updates);
+        self.follow_conversation(frame);
         if frame.kind() != "result" {
             return;
         }
@@ -437,24 +464,29 @@ impl Actor {
         }
     }
 
-    fn ended(&mut self, why: &outrigger::Error) {
+    /// What was going on in the process is over.
+    pub(super) fn process_over(&mut self) {
         let updates = self.show.ended();
         self.tell(updates);
         self.settle_all();
-        self.life.give_up();
         // Their attempts are given up with the process.
         self.turns = FuturesUnordered::new();
+    }
+
+    fn ended(&mut self, why: &outrigger::Error) {
+        self.process_over();
+        self.life.give_up();
         let lost = self.prompts.lose();
         if !lost.is_empty() {
             tracing::warn!(%why, prompts = lost.len(), "the CLI's process ended in the middle of a turn");
         }
-        for Ended { answer, cancelled } in lost {
-            let told = if cancelled {
+        for ended in lost {
+            let told = if ended.cancelled {
                 Ok(outcome::cancelled(None))
             } else {
                 Err(life::lost(why))
             };
-            answer.give(told);
+            answer(ended, told);
         }
     }
 
@@ -478,18 +510,21 @@ impl Actor {
             let told = Told::Nobody;
             self.changes.push_front(Change { what, told });
         }
+        self.rewound(None);
     }
 
     fn not_revived(&mut self, why: &outrigger::Error) {
         tracing::warn!(%why, "the CLI did not come back");
         self.life.give_up();
-        for Ended { answer, cancelled } in self.prompts.take_all() {
-            let told = if cancelled {
+        self.behind = None;
+        self.rewound(Some(why));
+        for ended in self.prompts.take_all() {
+            let told = if ended.cancelled {
                 Ok(outcome::cancelled(None))
             } else {
                 Err(error::of_sdk(why))
             };
-            answer.give(told);
+            answer(ended, told);
         }
         for change in std::mem::take(&mut self.changes) {
             change.told.failed(error::of_sdk(why));
@@ -571,7 +606,7 @@ impl Actor {
 
     // ---- To the editor --------------------------------------------------------------------------------------------
 
-    fn tell(&mut self, told: Vec<Tell>) {
+    pub(super) fn tell(&mut self, told: Vec<Tell>) {
         for tell in told {
             match tell {
                 Tell::Update(update) => self.client.update(&self.id, update),
@@ -596,8 +631,9 @@ impl Actor {
 
     async fn end(mut self) {
         let is_running = self.prompts.is_running();
+        self.end_rewind();
         for ended in self.prompts.take_all() {
-            ended.answer.give(Ok(outcome::cancelled(None)));
+            answer(ended, Ok(outcome::cancelled(None)));
         }
         for change in self.changes {
             change.told.failed(error::internal("the session was closed"));
@@ -673,6 +709,17 @@ fn how_of(meta: Option<&acp::Meta>) -> Result<How, agent_client_protocol::Error>
             "it is none of \"queue\", \"steer\" and \"now\"",
         )),
     }
+}
+
+/// Answers a prompt, and says which message of the conversation it is.
+fn answer(ended: Ended<PromptAnswer>, mut told: Result<acp::PromptResponse, agent_client_protocol::Error>) {
+    if let Some(message) = ended.message {
+        match &mut told {
+            Ok(response) => rewind::name_prompt(response, message),
+            Err(error) => rewind::name_failed(error, message),
+        }
+    }
+    ended.answer.give(told);
 }
 
 /// What comes of the CLI next.

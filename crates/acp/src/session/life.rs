@@ -50,11 +50,12 @@ impl Life {
     }
 
     /// Begins to bring it back, if it ended.
-    pub(super) fn revive(&mut self, again: &outrigger::Options) {
+    pub(super) fn revive(&mut self, again: &outrigger::Options, behind: Option<&str>) {
         if let Self::Ended(session) = self {
+            let behind = behind.map(str::to_owned);
             *self = Self::Reviving {
                 ended: session.clone(),
-                revival: Box::pin(revive(session.clone(), again.clone())),
+                revival: Box::pin(revive(session.clone(), again.clone(), behind)),
             };
         }
     }
@@ -65,9 +66,17 @@ impl Life {
     }
 }
 
-/// Goes on with a conversation in a new process. One that had not begun is begun anew, with `again`.
-async fn revive(session: Session, again: outrigger::Options) -> Result<Session, outrigger::Error> {
-    match session.revive().await {
+/// Goes on with a conversation in a new process, behind an answer if one is given. One that had not begun is begun anew, with `again`.
+async fn revive(
+    session: Session,
+    again: outrigger::Options,
+    behind: Option<String>,
+) -> Result<Session, outrigger::Error> {
+    let revived = match behind {
+        Some(behind) => session.revive_at(&behind).await,
+        None => session.revive().await,
+    };
+    match revived {
         Ok(revived) => {
             for LostPrompt { id, progress, .. } in &revived.lost.prompts {
                 tracing::info!(id, ?progress, "a prompt was open when the process ended");

@@ -1,10 +1,13 @@
 //! A session: one task that owns the CLI's session, reads what it says in order, and answers the editor.
 
 mod actor;
+mod identity;
 mod life;
 pub(crate) mod prompts;
+mod rewind;
 mod show;
 mod tail;
+mod title;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
@@ -13,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::actor::{Actor, Parts};
 use crate::error;
+use crate::rewind::{Rewind, Rewound};
 use crate::serve::answer::Answer;
 
 /// How many orders may wait for a session. Those of an editor that sends more are refused.
@@ -35,6 +39,16 @@ pub(crate) enum Order {
         request: acp::SetSessionConfigOptionRequest,
         answer: Answer<acp::SetSessionConfigOptionResponse>,
     },
+    /// Goes back to an earlier prompt.
+    Rewind {
+        request: Rewind,
+        reply: oneshot::Sender<Result<Rewound, Error>>,
+    },
+    /// Gives the session a title; told with whether the CLI has taken it.
+    SetTitle {
+        title: String,
+        reply: oneshot::Sender<Result<bool, Error>>,
+    },
     /// Ends the session, and then says so.
     Close(oneshot::Sender<()>),
 }
@@ -46,6 +60,9 @@ impl Order {
             Self::Prompt { answer, .. } => answer.refuse(error),
             Self::SetMode { answer, .. } => answer.refuse(error),
             Self::SetOption { answer, .. } => answer.refuse(error),
+            // Whoever asked may have gone.
+            Self::Rewind { reply, .. } => drop(reply.send(Err(error))),
+            Self::SetTitle { reply, .. } => drop(reply.send(Err(error))),
             Self::Cancel | Self::Close(_) => {}
         }
     }
@@ -87,6 +104,28 @@ impl Handle {
             Err(mpsc::error::TrySendError::Closed(order)) => {
                 order.refuse(error::internal("the session was closed"))
             }
+        }
+    }
+
+    /// Goes back to an earlier prompt.
+    pub(crate) async fn rewind(&self, request: Rewind) -> Result<Rewound, Error> {
+        self.told(|reply| Order::Rewind { request, reply }).await
+    }
+
+    /// Gives the session a title, and returns whether the CLI has taken it.
+    pub(crate) async fn set_title(&self, title: String) -> Result<bool, Error> {
+        self.told(|reply| Order::SetTitle { title, reply }).await
+    }
+
+    async fn told<T>(
+        &self,
+        order: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Order,
+    ) -> Result<T, Error> {
+        let (reply, told) = oneshot::channel();
+        self.order(order(reply));
+        match told.await {
+            Ok(told) => told,
+            Err(_) => Err(error::internal("the session was closed")),
         }
     }
 

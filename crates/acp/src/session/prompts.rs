@@ -53,6 +53,8 @@ struct Sent {
     stop: CancellationToken,
     /// Whether the process has said anything since.
     heard: bool,
+    /// The message that it is in the conversation.
+    message: Option<String>,
 }
 
 /// A prompt that is to be sent.
@@ -71,6 +73,8 @@ pub(crate) struct Ended<A> {
     pub(crate) answer: A,
     /// Whether the client had cancelled it.
     pub(crate) cancelled: bool,
+    /// The message of the conversation that it is, if it was sent.
+    pub(crate) message: Option<String>,
 }
 
 impl<A> Default for Prompts<A> {
@@ -131,6 +135,7 @@ impl<A> Prompts<A> {
             attempt,
             stop: stop.clone(),
             heard: false,
+            message: None,
         });
         Some(ToSend {
             attempt,
@@ -138,6 +143,14 @@ impl<A> Prompts<A> {
             how: open.how,
             stop,
         })
+    }
+
+    /// A prompt was sent as this message.
+    pub(crate) fn sent_as(&mut self, attempt: Attempt, message: String) {
+        let sent = self.open.iter_mut().filter_map(|open| open.sent.as_mut());
+        for sent in sent.filter(|sent| sent.attempt == attempt) {
+            sent.message = Some(message.clone());
+        }
     }
 
     /// An attempt came to its end: the prompt is to be answered. `None` if that attempt was given up.
@@ -209,8 +222,9 @@ impl<A> Prompts<A> {
             let is_active =
                 sent.is_some() && (open.how != How::Alone || !std::mem::replace(&mut active_found, true));
             let is_unheard =
-                sent.is_some_and(|sent| !sent.heard) && !std::mem::replace(&mut open.again, true);
+                sent.as_ref().is_some_and(|sent| !sent.heard) && !std::mem::replace(&mut open.again, true);
             if (is_active && !is_unheard) || open.cancelled.is_some() {
+                open.sent = sent;
                 lost.push(open.ended());
             } else {
                 kept.push_back(open);
@@ -234,6 +248,7 @@ impl<A> Open<A> {
         Ended {
             answer: self.answer,
             cancelled: self.cancelled.is_some(),
+            message: self.sent.and_then(|sent| sent.message),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use outrigger::Session;
 use outrigger::permissions::PermissionRequest;
-use outrigger::protocol::Frame;
 use outrigger::protocol::inbound::Message;
 use outrigger::protocol::inbound::system::SystemMessage;
+use outrigger::protocol::{Frame, RawJson};
 use tokio::time::Instant;
 
 use super::tail::{Tailed, Tails};
 use crate::coalesce::Coalescer;
-use crate::event::{CallChange, Event, Status};
+use crate::event::{CallChange, Event, Extra, Status};
 use crate::reduce::{self, Effect, Reducer, Step};
 use crate::serve::client::Client;
 use crate::wire::{Encoder, Shown, Update};
@@ -61,6 +61,19 @@ impl Show {
     /// Writes in the words of the editor's version.
     pub(super) fn encoder(&self) -> &Encoder {
         &self.encoder
+    }
+
+    /// The CLI goes on with this conversation.
+    pub(super) fn conversation(&mut self, id: &str) -> Vec<Tell> {
+        let Ok(data) = RawJson::encode(id) else {
+            return Vec::new();
+        };
+        let extra = Extra {
+            topic: "conversationId",
+            call: None,
+            data,
+        };
+        self.all(vec![Step::Event(Event::Extra(Box::new(extra)))])
     }
 
     /// A prompt was sent under this id.

@@ -10,15 +10,14 @@ use serde_json::json;
 use crate::editor::{Editor, said, updates};
 use crate::servers::{serving, text};
 
-struct Rig {
-    // Ends when it is dropped.
-    _api: MessagesApi,
-    sandbox: Sandbox,
-    config: Config,
+pub(crate) struct Rig {
+    pub(crate) api: MessagesApi,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) config: Config,
 }
 
 impl Rig {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let api = MessagesApi::builder()
             .directives(true)
             .start()
@@ -34,13 +33,13 @@ impl Rig {
             }
         }
         Self {
-            _api: api,
+            api,
             sandbox,
             config: Config::new().options(options),
         }
     }
 
-    fn editor(&self) -> Editor {
+    pub(crate) fn editor(&self) -> Editor {
         Editor::with(self.config.clone())
     }
 }

@@ -109,6 +109,21 @@ static METHODS: LazyLock<BTreeMap<&str, Method>> = LazyLock::new(|| {
     request!("session/list", ListSessionsRequest, ListSessionsResponse);
     request!("session/delete", DeleteSessionRequest, DeleteSessionResponse);
     request!("session/close", CloseSessionRequest, CloseSessionResponse);
+    request!(
+        "session/set_title",
+        SetSessionTitleRequest,
+        SetSessionTitleResponse
+    );
+    request!("session/archive", ArchiveSessionRequest, ArchiveSessionResponse);
+    request!(
+        "session/unarchive",
+        UnarchiveSessionRequest,
+        UnarchiveSessionResponse
+    );
+    request!("session/status", SessionStatusRequest, SessionStatusResponse);
+    request!("auth/status", AuthStatusRequest, AuthStatusResponse);
+    request!("fs/read_text_file", ReadTextFileRequest, ReadTextFileResponse);
+    notification!("auth/status_update", AuthStatusUpdateNotification);
     request!("session/set_mode", SetSessionModeRequest, SetSessionModeResponse);
     request!(
         "session/set_config_option",
@@ -143,6 +158,9 @@ static ERROR: LazyLock<Judge> = LazyLock::new(Judge::of::<acp::Error>);
 pub(crate) fn judge(line: &Value, method_of: impl FnOnce(&Value) -> Option<String>) {
     assert_eq!(line["jsonrpc"], "2.0", "{line}");
     if let Some(method) = line["method"].as_str() {
+        if method.starts_with('_') {
+            return;
+        }
         let is_of_server = method == "mcp/message" && line.get("id").is_none();
         let method = if is_of_server { MCP_NOTIFICATION } else { method };
         let known = METHODS
@@ -156,6 +174,10 @@ pub(crate) fn judge(line: &Value, method_of: impl FnOnce(&Value) -> Option<Strin
         return ERROR.judge("an error", error);
     }
     let method = method_of(&line["id"]).unwrap_or_else(|| panic!("nobody asked for this: {line}"));
+    if method.starts_with('_') {
+        // The protocol says nothing of extensions.
+        return;
+    }
     let known = METHODS
         .get(method.as_str())
         .and_then(|known| known.result.as_ref());

@@ -99,6 +99,11 @@ impl Options {
         self
     }
 
+    /// Whether the conversation is kept in a store.
+    pub fn has_session_store(&self) -> bool {
+        self.hosting.store.is_set()
+    }
+
     /// When entries are handed to the store; [`StoreFlush::Batched`] unless set.
     pub fn session_store_flush(mut self, flush: StoreFlush) -> Self {
         self.hosting.store.flush = Some(flush);

@@ -19,6 +19,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("doctor", "is `Doctor::examine` with its defaults"),
     ("Session::revive", "`reviving_can_be_given_up`"),
     (
+        "Session::revive_at",
+        "`reviving_can_be_given_up`: the same, with one more flag",
+    ),
+    (
         "Pool::get",
         "`a_get_can_be_dropped_at_any_point`, with the pool's tests",
     ),

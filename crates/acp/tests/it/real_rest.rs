@@ -1,0 +1,185 @@
+//! What was said, gone back in, named and put away, with the real CLI.
+
+use serde_json::{Value, json};
+
+use crate::editor::{Editor, said, updates};
+use crate::real::Rig;
+
+async fn turn(editor: &mut Editor, session: &str, text: &str) -> String {
+    let (_, answer) = editor.turn(session, text).await;
+    let id = answer["_meta"]["claudeCode"]["messageUuid"].as_str();
+    id.unwrap_or_else(|| panic!("{answer:#}")).to_owned()
+}
+
+/// What the model was sent last.
+fn last_request(rig: &Rig) -> String {
+    let requests = rig.api.message_requests();
+    json!(requests.last().expect("a request").messages()).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_and_conversation_go_back() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    let told = editor.initialize(json!({})).await;
+    assert!(
+        told["agentCapabilities"]["_meta"]["claudeCode"]["rewind"].is_object(),
+        "{told:#}"
+    );
+    let (session, _) = editor.open(&cwd).await;
+    let mode = json!({"sessionId": session, "modeId": "acceptEdits"});
+    editor.call("session/set_mode", mode).await;
+    let file = cwd.join("made.txt");
+    let write = json!({"file_path": file, "content": "by the agent\n"});
+    let zeroth = turn(&mut editor, &session, "%say the beginning").await;
+    let first = turn(
+        &mut editor,
+        &session,
+        &format!("%tool Write {write}\n%say the middle"),
+    )
+    .await;
+    turn(&mut editor, &session, "%say the end").await;
+    assert!(file.exists());
+
+    let rewind =
+        |message: &str, dry: bool| json!({"sessionId": session, "messageId": message, "dryRun": dry});
+    let would = editor.call("_session/rewind", rewind(&first, true)).await;
+    assert_eq!(would["canRewind"], true, "{would:#}");
+    assert_eq!(would["filesChanged"], json!([file]), "{would:#}");
+    assert!(file.exists());
+    let done = editor.call("_session/rewind", rewind(&first, false)).await;
+    assert_eq!(done["canRewind"], true, "{done:#}");
+    assert!(!file.exists());
+    // The mode is as it was, and what was said before remains.
+    editor.answer = Box::new(|asked| panic!("nothing is to be asked: {asked}"));
+    let again = turn(
+        &mut editor,
+        &session,
+        &format!("%tool Write {write}\n%say another way"),
+    )
+    .await;
+    let request = last_request(&rig);
+    assert!(
+        request.contains("the beginning") && !request.contains("the middle"),
+        "{request}"
+    );
+    assert!(file.exists());
+    // Of the new branch, too.
+    let done = editor.call("_session/rewind", rewind(&again, false)).await;
+    assert_eq!(done["canRewind"], true, "{done:#}");
+    assert!(!file.exists());
+    turn(&mut editor, &session, "%say a third way").await;
+    editor.call("session/close", json!({"sessionId": session})).await;
+
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/load", load.clone()).await;
+    let (lines, _) = editor.until(id).await;
+    assert_eq!(said(&lines), "the beginninga third way", "{lines:#?}");
+    let ids: Vec<&Value> = updates(&lines, "user_message_chunk")
+        .into_iter()
+        .map(|chunk| &chunk["messageId"])
+        .collect();
+    assert_eq!(
+        ids[0],
+        zeroth.as_str(),
+        "the id of a prompt is that of its message"
+    );
+
+    // To before anything was said.
+    let nothing = json!({"sessionId": session, "messageId": zeroth, "files": false});
+    let done = editor.call("_session/rewind", nothing).await;
+    assert_eq!(done["canRewind"], true, "{done:#}");
+    turn(&mut editor, &session, "%say from nothing").await;
+    assert!(!last_request(&rig).contains("the beginning"));
+    editor.leave().await;
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let id = editor.ask("session/load", load).await;
+    let (lines, _) = editor.until(id).await;
+    assert_eq!(said(&lines), "from nothing", "{lines:#?}");
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cleared_session_is_found_again_and_can_be_forked_at_a_message() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&cwd).await;
+    turn(&mut editor, &session, "%say forenoon").await;
+    editor.turn(&session, "/clear").await;
+    turn(&mut editor, &session, "%say afternoon").await;
+    let second = turn(&mut editor, &session, "%say more").await;
+    editor.leave().await;
+
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/load", load).await;
+    let (lines, answer) = editor.until(id).await;
+    assert!(answer.get("error").is_none(), "{answer:#}");
+    assert_eq!(said(&lines), "afternoonmore", "{lines:#?}");
+    let (lines, _) = editor.turn(&session, "%say on").await;
+    assert_eq!(said(&lines), "on");
+    assert!(last_request(&rig).contains("afternoon") && !last_request(&rig).contains("forenoon"));
+    let listed = editor.call("session/list", json!({"cwd": cwd})).await;
+    assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(1), "{listed:#}");
+    assert_eq!(listed["sessions"][0]["sessionId"], session.as_str(), "{listed:#}");
+
+    let fork = json!({"sessionId": session, "cwd": cwd, "mcpServers": [], "_meta": {"claudeCode": {"upToMessageId": second}}});
+    let copy = editor.call("session/fork", fork).await;
+    let copy = copy["sessionId"].as_str().expect("an id").to_owned();
+    editor.turn(&copy, "%say apart").await;
+    let request = last_request(&rig);
+    assert!(
+        request.contains("%say more") && !request.contains("%say on"),
+        "{request}"
+    );
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn titles_and_the_archive_are_those_of_the_cli() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&cwd).await;
+    turn(&mut editor, &session, "%say hello").await;
+    let id = editor
+        .ask(
+            "session/set_title",
+            json!({"sessionId": session, "title": "A title of mine"}),
+        )
+        .await;
+    let (lines, answer) = editor.until(id).await;
+    assert_eq!(answer["result"]["title"], "A title of mine", "{answer:#}");
+    let news = updates(&lines, "session_info_update");
+    assert!(
+        news.iter().any(|news| news["title"] == "A title of mine"),
+        "{lines:#?}"
+    );
+    turn(&mut editor, &session, "%say more").await;
+    let which = json!({"sessionId": session});
+    assert_eq!(
+        editor.call("session/status", which.clone()).await["status"],
+        "open"
+    );
+    editor.call("session/archive", which.clone()).await;
+    assert_eq!(
+        editor.call("session/status", which.clone()).await["status"],
+        "saved"
+    );
+    let listed = editor.call("session/list", json!({"cwd": cwd})).await;
+    assert_eq!(listed["sessions"], json!([]));
+    let listed = editor
+        .call("session/list", json!({"cwd": cwd, "archived": "only"}))
+        .await;
+    assert_eq!(listed["sessions"][0]["title"], "A title of mine", "{listed:#}");
+    editor.call("session/unarchive", which).await;
+    let listed = editor.call("session/list", json!({"cwd": cwd})).await;
+    assert_eq!(listed["sessions"][0]["archived"], false, "{listed:#}");
+    editor.leave().await;
+}
