@@ -26,6 +26,7 @@ mod rest;
 mod rewind;
 mod serve;
 mod session;
+mod spare;
 mod tool;
 mod wire;
 

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
-use outrigger::Options;
 use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::SystemPrompt;
+use outrigger::{Claim, Options, Session, Spare};
+use tokio::sync::mpsc;
 
-use crate::ask::{Desk, Modes};
+use crate::ask::{Ask, Desk, Modes};
 use crate::choices::Choices;
 use crate::config::may_bypass;
 use crate::error::{self, bad};
@@ -18,7 +20,11 @@ use crate::rest;
 use crate::serve::answer::Answer;
 use crate::serve::client::Client;
 use crate::serve::hub::{Hub, directory};
-use crate::session::{self, Actor, Parts};
+use crate::session::{self, Actor, CancelBell, Order, Parts};
+use crate::spare;
+
+/// How long a spare may take to become a session. It takes a tenth of a second; one that hangs is replaced.
+const CLAIM: Duration = Duration::from_secs(10);
 
 /// A session that the editor wants, whatever the request.
 #[derive(Debug)]
@@ -97,19 +103,49 @@ impl Wanted {
         }
     }
 
-    /// What to start the CLI with, and the id of the session.
-    async fn options(&self, base: &Options) -> Result<(acp::SessionId, Options), Error> {
-        let mut options = base.clone();
-        options.cwd = Some(directory("cwd", &self.cwd).await?);
+    /// Finds what is wrong with it.
+    async fn check(&self) -> Result<(), Error> {
+        directory("cwd", &self.cwd).await?;
         for (position, path) in self.directories.iter().enumerate() {
             let parameter = format!("additionalDirectories[{position}]");
-            options
-                .additional_directories
-                .push(directory(&parameter, path).await?);
+            directory(&parameter, path).await?;
         }
+        Ok(())
+    }
+
+    /// What a spare is to become; nothing if it can't become this.
+    fn claim(&self, base: &Options) -> Option<Claim> {
+        if self.origin != Origin::New || !self.servers.is_empty() {
+            return None;
+        }
+        let claim = Claim::new(&self.cwd).additional_directories(self.directories.iter().cloned());
+        match &self.system_prompt {
+            None => Some(claim),
+            // What is wrong with it is found where it is started without a spare.
+            Some(prompt) if base.system_prompt.is_none() => match system_prompt(prompt).ok()? {
+                SystemPrompt::Preset {
+                    append: Some(text), ..
+                } => Some(claim.append_system_prompt(text)),
+                _ => None,
+            },
+            Some(_) => None,
+        }
+    }
+
+    /// These options with all that is wanted, but the origin.
+    fn put(&self, mut options: Options) -> Result<Options, Error> {
+        options.cwd = Some(self.cwd.clone());
+        options
+            .additional_directories
+            .extend(self.directories.iter().cloned());
         if let Some(prompt) = &self.system_prompt {
             options.system_prompt = Some(system_prompt(prompt)?);
         }
+        Ok(options)
+    }
+
+    /// The same with the origin, and the id of the session.
+    async fn from(&self, base: &Options, mut options: Options) -> Result<(acp::SessionId, Options), Error> {
         let id = match &self.origin {
             Origin::New => {
                 let id = uuid::Uuid::new_v4().to_string();
@@ -126,11 +162,6 @@ impl Wanted {
                 fork
             }
         };
-        options.include_partial_messages = true;
-        options.forward_subagent_text = true;
-        // As in a terminal: so that files can be taken back. A session store has no place for the copies.
-        options.enable_file_checkpointing |= !base.has_session_store();
-        options.allow_dangerously_skip_permissions = may_bypass(base);
         Ok((id, options))
     }
 }
@@ -144,6 +175,16 @@ fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
     }
 }
 
+/// These options with what holds for every session.
+pub(crate) fn always(mut options: Options) -> Options {
+    options.allow_dangerously_skip_permissions = may_bypass(&options);
+    options.include_partial_messages = true;
+    options.forward_subagent_text = true;
+    // As in a terminal: so that files can be taken back. A session store has no place for the copies.
+    options.enable_file_checkpointing |= !options.has_session_store();
+    options
+}
+
 fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
     let mut texts = Vec::new();
     for block in &prompt.content {
@@ -153,6 +194,9 @@ fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
         }
     }
     let text = texts.join("\n\n");
+    if text.trim().is_empty() {
+        return Err(bad("systemPrompt.content", "it says nothing"));
+    }
     match &prompt.mode {
         acp::SystemPromptMode::Append => Ok(SystemPrompt::Preset {
             append: Some(text),
@@ -183,17 +227,55 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
             Ok(ready) => ready,
             Err(error) => return answer.refuse(error),
         };
-        answer.give(Ok(ready.opened));
-        let (id, handle) = (ready.id, ready.handle);
-        let actor = Actor::new(ready.parts);
-        work.spawn({
-            let hub = Arc::clone(&work);
-            async move {
-                actor.run().await;
-                hub.leave(&id, &handle);
-            }
-        });
+        answer.give(Ok(Opened {
+            id: ready.id.clone(),
+            choices: ready.choices.clone(),
+            meta: ready.meta.clone(),
+        }));
+        work.spawn(live(Arc::clone(&work), ready));
     });
+}
+
+/// The life of a session that was opened.
+async fn live(hub: Arc<Hub>, ready: Ready) {
+    let Ready {
+        id,
+        client,
+        choices: told,
+        handle,
+        opening,
+        again,
+        modes,
+        asks,
+        mut orders,
+        cancel,
+        ..
+    } = ready;
+    let stop = hub.stop().clone();
+    let arrived = match opening {
+        Opening::Started(session) => Some((session, Default::default())),
+        Opening::Claimed(start) => session::arrival(start, &mut orders, &cancel, &stop).await,
+    };
+    if let Some((session, early)) = arrived {
+        let choices = Choices::new(session.initialized(), again.allow_dangerously_skip_permissions);
+        let actor = Actor::new(Parts {
+            id: id.clone(),
+            client,
+            session,
+            again,
+            told,
+            choices,
+            modes,
+            asks,
+            early,
+            orders,
+            cancel,
+            stop,
+            cancel_floor: hub.config.cancel_floor,
+        });
+        actor.run().await;
+    }
+    hub.leave(&id, &handle);
 }
 
 /// Who pays, by the CLI's own word: `_meta.claudeCode.account`, without what it does not say.
@@ -206,27 +288,108 @@ fn account(told: &InitializeReply) -> acp::Meta {
     meta
 }
 
-/// A session that is ready to run.
+/// A session that the editor can be told of.
 struct Ready {
     id: acp::SessionId,
-    opened: Opened,
+    client: Client,
+    choices: Choices,
+    meta: acp::Meta,
     handle: session::Handle,
-    parts: Parts,
+    opening: Opening,
+    /// To begin anew with, should the process end before the conversation began.
+    again: Options,
+    modes: Modes,
+    asks: mpsc::Receiver<Ask>,
+    orders: mpsc::Receiver<Order>,
+    cancel: CancelBell,
+}
+
+/// How far its CLI is.
+enum Opening {
+    Started(Session),
+    /// A spare is about to become it. All that is told of a session, the spare had said already.
+    Claimed(session::Start),
 }
 
 async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready, Error> {
     let servers = mcp::Servers::of(&wanted.servers)?;
-    let (id, options) = wanted.options(&hub.config.options).await?;
-    let modes = Modes::default();
-    let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
-    let roots = options.cwd.iter().chain(&options.additional_directories);
-    let host = mcp::Host::new(
-        client.clone(),
-        hub.routes.clone(),
-        desk.forms(),
-        roots.cloned().collect(),
-    );
-    let options = servers.add_to(options, &host).callbacks(desk);
+    wanted.check().await?;
+    let base = &hub.config.options;
+    let claim = wanted.claim(base);
+    let spare = match &claim {
+        Some(_) => hub.spare().take().await,
+        None => {
+            // The next session is likely to be like this one.
+            if wanted.origin == Origin::New {
+                hub.spare().clear();
+            }
+            None
+        }
+    };
+    let can_be_claimed = claim.is_some();
+    let (handle, orders, cancel) = session::orders();
+    let ready = match claim.zip(spare) {
+        Some((claim, warm)) => {
+            let again = wanted.put(warm.options)?;
+            hub.enter(&warm.id, handle.clone())?;
+            let told = warm.spare.initialized();
+            Ready {
+                choices: Choices::new(told, again.allow_dangerously_skip_permissions),
+                meta: account(told),
+                opening: Opening::Claimed(becomes(warm.spare, claim, again.clone())),
+                id: warm.id,
+                client: client.clone(),
+                handle,
+                again,
+                modes: warm.modes,
+                asks: warm.asks,
+                orders,
+                cancel,
+            }
+        }
+        None => {
+            let (id, options) = wanted.from(base, wanted.put(always(base.clone()))?).await?;
+            let modes = Modes::default();
+            let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
+            let roots = options.cwd.iter().chain(&options.additional_directories);
+            let host = mcp::Host::new(
+                client.clone(),
+                hub.routes.clone(),
+                desk.forms(),
+                roots.cloned().collect(),
+            );
+            let again = servers.add_to(options, &host).callbacks(desk);
+            let session = start(hub, &wanted, &client, &id, &again).await?;
+            hub.enter(&id, handle.clone())?;
+            Ready {
+                choices: Choices::new(session.initialized(), again.allow_dangerously_skip_permissions),
+                meta: account(session.initialized()),
+                opening: Opening::Started(session),
+                id,
+                client: client.clone(),
+                handle,
+                again,
+                modes,
+                asks,
+                orders,
+                cancel,
+            }
+        }
+    };
+    if can_be_claimed {
+        spare::warm(hub, client, spare::When::Opened);
+    }
+    Ok(ready)
+}
+
+/// Starts a CLI, and has what was said told again meanwhile.
+async fn start(
+    hub: &Arc<Hub>,
+    wanted: &Wanted,
+    client: &Client,
+    id: &acp::SessionId,
+    options: &Options,
+) -> Result<Session, Error> {
     // Two processes must not write to one conversation.
     let before = hub.sessions().remove(id.0.as_ref());
     if let Some(before) = before {
@@ -234,41 +397,34 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     }
     let starting = options.clone();
     let start = async { starting.start().await.map_err(|error| error::of_sdk(&error)) };
-    let session = match &wanted.origin {
+    match &wanted.origin {
         Origin::Load(loaded) => {
-            let again = rest::tell_again(&hub.config.options, loaded, &wanted.cwd, &client);
+            let again = rest::tell_again(&hub.config.options, loaded, &wanted.cwd, client);
             let (session, again) = tokio::join!(start, again);
             again?;
-            session?
+            session
         }
-        _ => start.await?,
-    };
-    let choices = Choices::new(session.initialized(), options.allow_dangerously_skip_permissions);
-    let meta = account(session.initialized());
-    let (handle, orders, cancel) = session::orders();
-    hub.enter(&id, handle.clone())?;
-    let parts = Parts {
-        id: id.clone(),
-        client,
-        session,
-        again: options,
-        choices: choices.clone(),
-        modes,
-        asks,
-        orders,
-        cancel,
-        stop: hub.stop().clone(),
-        cancel_floor: hub.config.cancel_floor,
-    };
-    let opened = Opened {
-        id: id.clone(),
-        choices,
-        meta,
-    };
-    Ok(Ready {
-        id,
-        opened,
-        handle,
-        parts,
+        _ => start.await,
+    }
+}
+
+/// How a spare becomes a session. If it does not, the session is started as usual.
+fn becomes(spare: Spare, claim: Claim, options: Options) -> session::Start {
+    let mut first = Some((spare, claim));
+    Box::new(move || {
+        let (first, options) = (first.take(), options.clone());
+        Box::pin(async move {
+            if let Some((spare, claim)) = first {
+                match tokio::time::timeout(CLAIM, spare.claim(claim)).await {
+                    Ok(Ok(session)) => return Ok(session),
+                    // A project whose settings decide what a spare has decided already is no failure.
+                    Ok(Err(failed)) => {
+                        tracing::info!(why = %failed.error, "the spare CLI did not become the session")
+                    }
+                    Err(_) => tracing::warn!("the spare CLI did not become the session in time"),
+                }
+            }
+            options.start().await.map_err(|error| error::of_sdk(&error))
+        })
     })
 }

@@ -21,11 +21,12 @@ use crate::serve::serve;
 const HELP: &str = "\
 Claude Code for editors: an agent that speaks the Agent Client Protocol on stdin and stdout.
 
-Usage: outrigger-acp [--log FILE]
+Usage: outrigger-acp [--log FILE] [--no-spare]
        outrigger-acp --cli [ARGUMENT]...
 
   --cli [ARGUMENT]...  run the Claude Code CLI with these arguments instead (editors use it to sign in)
   --log FILE           write the log there; it goes to stderr otherwise
+  --no-spare           start no CLI ahead; it takes some 200 MB, and has the next session open at once
   --version            print the version
   --help               print this
 
@@ -37,7 +38,11 @@ Environment:
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
-    Serve { log: Option<PathBuf> },
+    Serve {
+        log: Option<PathBuf>,
+        /// Whether a CLI is started ahead.
+        spare: bool,
+    },
     Cli(Vec<OsString>),
     Version,
     Help,
@@ -45,13 +50,14 @@ enum Task {
 
 fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
     let mut arguments = arguments.into_iter();
-    let mut log = None;
+    let (mut log, mut spare) = (None, true);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             // All that follows is the CLI's.
             Some("--cli") => return Ok(Task::Cli(arguments.collect())),
             Some("--version" | "-V") => return Ok(Task::Version),
             Some("--help" | "-h") => return Ok(Task::Help),
+            Some("--no-spare") => spare = false,
             Some("--log") => match arguments.next() {
                 Some(file) => log = Some(PathBuf::from(file)),
                 None => return Err("--log needs a file".to_owned()),
@@ -66,7 +72,7 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
             }
         }
     }
-    Ok(Task::Serve { log })
+    Ok(Task::Serve { log, spare })
 }
 
 /// Runs the program with these arguments, which are those behind its name, until the editor goes away or a signal asks it to end.
@@ -84,7 +90,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Task::Help => print(HELP),
         Task::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
         Task::Cli(arguments) => cli(arguments),
-        Task::Serve { log } => {
+        Task::Serve { log, spare } => {
             if let Err(error) = log_to(log.as_deref()) {
                 return failed(&error, 1);
             }
@@ -96,7 +102,14 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                     stop.cancel();
                 }
             });
-            match serve(config(), tokio::io::stdin(), tokio::io::stdout(), stop).await {
+            match serve(
+                config().spare(spare),
+                tokio::io::stdin(),
+                tokio::io::stdout(),
+                stop,
+            )
+            .await
+            {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => failed(&error.to_string(), 1),
             }
@@ -234,8 +247,9 @@ mod tests {
     #[test]
     fn the_log_has_a_file() {
         let log = Some(PathBuf::from("a.log"));
-        assert_eq!(of(&["--log", "a.log"]), Ok(Task::Serve { log: log.clone() }));
-        assert_eq!(of(&["--log=a.log"]), Ok(Task::Serve { log }));
+        let serve = |log, spare| Ok(Task::Serve { log, spare });
+        assert_eq!(of(&["--log", "a.log"]), serve(log.clone(), true));
+        assert_eq!(of(&["--log=a.log", "--no-spare"]), serve(log, false));
         assert!(of(&["--log"]).is_err());
         assert!(of(&["serve"]).is_err());
     }

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// How many updates may wait to be written before nothing more is sent.
 const MOST: usize = 64;
@@ -15,6 +16,8 @@ const MOST: usize = 64;
 pub(crate) struct Gate {
     waiting: AtomicUsize,
     opened: Notify,
+    /// Fires when the first line was written.
+    spoken: CancellationToken,
 }
 
 impl Gate {
@@ -32,6 +35,16 @@ impl Gate {
         if before == Ok(MOST) {
             self.opened.notify_waiters();
         }
+    }
+
+    /// A line was written, of whatever kind.
+    pub(super) fn speaks(&self) {
+        self.spoken.cancel();
+    }
+
+    /// Waits until the first line was written.
+    pub(crate) async fn spoken(&self) {
+        self.spoken.cancelled().await;
     }
 
     /// Whether another may be sent.

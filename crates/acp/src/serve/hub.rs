@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::open::{self, Opened, Wanted};
 use crate::rewind::{Rewind, Rewound};
 use crate::session::{Handle, Order};
-use crate::{auth, error, mcp, rest};
+use crate::{auth, error, mcp, rest, spare};
 
 /// The most sessions that may be open at once: each is a process of some 200 MB.
 const MOST: usize = 64;
@@ -30,6 +30,7 @@ pub(crate) struct Hub {
     gate: Arc<Gate>,
     capabilities: Mutex<Arc<acp::ClientCapabilities>>,
     sessions: Mutex<HashMap<String, Handle>>,
+    spare: spare::Place,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -42,6 +43,7 @@ impl Hub {
             gate,
             capabilities: Mutex::default(),
             sessions: Mutex::default(),
+            spare: spare::Place::default(),
             tasks: TaskTracker::new(),
             stop,
         })
@@ -49,6 +51,15 @@ impl Hub {
 
     pub(crate) fn stop(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Where the CLI is that was started ahead.
+    pub(crate) fn spare(&self) -> &spare::Place {
+        &self.spare
     }
 
     pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Handle>> {
@@ -94,9 +105,10 @@ impl Hub {
 
     // ---- Requests -------------------------------------------------------------------------------------------------
 
-    /// The editor said what it can.
-    pub(super) fn met(&self, client: acp::ClientCapabilities) {
+    /// The editor said what it can, and is answered.
+    pub(super) fn met(self: &Arc<Self>, client: acp::ClientCapabilities, connection: impl Into<Connection>) {
         *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(client);
+        spare::warm(self, self.client(connection), spare::When::Introduced);
     }
 
     /// Opens a session.
@@ -216,6 +228,8 @@ impl Hub {
 
     pub(super) fn logout(self: &Arc<Self>, answer: Answer<acp::LogoutResponse>) {
         let options = self.config.options.clone();
+        // It knows who was signed in.
+        self.spare.clear();
         self.answer(answer, async move {
             auth::logout(&options).await?;
             Ok(acp::LogoutResponse::new())

@@ -41,9 +41,13 @@ pub(crate) struct Parts {
     pub(crate) session: Session,
     /// To begin anew with, should the process end before the conversation began.
     pub(crate) again: Options,
+    /// What the editor was told that can be chosen, which may have been before the session was there.
+    pub(crate) told: Choices,
     pub(crate) choices: Choices,
     pub(crate) modes: Modes,
     pub(crate) asks: mpsc::Receiver<Ask>,
+    /// What was ordered before the session was there.
+    pub(crate) early: VecDeque<Order>,
     pub(crate) orders: mpsc::Receiver<Order>,
     pub(crate) cancel: CancelBell,
     pub(crate) stop: Stop,
@@ -62,10 +66,12 @@ pub(crate) struct Actor {
     /// The answer that the conversation goes on behind, until that is written down.
     pub(super) behind: Option<String>,
     pub(super) rewinding: Rewinding,
+    told: Choices,
     choices: Choices,
     modes: Modes,
     pub(super) show: Show,
     asks: mpsc::Receiver<Ask>,
+    early: VecDeque<Order>,
     orders: mpsc::Receiver<Order>,
     cancel: CancelBell,
     stop: Stop,
@@ -140,10 +146,12 @@ impl Actor {
             client: parts.client,
             life: Life::Running(Running::new(parts.session)),
             again: parts.again,
+            told: parts.told,
             choices: parts.choices,
             modes: parts.modes,
             show,
             asks: parts.asks,
+            early: parts.early,
             orders: parts.orders,
             cancel: parts.cancel,
             stop: parts.stop,
@@ -165,6 +173,16 @@ impl Actor {
         let commands = self.show.commands(&session);
         drop(session);
         self.tell(commands);
+        if self.told.mode() != self.choices.mode() {
+            self.tell_mode();
+        }
+        if self.told.as_options() != self.choices.as_options() {
+            self.tell_options();
+        }
+        for order in std::mem::take(&mut self.early) {
+            self.order(order);
+        }
+        self.proceed().await;
         let closed = loop {
             match self.step().await {
                 Flow::Go => self.proceed().await,

@@ -1,6 +1,7 @@
 //! A session: one task that owns the CLI's session, reads what it says in order, and answers the editor.
 
 mod actor;
+mod early;
 mod identity;
 mod life;
 pub(crate) mod prompts;
@@ -15,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::actor::{Actor, Parts};
+pub(crate) use self::early::{Start, arrival};
 use crate::error;
 use crate::rewind::{Rewind, Rewound};
 use crate::serve::answer::Answer;

@@ -69,12 +69,13 @@ impl Editor {
         Self::with(
             Config::new()
                 .options(cli.options())
+                .spare(false)
                 .cancel_floor(Duration::from_secs(5)),
         )
     }
 
     pub(crate) fn of_options(options: Options) -> Self {
-        Self::with(Config::new().options(options))
+        Self::with(Config::new().options(options).spare(false))
     }
 
     // ---- Lines ----------------------------------------------------------------------------------------------------

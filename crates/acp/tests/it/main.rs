@@ -19,4 +19,5 @@ mod rewind;
 mod schema;
 mod servers;
 mod sessions;
+mod spare;
 mod tools;

@@ -124,11 +124,20 @@ async fn nothing_is_left_however_it_ends() {
             .write_all(format!("{hang}\n").as_bytes())
             .await
             .expect("it reads");
-        let started = below(pid);
-        let claude = started.iter().find(|pid| {
+        // The session's, and one that is started ahead.
+        let is_cli = |pid: &u32| {
             let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
             exe.is_ok_and(|exe| exe == Path::new(&cli).canonicalize().unwrap_or_default())
-        });
+        };
+        let both = async {
+            while below(pid).iter().filter(|pid| is_cli(pid)).count() < 2 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, both).await;
+        assert!(in_time.is_ok(), "two CLIs among {:?}", below(pid));
+        let started = below(pid);
+        let claude = started.iter().find(|pid| is_cli(pid));
         let claude = claude.unwrap_or_else(|| panic!("a CLI among {started:?}"));
         let env = std::fs::read(format!("/proc/{claude}/environ")).expect("its environment");
         let env = String::from_utf8_lossy(&env).into_owned();
@@ -159,6 +168,13 @@ async fn nothing_is_left_however_it_ends() {
             "{end:?}: still there of {started:?}: {:?}",
             started.iter().filter(|pid| is_alive(**pid)).collect::<Vec<_>>()
         );
+        // Nobody is left to tidy up behind one that was killed.
+        if end != End::Killed {
+            let parked = std::fs::read_dir(sandbox.config().join("spares")).expect("where spares are");
+            assert_eq!(parked.count(), 0, "{end:?}");
+        } else {
+            std::fs::remove_dir_all(sandbox.config().join("spares")).expect("it can be tidied up");
+        }
     }
 }
 

@@ -108,6 +108,7 @@ async fn a_cli_that_ignores_the_interrupt_is_ended_and_brought_back() {
     });
     let config = outrigger_acp::Config::new()
         .options(cli.options())
+        .spare(false)
         .cancel_floor(Duration::from_millis(300));
     let mut editor = Editor::with(config);
     editor.initialize(json!({})).await;

@@ -1,13 +1,16 @@
 //! The same with the real CLI, against a scripted API.
 
+use std::path::Path;
+use std::time::Duration;
+
 use outrigger::Agent;
-use outrigger::options::{Auth, Secret};
+use outrigger::options::{Auth, Isolation, Secret};
 use outrigger_acp::Config;
 use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::{Sandbox, executable};
 use serde_json::json;
 
-use crate::editor::{Editor, said, updates};
+use crate::editor::{Editor, PATIENCE, said, updates};
 use crate::servers::{serving, text};
 
 pub(crate) struct Rig {
@@ -42,6 +45,109 @@ impl Rig {
     pub(crate) fn editor(&self) -> Editor {
         Editor::with(self.config.clone())
     }
+
+    /// All that the CLI loads for a person.
+    fn interactive(mut self) -> Self {
+        let options = self.config.options.clone().isolation(Isolation::Interactive);
+        self.config = self.config.options(options);
+        self
+    }
+
+    /// Waits until a spare is parked: it has a directory, and has told other sessions how to reach it.
+    async fn parked(&self) {
+        let has = |name: &str, end: &str| {
+            let found = std::fs::read_dir(self.sandbox.config().join(name));
+            let mut names = found
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.file_name());
+            names.any(|name| name.to_string_lossy().ends_with(end))
+        };
+        let wait = async {
+            while !(has("spares", "") && has("sessions", ".key")) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, wait).await;
+        assert!(in_time.is_ok(), "no spare is parked");
+    }
+}
+
+/// The files below a directory.
+fn files(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => found.extend(files(&entry.path())),
+            _ => found.push(entry.path().to_string_lossy().into_owned()),
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cli_that_is_started_ahead_is_seen_by_nobody_until_it_is_a_session() {
+    let rig = Rig::start().await.interactive();
+    let seen = rig.sandbox.path().join("seen");
+    let hook = format!("pwd -P >> {}", seen.display());
+    let settings =
+        json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": hook}]}]}}).to_string();
+    std::fs::write(rig.sandbox.config().join("settings.json"), settings).expect("it is ours");
+    let cwd = rig.sandbox.project().canonicalize().expect("it is there");
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    rig.parked().await;
+    let listed = editor.call("session/list", json!({})).await;
+    assert_eq!(listed["sessions"], json!([]));
+    assert_eq!(rig.api.request_count(), 0);
+    assert!(!seen.exists(), "hooks ran for nobody");
+    assert!(files(&rig.sandbox.config().join("projects")).is_empty());
+    let lists = files(&rig.sandbox.config().join("sessions"));
+    assert!(!lists.iter().any(|file| file.ends_with(".json")), "{lists:?}");
+
+    let (session, _) = editor.open(&cwd).await;
+    let (lines, _) = editor.turn(&session, "%say it is me").await;
+    assert_eq!(said(&lines), "it is me");
+    assert_eq!(
+        std::fs::read_to_string(&seen)
+            .expect("the hook ran")
+            .lines()
+            .collect::<Vec<_>>(),
+        [cwd.to_str().expect("a path in UTF-8")]
+    );
+    // It is the session that was told of, and is found as such.
+    let listed = editor.call("session/list", json!({"cwd": cwd})).await;
+    assert_eq!(listed["sessions"][0]["sessionId"], session.as_str(), "{listed:#}");
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_project_that_no_spare_can_work_in_gets_a_cli_of_its_own() {
+    let rig = Rig::start().await.interactive();
+    let settings = json!({"permissions": {"defaultMode": "plan"}, "env": {"FROM_PROJECT": "1"}}).to_string();
+    rig.sandbox
+        .write(".claude/settings.json", settings)
+        .expect("it is ours");
+    let cwd = rig.sandbox.project();
+    assert!(cwd.join(".claude/settings.json").exists());
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    rig.parked().await;
+    let (session, opened) = editor.open(&cwd).await;
+    // As the spare had it; the session itself says what the project wants.
+    assert_eq!(opened["modes"]["currentModeId"], "default");
+    let told = editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "current_mode_update")
+        .await;
+    assert_eq!(told["params"]["update"]["currentModeId"], "plan");
+    assert_eq!(told["params"]["sessionId"], session.as_str());
+    let (lines, answer) = editor.turn(&session, "%say planned").await;
+    assert_eq!(
+        (said(&lines).as_str(), &answer["stopReason"]),
+        ("planned", &json!("end_turn"))
+    );
+    editor.leave().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

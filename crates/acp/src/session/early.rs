@@ -1,0 +1,97 @@
+//! A session that the editor knows already, while its CLI is still on the way.
+
+use std::collections::VecDeque;
+
+use agent_client_protocol::Error;
+use futures_util::future::BoxFuture;
+use outrigger::Session;
+use tokio::sync::mpsc;
+
+use super::{CancelBell, ORDERS, Order, Stop};
+use crate::{error, outcome};
+
+/// Gets the CLI, again each time that it is called.
+pub(crate) type Start = Box<dyn FnMut() -> BoxFuture<'static, Result<Session, Error>> + Send>;
+
+/// Waits for the CLI. Returns it with the orders that came meanwhile, in order; nothing when the session was closed before.
+///
+/// When the CLI does not come, those who wait are told why, and it is tried again for the next order.
+pub(crate) async fn arrival(
+    mut start: Start,
+    orders: &mut mpsc::Receiver<Order>,
+    cancel: &CancelBell,
+    stop: &Stop,
+) -> Option<(Session, VecDeque<Order>)> {
+    let mut waiting = VecDeque::new();
+    loop {
+        let mut starting = start();
+        let failed = loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return gone(waiting, None),
+                () = cancel.rung() => cancelled(&mut waiting),
+                order = orders.recv() => match order {
+                    // What was started ends as it is dropped.
+                    None => return gone(waiting, None),
+                    Some(Order::Close(done)) => {
+                        drop(starting);
+                        return gone(waiting, Some(done));
+                    }
+                    Some(Order::Cancel) => cancelled(&mut waiting),
+                    Some(order) if waiting.len() == ORDERS => order.refuse(error::internal(format!(
+                        "the session begins only now, and {ORDERS} requests wait already; wait for some of them to be answered"
+                    ))),
+                    Some(order) => waiting.push_back(order),
+                },
+                session = &mut starting => match session {
+                    Ok(session) => return Some((session, waiting)),
+                    Err(error) => break error,
+                },
+            }
+        };
+        tracing::warn!(%failed, "the CLI of a session did not come");
+        waiting.drain(..).for_each(|order| order.refuse(failed.clone()));
+        // Nobody waits now.
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return None,
+                () = cancel.rung() => {}
+                order = orders.recv() => match order {
+                    None => return None,
+                    Some(Order::Close(done)) => return gone(waiting, Some(done)),
+                    Some(Order::Cancel) => {}
+                    Some(order) => {
+                        waiting.push_back(order);
+                        break;
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// The prompts that wait end as cancelled ones do; nothing else is cancelled.
+fn cancelled(waiting: &mut VecDeque<Order>) {
+    for order in std::mem::take(waiting) {
+        match order {
+            Order::Prompt { answer, .. } => answer.give(Ok(outcome::cancelled(None))),
+            order => waiting.push_back(order),
+        }
+    }
+}
+
+fn gone(
+    mut waiting: VecDeque<Order>,
+    done: Option<tokio::sync::oneshot::Sender<()>>,
+) -> Option<(Session, VecDeque<Order>)> {
+    cancelled(&mut waiting);
+    for order in waiting {
+        order.refuse(error::internal("the session was closed"));
+    }
+    if let Some(done) = done {
+        // Whoever asked may have gone.
+        let _ = done.send(());
+    }
+    None
+}

@@ -1,0 +1,161 @@
+//! A CLI that is started ahead, for the session that the editor opens next.
+//!
+//! It is the CLI's own kind of spare (`--await-claim`): no session, in no list, without transcript, hooks or MCP servers until it is
+//! claimed. A full session that is started ahead would be a few milliseconds faster, but other programs would see it, `SessionStart`
+//! hooks would run for nobody, and what it had read of its directory would be old.
+//!
+//! There is one at most. It is started once the editor was introduced to, and again after each session that it could have been; a
+//! session that asks for what no spare can have is started as usual, and with it ends the spare, since the next is likely to be like it.
+
+mod marks;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema as acp;
+use outrigger::{Options, Spare};
+use tokio::sync::{mpsc, oneshot};
+
+use self::marks::Marks;
+use crate::ask::{Ask, Desk, Modes};
+use crate::open;
+use crate::serve::client::Client;
+use crate::serve::hub::Hub;
+
+/// How long to wait after a session was opened before the next spare is started: its start takes a core for a while, which is better
+/// left to the first turn.
+const REST: Duration = Duration::from_secs(1);
+
+/// A spare, and who answers it once it is a session.
+pub(crate) struct Warm {
+    pub(crate) id: acp::SessionId,
+    pub(crate) spare: Spare,
+    /// What it was started with.
+    pub(crate) options: Options,
+    pub(crate) modes: Modes,
+    pub(crate) asks: mpsc::Receiver<Ask>,
+}
+
+/// Whoever wants the spare says where it is to go.
+type Wish = oneshot::Sender<Warm>;
+
+/// The place of the spare. Its task has it, and ends it when the place is filled by another or cleared.
+#[derive(Default)]
+pub(crate) struct Place(Mutex<Option<oneshot::Sender<Wish>>>);
+
+/// When to start one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// The answer to `initialize` is on its way; once it is written.
+    Introduced,
+    /// A session was opened.
+    Opened,
+}
+
+impl Place {
+    fn place(&self) -> MutexGuard<'_, Option<oneshot::Sender<Wish>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the spare, if there is one.
+    pub(crate) fn clear(&self) {
+        self.place().take();
+    }
+
+    /// The spare. One that is being started is waited for: it is ahead of one that would be started now.
+    pub(crate) async fn take(&self) -> Option<Warm> {
+        let place = self.place().take()?;
+        let (wish, warm) = oneshot::channel();
+        place.send(wish).ok()?;
+        warm.await.ok()
+    }
+}
+
+/// Has a spare started, unless there is one.
+pub(crate) fn warm(hub: &Arc<Hub>, client: Client, when: When) {
+    if !hub.config.spare {
+        return;
+    }
+    let mut place = hub.spare().place();
+    // What answers a spare knows what the editor can, which it may just have said anew.
+    if place.as_ref().is_some_and(|place| !place.is_closed()) && when != When::Introduced {
+        return;
+    }
+    let (sender, wishes) = oneshot::channel();
+    *place = Some(sender);
+    hub.spawn(keep(Arc::clone(hub), client, when, wishes));
+}
+
+/// Starts a spare, and keeps it until it is wanted, dies, becomes too old, or the connection ends.
+async fn keep(hub: Arc<Hub>, client: Client, when: When, mut wishes: oneshot::Receiver<Wish>) {
+    tokio::select! {
+        // Somebody wants a session before the start of the spare: that one is not slower.
+        _ = &mut wishes => return,
+        () = hub.stop().cancelled() => return,
+        () = rest(&hub, when) => {}
+    }
+    let config = hub.config.options.clone();
+    let Ok(marks) = tokio::task::spawn_blocking(move || Marks::of(&config)).await else {
+        return;
+    };
+    let mut wish = None;
+    let starting = start(&hub.config.options, client);
+    tokio::pin!(starting);
+    let warm = loop {
+        tokio::select! {
+            warm = &mut starting => break warm,
+            wished = &mut wishes, if wish.is_none() => match wished {
+                Ok(wished) => wish = Some(wished),
+                // What was started ends as it is dropped.
+                Err(_) => return,
+            },
+            () = hub.stop().cancelled() => return,
+        }
+    };
+    let warm = match warm {
+        Ok(warm) => warm,
+        // A session that is started as usual fails as well, and says so to somebody.
+        Err(error) => return tracing::debug!(%error, "there is no spare CLI"),
+    };
+    tracing::debug!(spare = ?warm.spare, "a spare CLI is ready");
+    if wish.is_none() {
+        tokio::select! {
+            wished = wishes => wish = wished.ok(),
+            error = warm.spare.wait_ended() => return tracing::debug!(%error, "the spare CLI ended"),
+            () = hub.stop().cancelled() => {}
+            () = tokio::time::sleep(hub.config.spare_age) => tracing::debug!("the spare CLI is too old"),
+        }
+    }
+    let unwanted = match wish {
+        Some(wish) if warm.spare.is_alive() && !marks.have_changed().await => wish.send(warm).err(),
+        _ => Some(warm),
+    };
+    if let Some(warm) = unwanted
+        && let Err(error) = warm.spare.close().await
+    {
+        tracing::debug!(%error, "a spare CLI was not seen ending");
+    }
+}
+
+async fn rest(hub: &Hub, when: When) {
+    match when {
+        When::Introduced => hub.gate().spoken().await,
+        When::Opened => tokio::time::sleep(REST).await,
+    }
+}
+
+async fn start(options: &Options, client: Client) -> outrigger::Result<Warm> {
+    let id = acp::SessionId::new(uuid::Uuid::new_v4().to_string());
+    let modes = Modes::default();
+    let (desk, asks) = Desk::new(id.clone(), client, modes.clone());
+    let mut options = open::always(options.clone()).callbacks(desk);
+    options.session_id = Some(id.0.to_string());
+    let spare = options.clone().prewarm().await?;
+    Ok(Warm {
+        id,
+        spare,
+        options,
+        modes,
+        asks,
+    })
+}
