@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use outrigger::protocol::RawJson;
 
+use crate::reduce::Topic;
+
 /// One thing that a client may want to show.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
@@ -288,8 +290,8 @@ pub(crate) struct Notice {
     pub(crate) title: String,
     /// More lines.
     pub(crate) description: Option<String>,
-    /// What it is about, for programs: `hook`, `api_retry`, `rate_limit`, …; the key of its `_meta`.
-    pub(crate) topic: &'static str,
+    /// What it is about, for programs; the key of its `_meta`.
+    pub(crate) topic: Topic,
     /// The CLI's own words, for programs.
     pub(crate) data: Option<RawJson>,
     /// Whether a client that has no notices should be told in another way that people see.
@@ -320,8 +322,8 @@ pub(crate) struct Subagent {
 /// For programs, not for people.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Extra {
-    /// What it is about: the key below `_meta.claudeCode`, or the end of the extension method's name.
-    pub(crate) topic: &'static str,
+    /// What it is about: the key below `_meta.claudeCode`.
+    pub(crate) topic: Topic,
     /// The call that it belongs to.
     pub(crate) call: Option<Arc<str>>,
     /// What is said.

@@ -7,7 +7,7 @@ use outrigger::protocol::RawJson;
 use outrigger::sessions::SessionMessage;
 
 use crate::event::{Event, Extra};
-use crate::reduce::{Reducer, Step};
+use crate::reduce::{Reducer, Step, Topic};
 
 /// Makes events of the messages of a session at rest, one after the other.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl History {
                 let data =
                     RawJson::encode(&serde_json::json!({"uuid": message.uuid, "reason": misfit.reason}));
                 let extra = data.map(|data| Extra {
-                    topic: "misfit",
+                    topic: Topic::Misfit,
                     call: None,
                     data,
                 });

@@ -16,6 +16,10 @@ use crate::tool::{self, Background, Look, Partial, Place, Printed, Role, Shown};
 const HOLD: Duration = Duration::from_millis(150);
 
 /// A call that nobody was asked about for so long is taken to be running: the CLI says nothing when it starts one.
+///
+/// A hook for `PreToolUse` would not say it either. The CLI calls it first and only then looks whether somebody is to be asked, which
+/// takes it 25 ms as a rule and at times 300, so that a time would have to be presumed all the same; and each call would wait some
+/// 3 ms for the hook.
 const PRESUMED: Duration = Duration::from_millis(250);
 
 /// How long the rest of a command's output is waited for, once it has ended.

@@ -12,6 +12,7 @@ mod seen;
 mod step;
 mod system;
 mod text;
+mod topic;
 mod usage;
 
 use std::collections::HashMap;
@@ -34,6 +35,7 @@ use self::step::Steps;
 pub(crate) use self::step::{Effect, Step};
 use self::system::{extra, notice, tell_extra};
 use self::text::Streams;
+pub(crate) use self::topic::Topic;
 use self::usage::Meter;
 use crate::event::{Event, Severity, Status, Subagent};
 use crate::tool::{self, Place};
@@ -123,7 +125,7 @@ impl Reducer {
                     let line = RawJson::from_text(frame.text().into_owned());
                     let line = line.or_else(|_| RawJson::encode(&frame.text()));
                     if let Ok(line) = line {
-                        tell_extra(&mut steps, "misfit", None, line);
+                        tell_extra(&mut steps, Topic::Misfit, None, line);
                     }
                 }
             },
@@ -242,17 +244,17 @@ impl Reducer {
             Message::System(message) => self.system(*message, now, steps),
             Message::Result(result) => self.result(&result, steps),
             Message::ToolProgress(progress) => self.progress(&progress, steps),
-            Message::ToolUseSummary(summary) => extra(steps, "tool_use_summary", None, &*summary),
+            Message::ToolUseSummary(summary) => extra(steps, Topic::ToolUseSummary, None, &*summary),
             Message::AuthStatus(status) => auth(&status, steps),
             Message::RateLimitEvent(event) => rate_limit(&event, steps),
-            Message::PromptSuggestion(prompt) => extra(steps, "prompt_suggestion", None, &*prompt),
+            Message::PromptSuggestion(prompt) => extra(steps, Topic::PromptSuggestion, None, &*prompt),
             Message::ConversationReset(reset) => {
                 self.plan.clear(steps);
                 self.streams = Streams::default();
-                extra(steps, "conversation_reset", None, &*reset);
+                extra(steps, Topic::ConversationReset, None, &*reset);
             }
-            Message::ActiveGoal(goal) => extra(steps, "active_goal", None, &*goal),
-            Message::AutocompactState(state) => extra(steps, "autocompact", None, &*state),
+            Message::ActiveGoal(goal) => extra(steps, Topic::ActiveGoal, None, &*goal),
+            Message::AutocompactState(state) => extra(steps, Topic::Autocompact, None, &*state),
             // The connection's own business, and the session's.
             Message::ControlRequest(_)
             | Message::ControlResponse(_)
@@ -260,11 +262,11 @@ impl Reducer {
             | Message::CommandLifecycle(_)
             | Message::KeepAlive(_)
             | Message::TranscriptMirror(_) => {}
-            Message::Unknown(raw) => tell_extra(steps, "unknown", None, raw),
+            Message::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
             // The union may grow; see `system`.
             other => {
                 if let Ok(data) = other.to_body() {
-                    tell_extra(steps, "unknown", None, data);
+                    tell_extra(steps, Topic::Unknown, None, data);
                 }
             }
         }
@@ -273,7 +275,7 @@ impl Reducer {
     fn result(&mut self, result: &ResultMessage, steps: &mut Steps) {
         self.meter.result(result, steps);
         if let Some(output) = &result.structured_output {
-            tell_extra(steps, "structured_output", None, output.clone());
+            tell_extra(steps, Topic::StructuredOutput, None, output.clone());
         }
         let status = match &result.terminal_reason {
             // What is deferred goes on in another process, or never.
@@ -298,7 +300,7 @@ impl Reducer {
         self.calls
             .progress(id, progress.elapsed_time_seconds, &self.place, steps);
         if progress.subagent_retry.is_some() {
-            extra(steps, "subagent_retry", Some(id), progress);
+            extra(steps, Topic::SubagentRetry, Some(id), progress);
         }
     }
 
@@ -335,9 +337,17 @@ fn auth(status: &AuthStatus, steps: &mut Steps) {
         Some(error) => {
             let title = "The login failed".to_owned();
             let why = Some(error.clone());
-            notice(steps, Severity::Error, title, why, "auth_status", status, true);
+            notice(
+                steps,
+                Severity::Error,
+                title,
+                why,
+                Topic::AuthStatus,
+                status,
+                true,
+            );
         }
-        None => extra(steps, "auth_status", None, status),
+        None => extra(steps, Topic::AuthStatus, None, status),
     }
 }
 
@@ -357,10 +367,10 @@ fn rate_limit(event: &RateLimitEvent, steps: &mut Steps) {
             let title = format!("The {limit} limit is close{}", used.unwrap_or_default());
             (Severity::Warning, title)
         }
-        _ => return extra(steps, "rate_limit", None, event),
+        _ => return extra(steps, Topic::RateLimit, None, event),
     };
     let important = severity == Severity::Error;
-    notice(steps, severity, title, None, "rate_limit", event, important);
+    notice(steps, severity, title, None, Topic::RateLimit, event, important);
 }
 
 fn hash(text: &str) -> u64 {

@@ -11,6 +11,7 @@ use super::calls::Given;
 use super::step::Steps;
 use super::system::{extra, notice, tell_extra};
 use super::text::Begun;
+use super::topic::Topic;
 use super::{MOST_AGENTS, Reducer};
 use crate::event::{CallContent, Chunk, Content, Event, Severity, Status};
 use crate::tool::{self, Role, Shown};
@@ -72,8 +73,8 @@ impl Reducer {
                     }
                     // Seals are for the API, references come with the whole block, and a summary with its own.
                     BlockDelta::Signature(_) | BlockDelta::Citations(_) | BlockDelta::Compaction(_) => {}
-                    BlockDelta::Unknown(raw) => tell_extra(steps, "unknown", None, raw),
-                    BlockDelta::Misfit(misfit) => tell_extra(steps, "misfit", None, misfit.raw),
+                    BlockDelta::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
+                    BlockDelta::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
                     _ => {}
                 }
             }
@@ -87,8 +88,8 @@ impl Reducer {
             | ApiStreamEvent::MessageStop(_)
             | ApiStreamEvent::Ping(_)
             | ApiStreamEvent::Error(_) => {}
-            ApiStreamEvent::Unknown(raw) => tell_extra(steps, "unknown", None, raw),
-            ApiStreamEvent::Misfit(misfit) => tell_extra(steps, "misfit", None, misfit.raw),
+            ApiStreamEvent::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
+            ApiStreamEvent::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
             _ => {}
         }
     }
@@ -101,10 +102,10 @@ impl Reducer {
             return;
         }
         if let Some(usage) = &said.context_usage {
-            extra(steps, "context_usage", None, usage);
+            extra(steps, Topic::ContextUsage, None, usage);
         }
         if let Some(report) = &said.usage_report {
-            extra(steps, "usage_report", None, report);
+            extra(steps, Topic::UsageReport, None, report);
         }
         let parent: Option<Arc<str>> = said.parent_tool_use_id.as_deref().map(Arc::from);
         let message: Option<Arc<str>> = said.message.id.as_deref().map(Arc::from);
@@ -177,15 +178,23 @@ impl Reducer {
                         model.map_or_else(|| "another model".to_owned(), |model| model.model.clone())
                     };
                     let title = format!("{} goes on", name(fallback.to.as_ref()));
-                    notice(steps, Severity::Warning, title, None, "fallback", &fallback, true);
+                    notice(
+                        steps,
+                        Severity::Warning,
+                        title,
+                        None,
+                        Topic::Fallback,
+                        &fallback,
+                        true,
+                    );
                 }
                 ContentBlock::Compaction(block) => {
                     if let Some(summary) = &block.content {
                         self.compactions.summary(summary, Some(&said.uuid), steps);
                     }
                 }
-                ContentBlock::Unknown(raw) => tell_extra(steps, "unknown", None, raw),
-                ContentBlock::Misfit(misfit) => tell_extra(steps, "misfit", None, misfit.raw),
+                ContentBlock::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
+                ContentBlock::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
                 // Nothing that could be shown, or nothing that answers have.
                 _ => {}
             }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::Reducer;
 use super::calls::Ending;
 use super::step::Steps;
+use super::topic::Topic;
 use crate::event::{
     Call, CallChange, Chunk, Content, Event, Extra, Kind, Location, Notice, Severity, Status,
 };
@@ -39,8 +40,8 @@ impl Reducer {
                 }
             }
 
-            S::HookStarted(hook) => extra(steps, "hook", None, &hook),
-            S::HookProgress(hook) => extra(steps, "hook", None, &hook),
+            S::HookStarted(hook) => extra(steps, Topic::HookStarted, None, &hook),
+            S::HookProgress(hook) => extra(steps, Topic::HookProgress, None, &hook),
             S::HookResponse(hook) => match hook.outcome {
                 HookOutcome::Error => {
                     let said = [&hook.stderr, &hook.stdout, &hook.output];
@@ -48,18 +49,34 @@ impl Reducer {
                     let code = hook.exit_code.map(|code| format!(" (exit code {code})"));
                     let title = format!("Hook {} failed{}", hook.hook_name, code.unwrap_or_default());
                     let said = said.cloned();
-                    notice(steps, Severity::Warning, title, said, "hook", &hook, false);
+                    notice(
+                        steps,
+                        Severity::Warning,
+                        title,
+                        said,
+                        Topic::HookResponse,
+                        &hook,
+                        false,
+                    );
                 }
-                _ => extra(steps, "hook", None, &hook),
+                _ => extra(steps, Topic::HookResponse, None, &hook),
             },
             S::StopHookSummary(hooks) => {
                 match hooks.hook_errors.is_empty() && !hooks.prevented_continuation {
-                    true => extra(steps, "stop_hook_summary", None, &hooks),
+                    true => extra(steps, Topic::StopHookSummary, None, &hooks),
                     false => {
                         let said = hooks.stop_reason.iter().chain(&hooks.hook_errors);
                         let said = said.cloned().collect::<Vec<_>>().join("\n");
                         let title = "A stop hook had something to say".to_owned();
-                        notice(steps, Severity::Warning, title, Some(said), "hook", &hooks, false);
+                        notice(
+                            steps,
+                            Severity::Warning,
+                            title,
+                            Some(said),
+                            Topic::StopHookSummary,
+                            &hooks,
+                            false,
+                        );
                     }
                 }
             }
@@ -71,13 +88,13 @@ impl Reducer {
                 if let Some(call) = call {
                     self.calls.run(call, &self.place, steps);
                 }
-                extra(steps, "task_progress", call, &task);
+                extra(steps, Topic::TaskProgress, call, &task);
             }
             S::TaskNotification(task) => self.task_ended(&task, now, steps),
-            S::BackgroundTasksChanged(tasks) => extra(steps, "background_tasks", None, &tasks),
-            S::TaskSummary(summary) => extra(steps, "task_summary", None, &summary),
+            S::BackgroundTasksChanged(tasks) => extra(steps, Topic::BackgroundTasks, None, &tasks),
+            S::TaskSummary(summary) => extra(steps, Topic::TaskSummary, None, &summary),
             S::TaskListStatuses(list) => self.plan.statuses(&list.statuses, steps),
-            S::AgentsKilled(all) => extra(steps, "agents_killed", None, &all),
+            S::AgentsKilled(all) => extra(steps, Topic::AgentsKilled, None, &all),
 
             S::ApiRetry(retry) => {
                 let cause = match retry.error_status {
@@ -87,14 +104,32 @@ impl Reducer {
                 let wait = retry.retry_delay_ms / 1000.0;
                 let count = format!("{} of {}", retry.attempt, retry.max_retries);
                 let title = format!("{cause}; trying again in {wait:.1} s ({count})");
-                notice(steps, Severity::Warning, title, None, "api_retry", &retry, false);
+                notice(
+                    steps,
+                    Severity::Warning,
+                    title,
+                    None,
+                    Topic::ApiRetry,
+                    &retry,
+                    false,
+                );
             }
             // What the terminal is told beside `api_retry`.
-            S::ApiError(error) => extra(steps, "api_error", None, &error),
-            S::ControlRequestProgress(progress) => extra(steps, "control_request_progress", None, &progress),
+            S::ApiError(error) => extra(steps, Topic::ApiError, None, &error),
+            S::ControlRequestProgress(progress) => {
+                extra(steps, Topic::ControlRequestProgress, None, &progress)
+            }
             S::ModelFallback(to) => {
                 let title = to.content.clone();
-                notice(steps, Severity::Warning, title, None, "model_fallback", &to, true);
+                notice(
+                    steps,
+                    Severity::Warning,
+                    title,
+                    None,
+                    Topic::ModelFallback,
+                    &to,
+                    true,
+                );
                 steps.event(Event::ConfigChanged);
             }
             S::ModelConsentFallback(to) => {
@@ -104,7 +139,7 @@ impl Reducer {
                     Severity::Info,
                     title,
                     None,
-                    "model_consent_fallback",
+                    Topic::ModelConsentFallback,
                     &to,
                     true,
                 );
@@ -118,7 +153,7 @@ impl Reducer {
                     Severity::Warning,
                     title,
                     why,
-                    "model_refusal_fallback",
+                    Topic::ModelRefusalFallback,
                     &to,
                     true,
                 );
@@ -131,7 +166,7 @@ impl Reducer {
                     Severity::Warning,
                     title,
                     why,
-                    "model_refusal_no_fallback",
+                    Topic::ModelRefusalNoFallback,
                     &no,
                     true,
                 );
@@ -139,12 +174,17 @@ impl Reducer {
 
             // The result of the call follows, and says the same.
             S::PermissionDenied(denied) => {
-                extra(steps, "permission_denied", Some(&denied.tool_use_id), &denied);
+                extra(steps, Topic::PermissionDenied, Some(&denied.tool_use_id), &denied);
             }
             S::PermissionCheckStatus(check) => {
                 let is_waiting = check.status == CheckStatus::Checking;
                 self.calls.checked(&check.tool_use_id, is_waiting, now);
-                extra(steps, "permission_check_status", Some(&check.tool_use_id), &check);
+                extra(
+                    steps,
+                    Topic::PermissionCheckStatus,
+                    Some(&check.tool_use_id),
+                    &check,
+                );
             }
             S::PermissionRetry(retry) => {
                 let title = retry.content.clone();
@@ -153,12 +193,12 @@ impl Reducer {
                     Severity::Info,
                     title,
                     None,
-                    "permission_retry",
+                    Topic::PermissionRetry,
                     &retry,
                     false,
                 );
             }
-            S::InheritedAsksSettled(asks) => extra(steps, "inherited_asks_settled", None, &asks),
+            S::InheritedAsksSettled(asks) => extra(steps, Topic::InheritedAsksSettled, None, &asks),
             S::LateAllowNotRun(late) => {
                 let title = format!("An approval came too late ({})", late.reason);
                 notice(
@@ -166,17 +206,17 @@ impl Reducer {
                     Severity::Warning,
                     title,
                     None,
-                    "late_allow_not_run",
+                    Topic::LateAllowNotRun,
                     &late,
                     true,
                 );
             }
-            S::ElicitationComplete(done) => extra(steps, "elicitation_complete", None, &done),
+            S::ElicitationComplete(done) => extra(steps, Topic::ElicitationComplete, None, &done),
 
             // The session follows these itself.
             S::SessionStateChanged(_) | S::WorkerShuttingDown(_) => {}
             S::SessionTitleChanged(title) => steps.event(Event::Title(title.title)),
-            S::SessionMetadata(metadata) => extra(steps, "session_metadata", None, &metadata),
+            S::SessionMetadata(metadata) => extra(steps, Topic::SessionMetadata, None, &metadata),
             S::SessionWritesLost(lost) => {
                 let title = format!("The conversation can't be saved ({})", lost.error_code);
                 let what = Some(lost.lost.join("\n")).filter(|lost| !lost.is_empty());
@@ -185,7 +225,7 @@ impl Reducer {
                     Severity::Error,
                     title,
                     what,
-                    "session_writes_lost",
+                    Topic::SessionWritesLost,
                     &lost,
                     true,
                 );
@@ -198,16 +238,16 @@ impl Reducer {
                     Severity::Warning,
                     title,
                     why,
-                    "mirror_error",
+                    Topic::MirrorError,
                     &error,
                     false,
                 );
             }
-            S::CloudSessionDelta(delta) => extra(steps, "cloud_session", None, &delta),
-            S::TurnHandoffAvailable(handoff) => extra(steps, "turn_handoff_available", None, &handoff),
-            S::TurnPreempted(turn) => extra(steps, "turn_preempted", None, &turn),
-            S::TurnDuration(turn) => extra(steps, "turn_duration", None, &turn),
-            S::PostTurnSummary(summary) => extra(steps, "post_turn_summary", None, &summary),
+            S::CloudSessionDelta(delta) => extra(steps, Topic::CloudSession, None, &delta),
+            S::TurnHandoffAvailable(handoff) => extra(steps, Topic::TurnHandoffAvailable, None, &handoff),
+            S::TurnPreempted(turn) => extra(steps, Topic::TurnPreempted, None, &turn),
+            S::TurnDuration(turn) => extra(steps, Topic::TurnDuration, None, &turn),
+            S::PostTurnSummary(summary) => extra(steps, Topic::PostTurnSummary, None, &summary),
             S::AwaySummary(summary) => {
                 let title = "While you were away".to_owned();
                 let text = Some(summary.content.clone());
@@ -216,13 +256,13 @@ impl Reducer {
                     Severity::Info,
                     title,
                     text,
-                    "away_summary",
+                    Topic::AwaySummary,
                     &summary,
                     false,
                 );
             }
-            S::PerTurnEffortChanged(effort) => extra(steps, "per_turn_effort", None, &effort),
-            S::PeerMessageHold(hold) => extra(steps, "peer_message_hold", None, &hold),
+            S::PerTurnEffortChanged(effort) => extra(steps, Topic::PerTurnEffort, None, &effort),
+            S::PeerMessageHold(hold) => extra(steps, Topic::PeerMessageHold, None, &hold),
             S::ScheduledTaskFire(fire) => {
                 let title = tool::line(&fire.content);
                 notice(
@@ -230,7 +270,7 @@ impl Reducer {
                     Severity::Info,
                     title,
                     None,
-                    "scheduled_task_fire",
+                    Topic::ScheduledTaskFire,
                     &fire,
                     true,
                 );
@@ -243,12 +283,12 @@ impl Reducer {
                     _ => Severity::Info,
                 };
                 let title = tool::line(&said.text);
-                notice(steps, severity, title, None, "notification", &said, false);
+                notice(steps, severity, title, None, Topic::Notification, &said, false);
             }
             S::LocalCommandOutput(output) => self.local_output(&output.content, steps),
             // The terminal's line about what comes as thinking anyway.
             S::Thinking(_) => {}
-            S::ThinkingTokens(tokens) => extra(steps, "thinking_tokens", None, &tokens),
+            S::ThinkingTokens(tokens) => extra(steps, Topic::ThinkingTokens, None, &tokens),
             S::CommandsChanged(changed) => self.commands.changed(&changed.commands, steps),
             S::PluginInstall(plugin) => match plugin.status {
                 PluginInstallStatus::Failed => {
@@ -260,17 +300,25 @@ impl Reducer {
                         Severity::Error,
                         title,
                         why,
-                        "plugin_install",
+                        Topic::PluginInstall,
                         &plugin,
                         true,
                     );
                 }
-                _ => extra(steps, "plugin_install", None, &plugin),
+                _ => extra(steps, Topic::PluginInstall, None, &plugin),
             },
             S::MemoryRecall(recall) => self.recalled(&recall, steps),
             S::MemorySaved(saved) => {
                 let title = format!("Remembered: {}", saved.written_paths.join(", "));
-                notice(steps, Severity::Info, title, None, "memory_saved", &saved, false);
+                notice(
+                    steps,
+                    Severity::Info,
+                    title,
+                    None,
+                    Topic::MemorySaved,
+                    &saved,
+                    false,
+                );
             }
             S::InstructionSizeWarning(size) => {
                 let title = format!(
@@ -282,13 +330,13 @@ impl Reducer {
                     Severity::Warning,
                     title,
                     None,
-                    "instruction_size",
+                    Topic::InstructionSize,
                     &size,
                     false,
                 );
             }
             S::FilesPersisted(files) => match files.failed.is_empty() {
-                true => extra(steps, "files_persisted", None, &files),
+                true => extra(steps, Topic::FilesPersisted, None, &files),
                 false => {
                     let failed = files.failed.iter();
                     let failed = failed.map(|file| format!("{}: {}", file.filename, file.error));
@@ -299,7 +347,7 @@ impl Reducer {
                         Severity::Warning,
                         title,
                         failed,
-                        "files_persisted",
+                        Topic::FilesPersisted,
                         &files,
                         false,
                     );
@@ -314,21 +362,29 @@ impl Reducer {
                     Severity::Warning,
                     title,
                     None,
-                    "attachments_missing",
+                    Topic::AttachmentsMissing,
                     &missing,
                     true,
                 );
             }
-            S::FeedbackDraftQueued(draft) => extra(steps, "feedback_draft", None, &draft),
+            S::FeedbackDraftQueued(draft) => extra(steps, Topic::FeedbackDraft, None, &draft),
             S::CodeChangePublished(change) => {
                 let action = change.action.as_deref().unwrap_or("published");
                 let title = format!("{} {}: {action}", change.repo, change.identifier);
                 let url = Some(change.url.clone());
-                notice(steps, Severity::Info, title, url, "code_change", &change, false);
+                notice(
+                    steps,
+                    Severity::Info,
+                    title,
+                    url,
+                    Topic::CodeChange,
+                    &change,
+                    false,
+                );
             }
-            S::VcsStateChanged(change) => extra(steps, "vcs_state", None, &change),
-            S::ShellCwd(cwd) => extra(steps, "shell_cwd", None, &cwd),
-            S::DevIntent(intent) => extra(steps, "dev_intent", None, &intent),
+            S::VcsStateChanged(change) => extra(steps, Topic::VcsState, None, &change),
+            S::ShellCwd(cwd) => extra(steps, Topic::ShellCwd, None, &cwd),
+            S::DevIntent(intent) => extra(steps, Topic::DevIntent, None, &intent),
             S::UpgradeRelayMarker(_) => {}
 
             S::UiNotify(said) => {
@@ -338,17 +394,25 @@ impl Reducer {
                     Severity::Info,
                     said.title.clone(),
                     text,
-                    "plugin_notice",
+                    Topic::PluginNotice,
                     &said,
                     false,
                 );
             }
             S::UiToast(said) => {
                 let title = tool::line(&said.text);
-                notice(steps, Severity::Info, title, None, "plugin_notice", &said, false);
+                notice(
+                    steps,
+                    Severity::Info,
+                    title,
+                    None,
+                    Topic::PluginNotice,
+                    &said,
+                    false,
+                );
             }
-            S::UiLog(said) => extra(steps, "plugin_log", None, &said),
-            S::UiStatus(said) => extra(steps, "plugin_status", None, &said),
+            S::UiLog(said) => extra(steps, Topic::PluginLog, None, &said),
+            S::UiStatus(said) => extra(steps, Topic::PluginStatus, None, &said),
             // What plugins draw in the CLI's own terminal.
             S::UiInvalidate(_)
             | S::UiNotifyCancel(_)
@@ -357,10 +421,10 @@ impl Reducer {
             | S::UiScroll(_)
             | S::UiFocus(_) => {}
 
-            S::Unknown(raw) => tell_extra(steps, "unknown", None, raw),
-            S::Misfit(misfit) => tell_extra(steps, "misfit", None, misfit.raw),
+            S::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
+            S::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
             // The union may grow; what is new is for programs until somebody has looked at it.
-            other => extra(steps, "unknown", None, &other),
+            other => extra(steps, Topic::Unknown, None, &other),
         }
     }
 
@@ -377,7 +441,15 @@ impl Reducer {
             if self.said.insert(format!("{}: {}", error.plugin, error.message)) {
                 let title = format!("Plugin {} could not be loaded", error.plugin);
                 let why = Some(error.message.clone());
-                notice(steps, Severity::Error, title, why, "plugin_error", error, true);
+                notice(
+                    steps,
+                    Severity::Error,
+                    title,
+                    why,
+                    Topic::PluginError,
+                    error,
+                    true,
+                );
             }
         }
         for warning in init.plugin_warnings.iter().flatten() {
@@ -392,7 +464,7 @@ impl Reducer {
                     Severity::Warning,
                     title,
                     why,
-                    "plugin_warning",
+                    Topic::PluginWarning,
                     warning,
                     false,
                 );
@@ -407,7 +479,7 @@ impl Reducer {
                     Severity::Error,
                     title,
                     why,
-                    "mcp_server_error",
+                    Topic::McpServerError,
                     error,
                     true,
                 );
@@ -420,7 +492,15 @@ impl Reducer {
                     "failed" => format!("MCP server {} could not be reached", server.name),
                     _ => format!("MCP server {} needs you to log in", server.name),
                 };
-                notice(steps, Severity::Warning, title, None, "mcp_server", server, true);
+                notice(
+                    steps,
+                    Severity::Warning,
+                    title,
+                    None,
+                    Topic::McpServer,
+                    server,
+                    true,
+                );
             }
         }
     }
@@ -434,7 +514,7 @@ impl Reducer {
 
     fn task_started(&mut self, task: &TaskStarted, steps: &mut Steps) {
         let Some(call) = &task.tool_use_id else {
-            return extra(steps, "task_started", None, task);
+            return extra(steps, Topic::TaskStarted, None, task);
         };
         let background = task.is_backgrounded;
         self.calls
@@ -456,7 +536,7 @@ impl Reducer {
     fn task_ended(&mut self, task: &TaskNotification, now: Instant, steps: &mut Steps) {
         let named = task.tool_use_id.as_deref().map(Arc::from);
         let Some(call) = named.or_else(|| self.calls.of_task(&task.task_id)) else {
-            return extra(steps, "task_ended", None, task);
+            return extra(steps, Topic::TaskEnded, None, task);
         };
         let status = match task.status {
             TaskOutcome::Completed => Status::Completed,
@@ -485,7 +565,7 @@ impl Reducer {
 
     fn informational(&mut self, said: &Informational, steps: &mut Steps) {
         if said.is_meta == Some(true) {
-            return extra(steps, "informational", said.tool_use_id.as_deref(), said);
+            return extra(steps, Topic::Informational, said.tool_use_id.as_deref(), said);
         }
         let stops = said.prevent_continuation == Some(true);
         let severity = match said.level {
@@ -500,7 +580,7 @@ impl Reducer {
             severity,
             first.to_owned(),
             rest,
-            "informational",
+            Topic::Informational,
             said,
             is_important,
         );
@@ -560,7 +640,7 @@ pub(super) fn notice<T: Serialize>(
     severity: Severity,
     title: String,
     description: Option<String>,
-    topic: &'static str,
+    topic: Topic,
     data: &T,
     important: bool,
 ) {
@@ -575,13 +655,13 @@ pub(super) fn notice<T: Serialize>(
 }
 
 /// For programs.
-pub(super) fn extra<T: Serialize>(steps: &mut Steps, topic: &'static str, call: Option<&str>, data: &T) {
+pub(super) fn extra<T: Serialize>(steps: &mut Steps, topic: Topic, call: Option<&str>, data: &T) {
     if let Ok(data) = RawJson::encode(data) {
         tell_extra(steps, topic, call, data);
     }
 }
 
-pub(super) fn tell_extra(steps: &mut Steps, topic: &'static str, call: Option<&str>, data: RawJson) {
+pub(super) fn tell_extra(steps: &mut Steps, topic: Topic, call: Option<&str>, data: RawJson) {
     let call = call.map(Arc::from);
     steps.event(Event::Extra(Box::new(Extra { topic, call, data })));
 }

@@ -2,6 +2,7 @@
 
 mod background;
 mod calls;
+mod kinds;
 mod laws;
 mod recorded;
 pub(crate) mod support;

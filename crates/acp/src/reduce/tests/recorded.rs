@@ -91,7 +91,7 @@ fn what_is_new_is_told_to_programs() {
     let told: Vec<_> = steps
         .iter()
         .filter_map(|step| match step {
-            Step::Event(Event::Extra(extra)) => Some((extra.topic, extra.data.get())),
+            Step::Event(Event::Extra(extra)) => Some((extra.topic.as_str(), extra.data.get())),
             _ => None,
         })
         .collect();

@@ -185,7 +185,7 @@ impl Encoder {
                 Severity::Warning => NoticeSeverity::Warning,
                 Severity::Error => NoticeSeverity::Error,
             };
-            let meta = ours(json!({"topic": notice.topic, notice.topic: data}));
+            let meta = ours(json!({"topic": notice.topic.as_str(), notice.topic.as_str(): data}));
             let wire = WireNotice::new(severity, notice.title).description(notice.description);
             return SessionUpdate::Notice(wire.meta(meta));
         }
@@ -195,7 +195,7 @@ impl Encoder {
             Severity::Error => "error",
         };
         let about = json!({
-            "topic": notice.topic, "severity": severity, "title": notice.title,
+            "topic": notice.topic.as_str(), "severity": severity, "title": notice.title,
             "description": notice.description, "data": data,
         });
         if !notice.important {
@@ -218,8 +218,8 @@ fn beside(topic: &str, data: Value) -> SessionUpdate {
 fn extra_update(extra: Extra) -> SessionUpdate {
     let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
     match extra.call {
-        Some(call) => beside(extra.topic, json!({"toolCallId": &*call, "data": data})),
-        None => beside(extra.topic, data),
+        Some(call) => beside(extra.topic.as_str(), json!({"toolCallId": &*call, "data": data})),
+        None => beside(extra.topic.as_str(), data),
     }
 }
 

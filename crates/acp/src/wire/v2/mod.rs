@@ -175,7 +175,7 @@ fn noticed(notice: Notice) -> SessionUpdate {
         Severity::Error => NoticeSeverity::Error,
     };
     let data = notice.data.as_ref().and_then(|data| data.to_value().ok());
-    let meta = ours(json!({"topic": notice.topic, notice.topic: data.map(cap::frame)}));
+    let meta = ours(json!({"topic": notice.topic.as_str(), notice.topic.as_str(): data.map(cap::frame)}));
     let wire = WireNotice::new(severity, notice.title).description(notice.description);
     SessionUpdate::Notice(wire.meta(meta))
 }
@@ -189,8 +189,8 @@ fn beside(topic: &str, data: Value) -> SessionUpdate {
 fn extra_update(extra: Extra) -> SessionUpdate {
     let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
     match extra.call {
-        Some(call) => beside(extra.topic, json!({"toolCallId": &*call, "data": data})),
-        None => beside(extra.topic, data),
+        Some(call) => beside(extra.topic.as_str(), json!({"toolCallId": &*call, "data": data})),
+        None => beside(extra.topic.as_str(), data),
     }
 }
 
