@@ -90,7 +90,8 @@ fn kind(name: &str) -> Kind {
         | "ReadMcpResourceDirTool"
         | "BashOutput"
         | "TaskOutput"
-        | "AgentOutputTool" => Kind::Read,
+        | "AgentOutputTool"
+        | "ReadNotifications" => Kind::Read,
         "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => Kind::Edit,
         "Bash" | "PowerShell" | "TaskStop" | "Monitor" | "REPL" => Kind::Execute,
         "Glob" | "Grep" | "LSP" | "LS" | "ToolSearch" | "ListMcpResourcesTool" => Kind::Search,
@@ -120,6 +121,12 @@ fn nameless(tool: &str, name: &str) -> String {
         "WebSearch" => "Search the web".to_owned(),
         "AskUserQuestion" => "Ask a question".to_owned(),
         "Glob" => "Find".to_owned(),
+        "OfferChromeSetup" => "Offer to set up Chrome".to_owned(),
+        "propose_skills" => "Propose skills".to_owned(),
+        "ReadNotifications" => "Read notifications".to_owned(),
+        "RefreshMcpTools" => "Look for new MCP tools".to_owned(),
+        "ReportFindings" => "Report findings".to_owned(),
+        "ShowOnboardingRolePicker" => "Ask for a role".to_owned(),
         _ => match mcp_name(tool) {
             Some((server, tool)) => format!("{tool} ({server})"),
             None => tool.to_owned(),
@@ -196,7 +203,21 @@ impl View<'_> {
             "TaskGet" => self.with("Look at task", &["taskId"]),
             "TaskList" => Some("List tasks".to_owned()),
             // Nothing of these is needed to name them.
-            "ExitPlanMode" | "EnterPlanMode" => Some(nameless(tool, name)),
+            "ExitPlanMode"
+            | "EnterPlanMode"
+            | "OfferChromeSetup"
+            | "ReadNotifications"
+            | "ShowOnboardingRolePicker" => Some(nameless(tool, name)),
+            "propose_skills" => Some(self.count("proposals", "Propose a skill", "Propose", "skills")),
+            "ReportFindings" => Some(self.count("findings", "Report a finding", "Report", "findings")),
+            "RefreshMcpTools" => Some(match self.text(&["server"]) {
+                Some(server) => format!("Look for new tools of {}", line(&server)),
+                None => nameless(tool, name),
+            }),
+            "PushNotification" => self.with("Notify:", &["message"]),
+            "RemoteTrigger" => self.with("Trigger:", &["action"]),
+            "SendFeedback" => self.with("Feedback:", &["title"]),
+            "SetGoal" => self.with("Goal:", &["condition"]),
             "Skill" => {
                 let args = self.text(&["args"]).map(|args| format!(" {}", line(&args)));
                 let skill = self.text(&["skill", "command"])?;
@@ -245,6 +266,9 @@ impl View<'_> {
                     "message",
                     "prompt",
                     "id",
+                    "operation",
+                    "method",
+                    "action",
                 ]);
                 Some(match about {
                     Some(about) => format!("{}: {}", nameless(tool, name), line(&about)),
@@ -252,6 +276,15 @@ impl View<'_> {
                     None => mcp_name(tool).map(|_| nameless(tool, name))?,
                 })
             }
+        }
+    }
+
+    /// How many there are of something.
+    fn count(&self, list: &str, one: &str, verb: &str, many: &str) -> String {
+        match self.fields.list(list).len() {
+            0 => format!("{verb} {many}"),
+            1 => one.to_owned(),
+            count => format!("{verb} {count} {many}"),
         }
     }
 
@@ -292,6 +325,7 @@ impl View<'_> {
             "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => (self.path(), None),
             "Glob" | "Grep" | "LS" => (self.text(&["path"]), None),
             "LSP" => (self.text(&["filePath", "file_path"]), None),
+            "Artifact" => (self.text(&["file_path"]), None),
             _ => (None, None),
         };
         let path = path.map(|path| self.place.absolute(&path));

@@ -1,5 +1,7 @@
 //! Titles, kinds, files and changes, tool by tool.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -209,4 +211,325 @@ fn reading_says_where() {
             line: None
         }]
     );
+}
+
+/// Each tool that the CLI publishes has been looked at: what its call is called, of what sort it is, which files it names, and how many
+/// things it shows before it has run. One that is new is in the protocol's list and not here.
+#[test]
+fn each_tool_of_the_cli_has_a_look() {
+    use Kind::*;
+    let file = "/w/a.rs";
+    type Row = (
+        &'static str,
+        Value,
+        Kind,
+        &'static str,
+        &'static [&'static str],
+        usize,
+    );
+    let table: Vec<Row> = vec![
+        (
+            "Agent",
+            json!({"description": "look", "prompt": "p"}),
+            Think,
+            "look",
+            &[],
+            1,
+        ),
+        (
+            "Artifact",
+            json!({"file_path": "/w/a.html", "title": "A page"}),
+            Other,
+            "Artifact: A page",
+            &["/w/a.html"],
+            0,
+        ),
+        (
+            "AskUserQuestion",
+            json!({"questions": [{"question": "Why?"}]}),
+            Other,
+            "Why?",
+            &[],
+            0,
+        ),
+        ("Bash", json!({"command": "ls"}), Execute, "ls", &[], 0),
+        (
+            "ClaudeDesign",
+            json!({"operation": "list", "arguments": {}}),
+            Other,
+            "ClaudeDesign: list",
+            &[],
+            0,
+        ),
+        (
+            "CronCreate",
+            json!({"cron": "* * * * *", "prompt": "p"}),
+            Other,
+            "Schedule (* * * * *): p",
+            &[],
+            0,
+        ),
+        ("CronDelete", json!({"id": "c1"}), Other, "Unschedule c1", &[], 0),
+        ("CronList", json!({}), Other, "List what is scheduled", &[], 0),
+        (
+            "Edit",
+            json!({"file_path": file, "old_string": "a", "new_string": "b"}),
+            Edit,
+            "Edit a.rs",
+            &["/w/a.rs"],
+            1,
+        ),
+        ("EnterPlanMode", json!({}), SwitchMode, "Enter plan mode", &[], 0),
+        (
+            "EnterWorktree",
+            json!({"name": "tree"}),
+            Other,
+            "Enter worktree tree",
+            &[],
+            0,
+        ),
+        (
+            "ExitPlanMode",
+            json!({"plan": "p"}),
+            SwitchMode,
+            "Approve Plan",
+            &[],
+            1,
+        ),
+        (
+            "ExitWorktree",
+            json!({"action": "keep"}),
+            Other,
+            "Leave the worktree: keep",
+            &[],
+            0,
+        ),
+        (
+            "Glob",
+            json!({"pattern": "*.rs", "path": "/w/src"}),
+            Search,
+            "Find *.rs in src",
+            &["/w/src"],
+            0,
+        ),
+        ("Grep", json!({"pattern": "fn"}), Search, "grep \"fn\"", &[], 0),
+        (
+            "ListMcpResourcesTool",
+            json!({"server": "db"}),
+            Search,
+            "List the resources of db",
+            &[],
+            0,
+        ),
+        (
+            "Monitor",
+            json!({"description": "the log", "command": "tail -f log"}),
+            Execute,
+            "Watch: the log",
+            &[],
+            0,
+        ),
+        (
+            "NotebookEdit",
+            json!({"notebook_path": "/w/n.ipynb", "new_source": "1", "edit_mode": "insert"}),
+            Edit,
+            "Insert a cell in n.ipynb",
+            &["/w/n.ipynb"],
+            1,
+        ),
+        (
+            "OfferChromeSetup",
+            json!({}),
+            Other,
+            "Offer to set up Chrome",
+            &[],
+            0,
+        ),
+        (
+            "Projects",
+            json!({"method": "read", "path": "docs/a.md"}),
+            Other,
+            "Projects: docs/a.md",
+            &[],
+            0,
+        ),
+        (
+            "propose_skills",
+            json!({"proposals": [{}, {}]}),
+            Other,
+            "Propose 2 skills",
+            &[],
+            0,
+        ),
+        (
+            "PushNotification",
+            json!({"message": "done"}),
+            Other,
+            "Notify: done",
+            &[],
+            0,
+        ),
+        (
+            "Read",
+            json!({"file_path": file}),
+            Read,
+            "Read a.rs",
+            &["/w/a.rs"],
+            0,
+        ),
+        (
+            "ReadMcpResourceDirTool",
+            json!({"server": "db", "uri": "db://a"}),
+            Read,
+            "Read db://a",
+            &[],
+            0,
+        ),
+        (
+            "ReadMcpResourceTool",
+            json!({"server": "db", "uri": "db://a/b"}),
+            Read,
+            "Read db://a/b",
+            &[],
+            0,
+        ),
+        ("ReadNotifications", json!({}), Read, "Read notifications", &[], 0),
+        (
+            "RefreshMcpTools",
+            json!({"server": "db"}),
+            Other,
+            "Look for new tools of db",
+            &[],
+            0,
+        ),
+        (
+            "RemoteTrigger",
+            json!({"action": "list"}),
+            Other,
+            "Trigger: list",
+            &[],
+            0,
+        ),
+        (
+            "ReportFindings",
+            json!({"findings": [{}]}),
+            Other,
+            "Report a finding",
+            &[],
+            0,
+        ),
+        (
+            "ScheduleWakeup",
+            json!({"delaySeconds": 60, "reason": "to look again"}),
+            Other,
+            "Wake up later: to look again",
+            &[],
+            0,
+        ),
+        (
+            "SendFeedback",
+            json!({"kind": "bug", "title": "It broke", "details": "d"}),
+            Other,
+            "Feedback: It broke",
+            &[],
+            0,
+        ),
+        (
+            "SetGoal",
+            json!({"condition": "all is green"}),
+            Other,
+            "Goal: all is green",
+            &[],
+            0,
+        ),
+        (
+            "ShowOnboardingRolePicker",
+            json!({}),
+            Other,
+            "Ask for a role",
+            &[],
+            0,
+        ),
+        (
+            "TaskCreate",
+            json!({"subject": "a task", "description": "d"}),
+            Think,
+            "Create task: a task",
+            &[],
+            0,
+        ),
+        ("TaskGet", json!({"taskId": "1"}), Think, "Look at task 1", &[], 0),
+        ("TaskList", json!({}), Think, "List tasks", &[], 0),
+        ("TaskStop", json!({"task_id": "b1"}), Execute, "Stop b1", &[], 0),
+        (
+            "TaskUpdate",
+            json!({"taskId": "1", "status": "completed"}),
+            Think,
+            "Update task 1",
+            &[],
+            0,
+        ),
+        (
+            "TodoWrite",
+            json!({"todos": [{"content": "a"}]}),
+            Think,
+            "Update TODOs: a",
+            &[],
+            0,
+        ),
+        (
+            "ToolSearch",
+            json!({"query": "select:Cron"}),
+            Search,
+            "Find tools: select:Cron",
+            &[],
+            0,
+        ),
+        (
+            "WebFetch",
+            json!({"url": "https://example.com/", "prompt": "p"}),
+            Fetch,
+            "Fetch https://example.com/",
+            &[],
+            1,
+        ),
+        (
+            "WebSearch",
+            json!({"query": "rust"}),
+            Fetch,
+            "Search the web for \"rust\"",
+            &[],
+            0,
+        ),
+        (
+            "Workflow",
+            json!({"name": "review"}),
+            Think,
+            "Workflow: review",
+            &[],
+            0,
+        ),
+        (
+            "Write",
+            json!({"file_path": file, "content": "a"}),
+            Edit,
+            "Write a.rs",
+            &["/w/a.rs"],
+            1,
+        ),
+    ];
+    let looked_at: BTreeSet<&str> = table.iter().map(|row| row.0).collect();
+    let known = outrigger::protocol::tools::ToolInput::KNOWN;
+    assert_eq!(looked_at, known.iter().copied().collect());
+    for (tool, input, kind, title, files, shown) in table {
+        let look = seen(tool, &input);
+        let places: Vec<_> = look.locations.iter().map(|place| place.path.to_str()).collect();
+        let files: Vec<_> = files.iter().copied().map(Some).collect();
+        assert_eq!(
+            (look.title.as_str(), look.kind, look.named),
+            (title, kind, true),
+            "{tool}"
+        );
+        assert_eq!((places, look.content.len()), (files, shown), "{tool}");
+    }
 }

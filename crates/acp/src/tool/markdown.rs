@@ -52,6 +52,31 @@ pub(crate) fn without_reminders(text: &str) -> String {
     kept
 }
 
+/// What the CLI keeps in a file for being too long comes with a wrapper for the model. What is in it says where the file is.
+pub(crate) fn unwrapped(text: String) -> String {
+    let inner = text.trim().strip_prefix("<persisted-output>");
+    match inner {
+        Some(inner) => {
+            let inner = inner.strip_suffix("</persisted-output>").unwrap_or(inner);
+            inner.trim_matches('\n').to_owned()
+        }
+        None => text,
+    }
+}
+
+/// A file with numbered lines, without the line that is only there because the one before it has an end.
+pub(crate) fn without_last_number(text: &str) -> &str {
+    match text.trim_end_matches('\n').rsplit_once('\n') {
+        Some((lines, last)) => {
+            let number = last.trim_start().strip_suffix(['\t', '→']);
+            let is_number = number
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+            if is_number { lines } else { text }
+        }
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +94,37 @@ mod tests {
         let long = line(&"é".repeat(500));
         assert_eq!(long.chars().count(), 201);
         assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn the_last_number_is_no_line_of_the_file() {
+        for (text, shown) in [
+            ("1\tone\n2\ttwo\n3\t", "1\tone\n2\ttwo"),
+            ("     1→one\n     2→\n", "     1→one"),
+            ("1\tone\n2\t\n3\t", "1\tone\n2\t"),
+            ("1\tone\n2\t \n", "1\tone\n2\t \n"),
+            ("1\t", "1\t"),
+            ("one\n\t", "one\n\t"),
+            ("one\ntwo\t", "one\ntwo\t"),
+            ("", ""),
+        ] {
+            assert_eq!(without_last_number(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_in_a_file_is_told_without_its_wrapper() {
+        let kept = "<persisted-output>\nOutput too large (2.9MB). Full output saved to: /t/b.txt\n\nPreview (first 2KB):\n01\n...\n</persisted-output>";
+        let told = unwrapped(kept.to_owned());
+        assert!(
+            told.starts_with("Output too large (2.9MB). Full output saved to: /t/b.txt\n"),
+            "{told}"
+        );
+        assert!(told.ends_with("01\n..."), "{told}");
+        assert_eq!(
+            unwrapped("a <persisted-output>".to_owned()),
+            "a <persisted-output>"
+        );
     }
 
     #[test]

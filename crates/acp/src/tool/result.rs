@@ -9,7 +9,7 @@ use outrigger::protocol::tools::{
 };
 
 use super::look::at;
-use super::markdown::{fenced, without_reminders};
+use super::markdown::{fenced, unwrapped, without_last_number, without_reminders};
 use super::{Place, Role, role};
 use crate::event::{CallContent, Content, Diff, Location};
 
@@ -138,7 +138,11 @@ pub(crate) fn result(
         _ => match canonical_name(tool) {
             // The plan, and the changes, stay.
             "ExitPlanMode" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => Shown::default(),
-            "Read" | "NotebookRead" | "Glob" | "Grep" | "LS" | "TaskOutput" | "BashOutput" => Shown {
+            "Read" | "NotebookRead" => Shown {
+                content: Some(said.into_iter().map(numbered).collect()),
+                ..Shown::default()
+            },
+            "Glob" | "Grep" | "LS" | "TaskOutput" | "BashOutput" => Shown {
                 content: Some(said.into_iter().map(verbatim).collect()),
                 ..Shown::default()
             },
@@ -158,7 +162,7 @@ fn says_the_same(structured: &RawJson, text: &str) -> bool {
 
 /// The blocks that a person can see.
 pub(crate) fn blocks(content: Option<&MessageContent>) -> Vec<CallContent> {
-    let shown = |text: &str| Some(without_reminders(text)).filter(|text| !text.trim().is_empty());
+    let shown = |text: &str| Some(unwrapped(without_reminders(text))).filter(|text| !text.trim().is_empty());
     match content {
         None => Vec::new(),
         Some(TextOr::Text(text)) => shown(text).map(plain).into_iter().collect(),
@@ -197,6 +201,14 @@ fn link(uri: &str, name: &str) -> CallContent {
 fn verbatim(content: CallContent) -> CallContent {
     match content {
         CallContent::Content(Content::Text(text)) => plain(fenced("", &text)),
+        other => other,
+    }
+}
+
+/// A file, as the model gets it.
+fn numbered(content: CallContent) -> CallContent {
+    match content {
+        CallContent::Content(Content::Text(text)) => plain(fenced("", without_last_number(&text))),
         other => other,
     }
 }
