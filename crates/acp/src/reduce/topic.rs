@@ -40,6 +40,7 @@ topics! {
     CodeChange = "code_change",
     ContextUsage = "context_usage",
     ControlRequestProgress = "control_request_progress",
+    ConversationId = "conversationId",
     ConversationReset = "conversation_reset",
     DevIntent = "dev_intent",
     ElicitationComplete = "elicitation_complete",

@@ -6,8 +6,9 @@ use agent_client_protocol as sdk;
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Error, JsonRpcNotification, v1};
 use futures_util::future::BoxFuture;
+use serde::Serialize;
 
-use super::gate::Gate;
+use super::gate::{self, Gate};
 use crate::event::Event;
 use crate::wire::{Encoder, Shown, Update};
 
@@ -86,8 +87,12 @@ impl Client {
         }
     }
 
-    fn notify<N: JsonRpcNotification>(&self, update: N, send: impl FnOnce(N) -> Result<(), Error>) {
-        self.gate.sent();
+    fn notify<N: JsonRpcNotification + Serialize>(
+        &self,
+        update: N,
+        send: impl FnOnce(N) -> Result<(), Error>,
+    ) {
+        self.gate.sent(gate::size(&update));
         if let Err(error) = send(update) {
             self.gate.written();
             // The connection has ended, and whoever drives it knows.

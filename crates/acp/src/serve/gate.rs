@@ -1,38 +1,67 @@
 //! How far the editor is behind.
 //!
 //! The connection's own queue has no end, and what waits in it can't be taken back or merged. So nothing is put there while more
-//! than [`MOST`] updates have not been written; what the CLI says meanwhile waits with the SDK, in bounded memory and then on disk.
+//! than [`MOST`] updates, or [`MOST_BYTES`] of them, have not been written; what the CLI says meanwhile waits with the SDK, in bounded
+//! memory and then on disk.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How many updates may wait to be written before nothing more is sent.
 const MOST: usize = 64;
 
+/// How many bytes they may have. One that has more by itself goes alone.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
 /// Counts the updates that were sent against those that were written.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    waiting: AtomicUsize,
+    waiting: Mutex<Waiting>,
     opened: Notify,
     /// Fires when the first line was written.
     spoken: CancellationToken,
 }
 
+/// What was sent and not written, in order.
+#[derive(Debug, Default)]
+struct Waiting {
+    sizes: VecDeque<usize>,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn is_few(&self) -> bool {
+        self.sizes.len() < MOST && self.bytes < MOST_BYTES
+    }
+}
+
 impl Gate {
-    /// An update goes to the connection's queue.
-    pub(crate) fn sent(&self) {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One was written, or was let go.
+    /// An update of so many bytes goes to the connection's queue.
+    pub(crate) fn sent(&self, bytes: usize) {
+        let mut waiting = self.waiting();
+        waiting.sizes.push_back(bytes);
+        waiting.bytes = waiting.bytes.saturating_add(bytes);
+    }
+
+    /// The first of those that wait was written, or was let go.
     pub(crate) fn written(&self) {
-        let less_one = |waiting: usize| waiting.checked_sub(1);
-        let before = self
-            .waiting
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less_one);
-        if before == Ok(MOST) {
+        let mut waiting = self.waiting();
+        let was_few = waiting.is_few();
+        let Some(bytes) = waiting.sizes.pop_front() else {
+            return;
+        };
+        waiting.bytes = waiting.bytes.saturating_sub(bytes);
+        if !was_few && waiting.is_few() {
+            drop(waiting);
             self.opened.notify_waiters();
         }
     }
@@ -49,7 +78,7 @@ impl Gate {
 
     /// Whether another may be sent.
     pub(crate) fn is_open(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) < MOST
+        self.waiting().is_few()
     }
 
     /// Waits until another may be sent.
@@ -66,6 +95,25 @@ impl Gate {
     }
 }
 
+/// How many bytes a value has as JSON.
+pub(super) fn size(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // What can't be written is not sent either.
+    let written = serde_json::to_writer(&mut count, value);
+    written.map_or(0, |()| count.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,14 +122,32 @@ mod tests {
     async fn it_closes_at_the_bound_and_opens_below_it() {
         let gate = Gate::default();
         for _ in 0..MOST - 1 {
-            gate.sent();
+            gate.sent(1);
         }
         assert!(gate.is_open());
-        gate.sent();
+        gate.sent(1);
         assert!(!gate.is_open());
         let (opened, ()) = tokio::join!(gate.opened(), async { gate.written() });
         let () = opened;
         assert!(gate.is_open());
+    }
+
+    #[tokio::test]
+    async fn few_that_are_long_close_it_too() {
+        let gate = Gate::default();
+        gate.sent(10);
+        // It may go although it is longer than all together may be.
+        assert!(gate.is_open());
+        gate.sent(2 * MOST_BYTES);
+        gate.sent(10);
+        assert!(!gate.is_open());
+        gate.written();
+        assert!(!gate.is_open(), "the long one waits still");
+        let (opened, ()) = tokio::join!(gate.opened(), async { gate.written() });
+        let () = opened;
+        assert!(gate.is_open());
+        gate.written();
+        assert_eq!(gate.waiting().bytes, 0);
     }
 
     #[test]
@@ -89,5 +155,11 @@ mod tests {
         let gate = Gate::default();
         gate.written();
         assert!(gate.is_open());
+    }
+
+    #[test]
+    fn a_size_is_that_of_the_line() {
+        let value = serde_json::json!({"text": "é\n", "list": [1, null]});
+        assert_eq!(size(&value), value.to_string().len());
     }
 }

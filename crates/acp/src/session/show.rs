@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::tail::{Tailed, Tails};
 use crate::coalesce::Coalescer;
 use crate::event::{CallChange, Event, Extra, Status};
-use crate::reduce::{self, Effect, Reducer, Step};
+use crate::reduce::{self, Effect, Reducer, Step, Topic};
 use crate::serve::client::Client;
 use crate::wire::{Encoder, Shown, Update};
 
@@ -69,7 +69,7 @@ impl Show {
             return Vec::new();
         };
         let extra = Extra {
-            topic: "conversationId",
+            topic: Topic::ConversationId,
             call: None,
             data,
         };

@@ -8,6 +8,8 @@
 )]
 
 mod editor;
+mod ends;
+mod faults;
 #[cfg(target_os = "linux")]
 mod process;
 mod prompts;

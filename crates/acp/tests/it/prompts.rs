@@ -1,10 +1,11 @@
 //! Prompts, their turns and their ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger::testing::Simulated;
 use outrigger_sim::peer;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::editor::{Editor, said};
 
@@ -96,7 +97,7 @@ async fn queued_prompts_have_turns_of_their_own_in_order() {
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cli_that_ignores_the_interrupt_is_ended_and_brought_back() {
     // It takes the prompt and says nothing more.
     let cli = Simulated::start(|launch, number| {
@@ -115,6 +116,7 @@ async fn a_cli_that_ignores_the_interrupt_is_ended_and_brought_back() {
     let home = tempfile::tempdir().unwrap();
     let (session, _) = editor.open(home.path()).await;
     let id = editor.prompt(&session, "%say hello").await;
+    // The clock moves only when nobody has anything to do.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let since = Instant::now();
     editor
@@ -154,7 +156,7 @@ async fn a_death_fails_the_turn_that_ran_and_the_next_prompt_goes_on() {
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_editor_that_reads_late_misses_nothing() {
     let (mut editor, _cli, session, _home) = started().await;
     // Many lines, and more than the pipe holds.

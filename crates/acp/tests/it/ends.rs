@@ -1,0 +1,114 @@
+//! How turns end, and what the answers to their prompts say.
+
+use outrigger::testing::Simulated;
+use serde_json::{Value, json};
+
+use crate::editor::{Editor, said};
+
+/// The answer to one prompt, as it came.
+async fn answer(cli: &Simulated, text: &str) -> (Vec<Value>, Value) {
+    let mut editor = Editor::of(cli);
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().expect("a directory");
+    let (session, _) = editor.open(home.path()).await;
+    let id = editor.prompt(&session, text).await;
+    let told = editor.until(id).await;
+    editor.leave().await;
+    told
+}
+
+fn simulated() -> Simulated {
+    Simulated::agent(|agent| agent.directives())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_reason_is_the_models_own() {
+    for (reason, told) in [
+        ("end_turn", "end_turn"),
+        ("max_tokens", "max_tokens"),
+        ("refusal", "refusal"),
+    ] {
+        let (lines, answer) = answer(&simulated(), &format!("%stop {reason}\n%say so far")).await;
+        assert_eq!(answer["result"]["stopReason"], told, "{reason}: {answer:#}");
+        assert!(said(&lines).contains("so far"), "{reason}: {lines:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_takes_too_many_requests_says_so() {
+    let cli = Simulated::agent(|agent| agent.directives().max_turns(1));
+    let (_, answer) = answer(&cli, "%tool Glob {\"pattern\": \"*\"}\n%say never").await;
+    assert_eq!(answer["result"]["stopReason"], "max_turn_requests", "{answer:#}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_cancelled_turn_used_is_told() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().expect("a directory");
+    let (session, _) = editor.open(home.path()).await;
+    // A request that ended, and one that does not.
+    let prompt = "%usage in=100 out=50\n%tool Glob {\"pattern\": \"*\"}\n%hang\n%say beginning";
+    let running = editor.prompt(&session, prompt).await;
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let (_, answer) = editor.until(running).await;
+    let answer = &answer["result"];
+    assert_eq!(answer["stopReason"], "cancelled", "{answer:#}");
+    let used = |key: &str| answer["usage"][key].as_u64().unwrap_or_default();
+    assert!(
+        used("inputTokens") >= 100 && used("outputTokens") >= 50,
+        "{answer:#}"
+    );
+    assert!(answer["_meta"]["claudeCode"]["costUsd"].is_number(), "{answer:#}");
+    editor.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_what_the_cli_said_of_it() {
+    let (_, refused) = answer(&simulated(), "%error 400 n=20 msg=\"too odd\"\n%say never").await;
+    let error = &refused["error"];
+    assert_eq!(error["code"], -32603, "{refused:#}");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|said| said.contains("too odd")),
+        "{refused:#}"
+    );
+    let data = &error["data"];
+    assert_eq!(data["apiErrorStatus"], 400, "{refused:#}");
+    assert!(
+        data["verdict"].is_string() && data["subtype"].is_string(),
+        "{refused:#}"
+    );
+    assert!(data["costUsd"].is_number(), "{refused:#}");
+
+    let (_, refused) = answer(&simulated(), "%error 401 n=20 msg=\"who are you\"\n%say never").await;
+    assert_eq!(refused["error"]["code"], -32000, "{refused:#}");
+    assert_eq!(refused["error"]["data"]["apiErrorStatus"], 401, "{refused:#}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_to_be_answered_now_ends_the_turn_that_runs() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().expect("a directory");
+    let (session, _) = editor.open(home.path()).await;
+    let running = editor.prompt(&session, "%hang\n%say beginning").await;
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "%say at once"}],
+        "_meta": {"claudeCode": {"delivery": "now"}}});
+    let now = editor.ask("session/prompt", params).await;
+    let (_, answer) = editor.until(running).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer:#}");
+    let (lines, answer) = editor.until(now).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer:#}");
+    assert_eq!(said(&lines), "at once");
+    editor.leave().await;
+}
