@@ -96,6 +96,7 @@ const PROMISED_OF_ACP: &[&str] = &[
     "acpx-deny",
     "acpx-cancel",
     "rust-turn",
+    "rust-draft",
 ];
 
 /// One of the programs in `clients/`.
@@ -290,7 +291,12 @@ fn acp(source: &Path, place: &Path) -> Result<Command> {
     let mut command = isolated(&python)?;
     command.env("ACPX_NODE", runtime);
     command.env("ACPX", packages.join("acpx").join("dist").join("cli.js"));
-    command.env("ACP_RUST_CLIENT", rust_client(place)?);
+    for (variable, client) in [
+        ("ACP_RUST_CLIENT", "yolo_one_shot_client"),
+        ("ACP_RUST_DRAFT_CLIENT", "v2_one_shot_client"),
+    ] {
+        command.env(variable, rust_client(place, client)?);
+    }
     // The plugins of editors, which are in no package registry, and the editors that load them.
     for name in ["CODECOMPANION", "NVIM", "VIMRUNTIME", "ACP_EL", "EMACS"] {
         if let Some(value) = env::var_os(name) {
@@ -301,9 +307,8 @@ fn acp(source: &Path, place: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Builds the client that comes as an example with the crate of the protocol; where it is.
-fn rust_client(place: &Path) -> Result<PathBuf> {
-    const CLIENT: &str = "yolo_one_shot_client";
+/// Builds a client that comes as an example with the crate of the protocol; where it is.
+fn rust_client(place: &Path, client: &str) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(&cargo)
         .args(["metadata", "--format-version=1", "--locked"])
@@ -339,12 +344,13 @@ fn rust_client(place: &Path) -> Result<PathBuf> {
     install(
         Command::new(&cargo)
             .current_dir(&copy)
-            .args(["build", "--locked", "--features=process", "--example", CLIENT])
+            .args(["build", "--locked", "--features=process,unstable_protocol_v2"])
+            .args(["--example", client])
             .arg("--target-dir")
             .arg(&target),
         "the example of agent-client-protocol could not be built",
     )?;
-    Ok(target.join("debug").join("examples").join(CLIENT))
+    Ok(target.join("debug").join("examples").join(client))
 }
 
 /// Copies a directory with all that is in it.

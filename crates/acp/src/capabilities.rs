@@ -2,7 +2,62 @@
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
 use serde_json::json;
+
+const NAME: &str = "outrigger-acp";
+const TITLE: &str = "Claude Code (Outrigger)";
+
+/// What the protocol has no word for.
+fn ours() -> acp::Meta {
+    json!({ "claudeCode": {
+        "promptQueueing": true,
+        "delivery": ["queue", "steer", "now"],
+        "rewind": { "files": true, "conversation": true, "dryRun": true },
+        "forkUpToMessageId": true,
+    } })
+    .as_object()
+    .cloned()
+    .unwrap_or_default()
+}
+
+/// The answer to `initialize` in the draft of the second version, which knows no SSE servers, and has `session/list`,
+/// `session/resume` and `session/close` in any agent.
+pub(crate) fn draft_answer(client: &acp::ClientCapabilities) -> draft::InitializeResponse {
+    let modes = draft::SessionSystemPromptModeCapabilities::new()
+        .override_(draft::SessionSystemPromptOverrideCapabilities::new());
+    let session = draft::SessionCapabilities::new()
+        .prompt(
+            draft::PromptCapabilities::new()
+                .image(draft::PromptImageCapabilities::new())
+                .embedded_context(draft::PromptEmbeddedContextCapabilities::new()),
+        )
+        .mcp(
+            draft::McpCapabilities::new()
+                .stdio(draft::McpStdioCapabilities::new())
+                .http(draft::McpHttpCapabilities::new())
+                .acp(draft::McpAcpCapabilities::new()),
+        )
+        .delete(draft::SessionDeleteCapabilities::new())
+        .fork(draft::SessionForkCapabilities::new())
+        .archive(draft::SessionArchiveCapabilities::new())
+        .status(draft::SessionStatusCapabilities::new())
+        .title(draft::SessionTitleCapabilities::new())
+        .additional_directories(draft::SessionAdditionalDirectoriesCapabilities::new())
+        .system_prompt(draft::SessionSystemPromptCapabilities::new().mode(modes));
+    let this = draft::Implementation::new(NAME, env!("CARGO_PKG_VERSION")).title(TITLE.to_owned());
+    let methods = sign_ins(client).into_iter().filter_map(|method| match method {
+        acp::AuthMethod::Terminal(method) => Some(draft::AuthMethod::Terminal(
+            draft::AuthMethodTerminal::new(method.id.0, method.name)
+                .description(method.description)
+                .args(method.args),
+        )),
+        _ => None,
+    });
+    draft::InitializeResponse::new(ProtocolVersion::V2, this)
+        .capabilities(draft::AgentCapabilities::new().session(session).meta(ours()))
+        .auth_methods(methods.collect())
+}
 
 /// The answer to `initialize`.
 pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeResponse {
@@ -23,19 +78,8 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
                 .title(acp::SessionTitleCapabilities::new())
                 .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new()),
         )
-        .meta(
-            json!({ "claudeCode": {
-                "promptQueueing": true,
-                "delivery": ["queue", "steer", "now"],
-                "rewind": { "files": true, "conversation": true, "dryRun": true },
-                "forkUpToMessageId": true,
-            } })
-            .as_object()
-            .cloned()
-            .unwrap_or_default(),
-        );
-    let this = acp::Implementation::new("outrigger-acp", env!("CARGO_PKG_VERSION"))
-        .title("Claude Code (Outrigger)".to_owned());
+        .meta(ours());
+    let this = acp::Implementation::new(NAME, env!("CARGO_PKG_VERSION")).title(TITLE.to_owned());
     acp::InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .agent_info(this)

@@ -25,6 +25,21 @@ pub struct Config {
     /// How old such a CLI may become. Then it is ended, and another is started after the next session. One that was started before
     /// the user's settings or sign-in changed is not used either. 30 minutes unless set.
     pub spare_age: Duration,
+    /// Which versions of the protocol are served. [`Protocol::Auto`] unless set.
+    pub protocol: Protocol,
+}
+
+/// Which versions of the protocol are served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// The one that the editor asks for in `initialize`: the first, or the draft of the second.
+    #[default]
+    Auto,
+    /// The first, whatever the editor asks for.
+    V1,
+    /// The draft of the second, and no other: an editor that asks for the first is refused.
+    V2,
 }
 
 impl Default for Config {
@@ -35,6 +50,7 @@ impl Default for Config {
             exit_grace: Duration::from_secs(3),
             spare: true,
             spare_age: Duration::from_secs(30 * 60),
+            protocol: Protocol::Auto,
         }
     }
 }
@@ -79,6 +95,12 @@ impl Config {
     /// Sets [`spare_age`](Self::spare_age).
     pub fn spare_age(mut self, age: Duration) -> Self {
         self.spare_age = age;
+        self
+    }
+
+    /// Sets [`protocol`](Self::protocol).
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
         self
     }
 }

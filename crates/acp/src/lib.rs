@@ -30,6 +30,6 @@ mod spare;
 mod tool;
 mod wire;
 
-pub use config::Config;
+pub use config::{Config, Protocol};
 pub use program::run;
 pub use serve::serve;

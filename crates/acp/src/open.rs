@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
 use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::shared::SystemPrompt;
 use outrigger::{Claim, Options, Session, Spare};
@@ -22,6 +23,7 @@ use crate::serve::client::Client;
 use crate::serve::hub::{Hub, directory};
 use crate::session::{self, Actor, CancelBell, Order, Parts};
 use crate::spare;
+use crate::wire::v2::convert;
 
 /// How long a spare may take to become a session. It takes a tenth of a second; one that hangs is replaced.
 const CLAIM: Duration = Duration::from_secs(10);
@@ -75,6 +77,26 @@ macro_rules! wanted {
 }
 
 impl Wanted {
+    /// What is asked for in the draft of the second version, whose requests differ in the same way.
+    ///
+    /// # Errors
+    /// When it holds what the first version does not have.
+    pub(crate) fn of_draft(
+        cwd: draft::AbsolutePath,
+        directories: Vec<draft::AbsolutePath>,
+        servers: &[draft::McpServer],
+        system_prompt: Option<&draft::SystemPrompt>,
+        origin: Origin,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            cwd: cwd.0,
+            directories: directories.into_iter().map(|directory| directory.0).collect(),
+            servers: convert::servers(servers)?,
+            system_prompt: convert::system_prompt(system_prompt)?,
+            origin,
+        })
+    }
+
     wanted! {
         load(LoadSessionRequest) = Load;
         resume(ResumeSessionRequest) = Resume;
@@ -167,7 +189,7 @@ impl Wanted {
 }
 
 /// The message that a fork ends with: `_meta.claudeCode.upToMessageId`.
-fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
+pub(crate) fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
     match meta.and_then(|meta| meta.get("claudeCode")?.get("upToMessageId")) {
         None | Some(serde_json::Value::Null) => Ok(None),
         Some(serde_json::Value::String(id)) => Ok(Some(id.clone())),

@@ -14,17 +14,19 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::Config;
+use crate::config::{Config, Protocol};
 use crate::serve::serve;
 
 /// What is printed for `--help`.
 const HELP: &str = "\
 Claude Code for editors: an agent that speaks the Agent Client Protocol on stdin and stdout.
 
-Usage: outrigger-acp [--log FILE] [--no-spare]
+Usage: outrigger-acp [--protocol auto|v1|v2] [--log FILE] [--no-spare]
        outrigger-acp --cli [ARGUMENT]...
 
   --cli [ARGUMENT]...  run the Claude Code CLI with these arguments instead (editors use it to sign in)
+  --protocol VERSION   serve this version of the protocol only: v1, or the draft of v2; auto, which holds otherwise, leaves it to
+                       the editor
   --log FILE           write the log there; it goes to stderr otherwise
   --no-spare           start no CLI ahead; it takes some 200 MB, and has the next session open at once
   --version            print the version
@@ -42,6 +44,7 @@ enum Task {
         log: Option<PathBuf>,
         /// Whether a CLI is started ahead.
         spare: bool,
+        protocol: Protocol,
     },
     Cli(Vec<OsString>),
     Version,
@@ -51,6 +54,7 @@ enum Task {
 fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
     let mut arguments = arguments.into_iter();
     let (mut log, mut spare) = (None, true);
+    let mut protocol = Protocol::Auto;
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             // All that follows is the CLI's.
@@ -65,6 +69,13 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
             Some(joined) if joined.starts_with("--log=") => {
                 log = Some(PathBuf::from(&joined["--log=".len()..]))
             }
+            Some("--protocol") => match arguments.next() {
+                Some(version) => protocol = protocol_of(&version)?,
+                None => return Err("--protocol needs a version".to_owned()),
+            },
+            Some(joined) if joined.starts_with("--protocol=") => {
+                protocol = protocol_of(OsStr::new(&joined["--protocol=".len()..]))?
+            }
             _ => {
                 return Err(format!(
                     "unknown argument {argument:?}; --help tells what there is"
@@ -72,7 +83,16 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
             }
         }
     }
-    Ok(Task::Serve { log, spare })
+    Ok(Task::Serve { log, spare, protocol })
+}
+
+fn protocol_of(version: &OsStr) -> Result<Protocol, String> {
+    match version.to_str() {
+        Some("auto") => Ok(Protocol::Auto),
+        Some("v1") => Ok(Protocol::V1),
+        Some("v2") => Ok(Protocol::V2),
+        _ => Err(format!("--protocol {version:?}: it is none of auto, v1 and v2")),
+    }
 }
 
 /// Runs the program with these arguments, which are those behind its name, until the editor goes away or a signal asks it to end.
@@ -90,7 +110,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Task::Help => print(HELP),
         Task::Version => print(concat!("outrigger-acp ", env!("CARGO_PKG_VERSION"), "\n")),
         Task::Cli(arguments) => cli(arguments),
-        Task::Serve { log, spare } => {
+        Task::Serve { log, spare, protocol } => {
             if let Err(error) = log_to(log.as_deref()) {
                 return failed(&error, 1);
             }
@@ -103,7 +123,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 }
             });
             match serve(
-                config().spare(spare),
+                config().spare(spare).protocol(protocol),
                 tokio::io::stdin(),
                 tokio::io::stdout(),
                 stop,
@@ -247,9 +267,15 @@ mod tests {
     #[test]
     fn the_log_has_a_file() {
         let log = Some(PathBuf::from("a.log"));
-        let serve = |log, spare| Ok(Task::Serve { log, spare });
-        assert_eq!(of(&["--log", "a.log"]), serve(log.clone(), true));
-        assert_eq!(of(&["--log=a.log", "--no-spare"]), serve(log, false));
+        let serve = |log, spare, protocol| Ok(Task::Serve { log, spare, protocol });
+        assert_eq!(of(&["--log", "a.log"]), serve(log.clone(), true, Protocol::Auto));
+        assert_eq!(
+            of(&["--log=a.log", "--no-spare"]),
+            serve(log, false, Protocol::Auto)
+        );
+        assert_eq!(of(&["--protocol", "v2"]), serve(None, true, Protocol::V2));
+        assert_eq!(of(&["--protocol=v1"]), serve(None, true, Protocol::V1));
+        assert!(of(&["--protocol", "3"]).is_err());
         assert!(of(&["--log"]).is_err());
         assert!(of(&["serve"]).is_err());
     }

@@ -216,10 +216,6 @@ impl Reducer {
     }
 
     /// What goes on in the background, in the order in which it began.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the router that serves the second version comes next")
-    )]
     pub(crate) fn going(&self) -> Vec<Going> {
         self.calls.going()
     }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use agent_client_protocol as sdk;
 use agent_client_protocol::v1::schema as acp;
-use agent_client_protocol::{Error, JsonRpcNotification, v1};
+use agent_client_protocol::v2::schema as draft;
+use agent_client_protocol::{Error, JsonRpcNotification, v1, v2};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use super::gate::{self, Gate};
+use crate::error;
 use crate::event::Event;
+use crate::wire::v2::convert;
 use crate::wire::{Encoder, Shown, Update};
 
 /// What the editor was asked: resolves to its answer. Dropping it tells the editor that the answer is not wanted any more.
@@ -27,6 +30,13 @@ pub(crate) struct Client {
 #[derive(Clone)]
 pub(crate) enum Connection {
     V1(v1::ConnectionTo<sdk::Client>),
+    V2(v2::ConnectionTo<sdk::Client>),
+}
+
+impl From<v2::ConnectionTo<sdk::Client>> for Connection {
+    fn from(connection: v2::ConnectionTo<sdk::Client>) -> Self {
+        Self::V2(connection)
+    }
 }
 
 impl From<v1::ConnectionTo<sdk::Client>> for Connection {
@@ -84,6 +94,13 @@ impl Client {
                 let update = acp::SessionNotification::new(session.clone(), *update);
                 self.notify(update, |update| connection.send_notification(update));
             }
+            (Connection::V2(connection), Update::V2(update)) => {
+                let update = draft::UpdateSessionNotification::new(of(session), *update);
+                self.notify(update, |update| connection.send_notification(update));
+            }
+            (Connection::V1(_), Update::V2(_)) | (Connection::V2(_), Update::V1(_)) => {
+                tracing::error!("an update was written for another version of the protocol");
+            }
         }
     }
 
@@ -113,6 +130,17 @@ impl Client {
                 let sent = connection.send_request(question);
                 Box::pin(async move { sent.block_task().await })
             }
+            (Connection::V2(connection), Shown::V2 { title, call }) => {
+                let options = convert::permission_options(options);
+                let question = draft::RequestPermissionRequest::new(of(session), title, options)
+                    .subject(draft::RequestPermissionSubject::from(*call));
+                let sent = connection.send_request(question);
+                Box::pin(async move { Ok(convert::permission(sent.block_task().await?)) })
+            }
+            (Connection::V1(_), Shown::V2 { .. }) | (Connection::V2(_), Shown::V1(_)) => {
+                let error = error::internal("a question was written for another version of the protocol");
+                Box::pin(std::future::ready(Err(error)))
+            }
         }
     }
 
@@ -126,6 +154,13 @@ impl Client {
                 let sent = connection.send_request(question);
                 Box::pin(async move { sent.block_task().await })
             }
+            Connection::V2(connection) => match convert::elicitation(&question) {
+                Ok(question) => {
+                    let sent = connection.send_request(question);
+                    Box::pin(async move { convert::elicited(&sent.block_task().await?) })
+                }
+                Err(error) => Box::pin(std::future::ready(Err(error))),
+            },
         }
     }
 
@@ -136,6 +171,10 @@ impl Client {
                 let sent = connection.send_request(request);
                 Box::pin(async move { sent.block_task().await })
             }
+            Connection::V2(connection) => {
+                let sent = connection.send_request(convert::mcp_request(request));
+                Box::pin(async move { convert::mcp_response(&sent.block_task().await?) })
+            }
         }
     }
 
@@ -143,4 +182,8 @@ impl Client {
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate
     }
+}
+
+fn of(session: &acp::SessionId) -> draft::SessionId {
+    draft::SessionId::new(Arc::clone(&session.0))
 }

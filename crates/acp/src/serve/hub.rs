@@ -16,6 +16,7 @@ use super::gate::Gate;
 use crate::config::Config;
 use crate::open::{self, Opened, Wanted};
 use crate::rewind::{Rewind, Rewound};
+use crate::session::owed::Owed;
 use crate::session::{Handle, Order};
 use crate::{auth, error, mcp, rest, spare};
 
@@ -236,7 +237,7 @@ impl Hub {
         });
     }
 
-    pub(super) fn prompt(&self, request: acp::PromptRequest, answer: Answer<acp::PromptResponse>) {
+    pub(super) fn prompt(&self, request: acp::PromptRequest, answer: Owed) {
         match self.session(&request.session_id) {
             Ok(session) => session.order(Order::Prompt { request, answer }),
             Err(error) => answer.refuse(error),

@@ -9,18 +9,19 @@ mod gate;
 pub(crate) mod hub;
 mod pipe;
 mod v1;
+mod v2;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::{ConnectTo as _, Lines};
+use agent_client_protocol::{Agent, ConnectTo as _, Lines};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use self::gate::Gate;
 use self::hub::Hub;
-use crate::config::Config;
+use crate::config::{Config, Protocol};
 
 /// How long answers may take to be written once the editor has closed its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -47,7 +48,17 @@ pub async fn serve(
     let _ends_with_this = stop.clone().drop_guard();
     let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
     let lines = Lines::new(pipe::outgoing(writer, gate), pipe::incoming(reader, stop.clone()));
-    let connection = v1::agent(&hub).connect_to(lines);
+    let connection = async {
+        match hub.config.protocol {
+            Protocol::Auto => {
+                let router = Agent.protocol_router();
+                let router = router.with_v1(v1::agent(&hub)).with_v2(v2::agent(&hub));
+                router.connect_to(lines).await
+            }
+            Protocol::V1 => v1::agent(&hub).connect_to(lines).await,
+            Protocol::V2 => v2::agent(&hub).connect_to(lines).await,
+        }
+    };
     let served = async {
         let stopped = async {
             stop.cancelled().await;

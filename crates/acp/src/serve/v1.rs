@@ -48,7 +48,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         )
         .on_receive_request(
             async move |request: acp::PromptRequest, responder, _| {
-                prompt.prompt(request, responder.into());
+                prompt.prompt(request, Answer::from(responder).into());
                 Ok(())
             },
             on_receive_request!(),

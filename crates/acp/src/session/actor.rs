@@ -13,11 +13,14 @@ use futures_util::stream::FuturesUnordered;
 use outrigger::protocol::Frame;
 use outrigger::protocol::shared::{Effort, JsonObject, PermissionMode};
 use outrigger::{Options, Outcome, Session, Turn};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::foreground::Questions;
+use super::front::Front;
 use super::life::{self, Life, Running};
+use super::owed::{End, Owed};
 use super::prompts::{Attempt, Ended, How, MOST, Prompts, ToSend};
 use super::rewind::Rewinding;
 use super::show::{Show, Tell};
@@ -26,12 +29,11 @@ use crate::ask::{Ask, Modes};
 use crate::choices::{self, Choices};
 use crate::serve::answer::Answer;
 use crate::serve::client::Client;
-use crate::{error, outcome, prompt, rewind};
+use crate::{error, outcome, prompt};
 
 /// How many result frames are remembered for turns whose end was not told yet.
 const RESULTS: usize = 64;
 
-type PromptAnswer = Answer<acp::PromptResponse>;
 type TurnEnd = (Attempt, outrigger::Result<Outcome>);
 
 /// What a session's task is made of.
@@ -76,7 +78,14 @@ pub(crate) struct Actor {
     cancel: CancelBell,
     stop: Stop,
     cancel_floor: Duration,
-    prompts: Prompts<PromptAnswer>,
+    pub(super) prompts: Prompts<Owed>,
+    pub(super) front: Front<End>,
+    pub(super) questions: Questions,
+    questions_changed: watch::Receiver<usize>,
+    /// Whether the CLI says with which prompt it begins.
+    pub(super) has_lifecycle: bool,
+    /// The editor cancelled a turn that nobody prompted.
+    pub(super) own_cancelled: bool,
     /// The turns that run, each until its end.
     turns: FuturesUnordered<BoxFuture<'static, TurnEnd>>,
     /// The prompts that the client may cancel one by one.
@@ -138,6 +147,7 @@ impl Actor {
         parts.modes.set(parts.choices.mode_ids());
         let begun = [&parts.again.session_id, &parts.again.resume];
         let conversation = begun.into_iter().flatten().next();
+        let questions = Questions::default();
         Self {
             conversation: conversation.map_or_else(|| parts.id.0.to_string(), Clone::clone),
             behind: None,
@@ -157,6 +167,11 @@ impl Actor {
             stop: parts.stop,
             cancel_floor: parts.cancel_floor,
             prompts: Prompts::default(),
+            front: Front::default(),
+            questions_changed: questions.changes(),
+            questions,
+            has_lifecycle: false,
+            own_cancelled: false,
             turns: FuturesUnordered::new(),
             withdrawn: FuturesUnordered::new(),
             ending: Vec::new(),
@@ -220,6 +235,8 @@ impl Actor {
             }
             () = at(floor) => self.floor_reached().await,
             () = gate.gate().opened(), if !open => {}
+            // The CLI goes on only then, and that it does is told first.
+            Ok(()) = self.questions_changed.changed(), if open => {}
             event = next(&mut self.life), if open => match event {
                 LifeEvent::Frame(frame) => self.frame(&frame),
                 LifeEvent::Lag => self.settle_all(),
@@ -240,6 +257,7 @@ impl Actor {
             planned = self.rewinding.planned() => self.planned(planned),
             Some(end) = self.turns.next(), if open && !self.turns.is_empty() => self.turn_ended(end),
         }
+        self.tell_state();
         Flow::Go
     }
 
@@ -291,7 +309,7 @@ impl Actor {
             Err(error) if error.is_closed() => {}
             Err(error) => {
                 if let Some(ended) = self.prompts.end(attempt) {
-                    ended.answer.give(Err(error::of_sdk(&error)));
+                    self.finish(ended, Err(error::of_sdk(&error)));
                 }
             }
         }
@@ -330,7 +348,7 @@ impl Actor {
     /// Whether something of the editor's is on its way.
     pub(super) fn is_busy(&self) -> bool {
         let is_prompted = self.prompts.is_running() || self.prompts.is_waiting();
-        is_prompted || self.change.is_some() || !self.changes.is_empty()
+        is_prompted || self.front.has_own() || self.change.is_some() || !self.changes.is_empty()
     }
 
     fn option(
@@ -355,7 +373,7 @@ impl Actor {
         }
     }
 
-    fn prompt(&mut self, request: &acp::PromptRequest, answer: PromptAnswer) {
+    fn prompt(&mut self, request: &acp::PromptRequest, answer: Owed) {
         let commands = self.life.session().command_names();
         let is_command = |name: &str| commands.iter().any(|known| known == name);
         let (prompt, how) = match (
@@ -363,17 +381,16 @@ impl Actor {
             how_of(request.meta.as_ref()),
         ) {
             (Ok(prompt), Ok(how)) => (prompt, how),
-            (Err(error), _) | (_, Err(error)) => return answer.give(Err(error)),
+            (Err(error), _) | (_, Err(error)) => return answer.refuse(error),
         };
-        let cancellation = answer.cancellation();
+        let withdrawn = answer.withdrawn();
         match self.prompts.accept(prompt.from_person(), how, answer) {
-            Ok(number) => self.withdrawn.push(Box::pin(async move {
-                cancellation.cancelled().await;
-                Some(number)
-            })),
+            Ok(number) => self
+                .withdrawn
+                .push(Box::pin(async move { withdrawn.await.then_some(number) })),
             Err(answer) => {
                 let busy = format!("{MOST} prompts are open already; wait for one of them to end");
-                answer.give(Err(error::internal(busy)));
+                answer.refuse(error::internal(busy));
             }
         }
     }
@@ -383,11 +400,12 @@ impl Actor {
     fn cancel_all(&mut self) {
         let ended = self.prompts.cancel_all(Instant::now());
         self.answer_cancelled(ended);
+        self.cancel_own();
     }
 
-    fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<PromptAnswer>>) {
+    fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<Owed>>) {
         for ended in ended {
-            answer(ended, Ok(outcome::cancelled(None)));
+            self.finish(ended, Ok(outcome::cancelled(None)));
         }
     }
 
@@ -445,7 +463,7 @@ impl Actor {
             Ok(outcome) => outcome::of(outcome),
             Err(error) => Err(error::of_sdk(error)),
         };
-        answer(prompt, told);
+        self.finish(prompt, told);
     }
 
     fn settle_all(&mut self) {
@@ -458,12 +476,14 @@ impl Actor {
 
     fn frame(&mut self, frame: &Frame) {
         self.prompts.heard();
+        self.follow(frame);
         let updates = self.show.frame(frame);
         self.tell(updates);
         self.follow_conversation(frame);
         if frame.kind() != "result" {
             return;
         }
+        self.turn_is_over(frame);
         if let Some(uuid) = frame.uuid() {
             if self.results.len() == RESULTS {
                 self.results.pop_front();
@@ -498,13 +518,14 @@ impl Actor {
         if !lost.is_empty() {
             tracing::warn!(%why, prompts = lost.len(), "the CLI's process ended in the middle of a turn");
         }
+        self.front.turn_ends(|| Err(life::lost(why)));
         for ended in lost {
             let told = if ended.cancelled {
                 Ok(outcome::cancelled(None))
             } else {
                 Err(life::lost(why))
             };
-            answer(ended, told);
+            self.finish(ended, told);
         }
     }
 
@@ -542,7 +563,7 @@ impl Actor {
             } else {
                 Err(error::of_sdk(why))
             };
-            answer(ended, told);
+            self.finish(ended, told);
         }
         for change in std::mem::take(&mut self.changes) {
             change.told.failed(error::of_sdk(why));
@@ -559,9 +580,13 @@ impl Actor {
                 let (updates, shown) = self.show.asked(&request);
                 self.tell(updates);
                 // Dropped if nobody waits for it any more, by which the editor learns that.
-                drop(reply.send(self.client.ask_permission(&self.id, shown, options)));
+                let asked = self.client.ask_permission(&self.id, shown, options);
+                drop(reply.send(self.questions.put(asked)));
             }
-            Ask::Elicitation { request, reply } => drop(reply.send(self.client.elicit(*request))),
+            Ask::Elicitation { request, reply } => {
+                let asked = self.client.elicit(*request);
+                drop(reply.send(self.questions.put(asked)));
+            }
             Ask::Decided { call, allowed, stops } => {
                 self.stopped_by_answer |= stops;
                 let updates = self.show.decided(&call, allowed);
@@ -648,11 +673,17 @@ impl Actor {
     // ---- The end --------------------------------------------------------------------------------------------------
 
     async fn end(mut self) {
-        let is_running = self.prompts.is_running();
+        let is_running = self.prompts.is_running() || self.front.has_own();
+        if is_running {
+            let updates = self.show.cancelled();
+            self.tell(updates);
+        }
         self.end_rewind();
         for ended in self.prompts.take_all() {
-            answer(ended, Ok(outcome::cancelled(None)));
+            self.finish(ended, Ok(outcome::cancelled(None)));
         }
+        self.front.turn_ends(|| Ok(outcome::cancelled(None)));
+        self.tell_state();
         for change in self.changes {
             change.told.failed(error::internal("the session was closed"));
         }
@@ -727,17 +758,6 @@ fn how_of(meta: Option<&acp::Meta>) -> Result<How, agent_client_protocol::Error>
             "it is none of \"queue\", \"steer\" and \"now\"",
         )),
     }
-}
-
-/// Answers a prompt, and says which message of the conversation it is.
-fn answer(ended: Ended<PromptAnswer>, mut told: Result<acp::PromptResponse, agent_client_protocol::Error>) {
-    if let Some(message) = ended.message {
-        match &mut told {
-            Ok(response) => rewind::name_prompt(response, message),
-            Err(error) => rewind::name_failed(error, message),
-        }
-    }
-    ended.answer.give(told);
 }
 
 /// What comes of the CLI next.

@@ -8,7 +8,7 @@ use outrigger::Session;
 use tokio::sync::mpsc;
 
 use super::{CancelBell, ORDERS, Order, Stop};
-use crate::{error, outcome};
+use crate::error;
 
 /// Gets the CLI, again each time that it is called.
 pub(crate) type Start = Box<dyn FnMut() -> BoxFuture<'static, Result<Session, Error>> + Send>;
@@ -75,7 +75,7 @@ pub(crate) async fn arrival(
 fn cancelled(waiting: &mut VecDeque<Order>) {
     for order in std::mem::take(waiting) {
         match order {
-            Order::Prompt { answer, .. } => answer.give(Ok(outcome::cancelled(None))),
+            Order::Prompt { answer, .. } => answer.cancel(),
             order => waiting.push_back(order),
         }
     }

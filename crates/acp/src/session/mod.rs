@@ -2,8 +2,11 @@
 
 mod actor;
 mod early;
+mod foreground;
+pub(crate) mod front;
 mod identity;
 mod life;
+pub(crate) mod owed;
 pub(crate) mod prompts;
 mod rewind;
 mod show;
@@ -17,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::actor::{Actor, Parts};
 pub(crate) use self::early::{Start, arrival};
+use self::owed::Owed;
 use crate::error;
 use crate::rewind::{Rewind, Rewound};
 use crate::serve::answer::Answer;
@@ -29,7 +33,7 @@ pub(crate) enum Order {
     /// Says something to the model.
     Prompt {
         request: acp::PromptRequest,
-        answer: Answer<acp::PromptResponse>,
+        answer: Owed,
     },
     /// Ends all prompts that are open.
     Cancel,

@@ -153,6 +153,17 @@ impl<A> Prompts<A> {
         }
     }
 
+    /// What the prompt is answered with that was sent under this id.
+    pub(crate) fn answer_of(&mut self, id: &str) -> Option<&mut A> {
+        let is_it = |open: &&mut Open<A>| open.id() == Some(id);
+        self.open.iter_mut().find(is_it).map(|open| &mut open.answer)
+    }
+
+    /// The id of the oldest that was sent.
+    pub(crate) fn oldest_sent(&self) -> Option<&str> {
+        self.open.iter().find_map(Open::id)
+    }
+
     /// An attempt came to its end: the prompt is to be answered. `None` if that attempt was given up.
     pub(crate) fn end(&mut self, attempt: Attempt) -> Option<Ended<A>> {
         let is_it = |open: &Open<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
@@ -244,6 +255,10 @@ impl<A> Prompts<A> {
 }
 
 impl<A> Open<A> {
+    fn id(&self) -> Option<&str> {
+        self.sent.as_ref()?.message.as_deref()
+    }
+
     fn ended(self) -> Ended<A> {
         Ended {
             answer: self.answer,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::tail::{Tailed, Tails};
 use crate::coalesce::Coalescer;
 use crate::event::{CallChange, Event, Extra, Status};
-use crate::reduce::{self, Effect, Reducer, Step, Topic};
+use crate::reduce::{self, Effect, Going, Reducer, Step, Topic};
 use crate::serve::client::Client;
 use crate::wire::{Encoder, Shown, Update};
 
@@ -182,7 +182,13 @@ impl Show {
         told
     }
 
-    fn flush(&mut self) -> Vec<Tell> {
+    /// What goes on in the background.
+    pub(super) fn going(&self) -> Vec<Going> {
+        self.reducer.going()
+    }
+
+    /// Whatever was held back.
+    pub(super) fn flush(&mut self) -> Vec<Tell> {
         let held = self.coalescer.flush();
         held.map(|event| self.event(event)).unwrap_or_default()
     }

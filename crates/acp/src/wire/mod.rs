@@ -2,32 +2,39 @@
 
 mod cap;
 pub(crate) mod v1;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the router that serves the second version comes next")
-)]
 pub(crate) mod v2;
 
 use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
 use serde_json::{Map, Value};
 
 use crate::event::{CallChange, Event, Status};
+use crate::reduce::Going;
 use crate::serve::client::{Client, Connection};
+use crate::session::front::Doing;
+use crate::session::owed::End;
 
 /// A `session/update`, in the words of the editor's version.
 pub(crate) enum Update {
     V1(Box<acp::SessionUpdate>),
+    V2(Box<draft::SessionUpdate>),
 }
 
 /// A call as it is shown beside the question whether it may run.
 pub(crate) enum Shown {
     V1(Box<acp::ToolCallUpdate>),
+    V2 {
+        /// What the question is called.
+        title: String,
+        call: Box<draft::ToolCallUpdate>,
+    },
 }
 
 /// Writes the events of one session for one editor.
 #[derive(Debug)]
 pub(crate) enum Encoder {
     V1(v1::Encoder),
+    V2(v2::Encoder),
 }
 
 impl Encoder {
@@ -35,6 +42,11 @@ impl Encoder {
     pub(crate) fn new(client: &Client) -> Self {
         match client.connection() {
             Connection::V1(_) => Self::V1(v1::Encoder::new(v1::Client::of(client.capabilities()))),
+            Connection::V2(_) => {
+                let name = uuid::Uuid::new_v4().simple().to_string();
+                let subagents = v1::Client::of(client.capabilities()).subagent_text;
+                Self::V2(v2::Encoder::new(name, subagents))
+            }
         }
     }
 
@@ -42,6 +54,7 @@ impl Encoder {
     pub(crate) fn encode(&mut self, event: Event) -> Vec<Update> {
         match self {
             Self::V1(encoder) => encoder.encode(event).into_iter().map(of_v1).collect(),
+            Self::V2(encoder) => encoder.encode(event).into_iter().map(of_v2).collect(),
         }
     }
 
@@ -49,16 +62,21 @@ impl Encoder {
     pub(crate) fn shown(&mut self, change: CallChange) -> Shown {
         match self {
             Self::V1(encoder) => Shown::V1(Box::new(encoder.shown(change))),
+            Self::V2(encoder) => Shown::V2 {
+                title: change.title.clone().unwrap_or_else(|| change.tool.to_string()),
+                call: Box::new(encoder.shown(change)),
+            },
         }
     }
 
-    /// The session works in this mode now.
+    /// The session works in this mode now. In the second version modes are nothing but a config option.
     pub(crate) fn mode(&self, mode: &str) -> Option<Update> {
         match self {
             Self::V1(_) => {
                 let mode = acp::CurrentModeUpdate::new(mode.to_owned());
                 Some(of_v1(acp::SessionUpdate::CurrentModeUpdate(mode)))
             }
+            Self::V2(_) => None,
         }
     }
 
@@ -68,8 +86,29 @@ impl Encoder {
             Self::V1(_) => of_v1(acp::SessionUpdate::ConfigOptionUpdate(
                 acp::ConfigOptionUpdate::new(options),
             )),
+            Self::V2(_) => of_v2(v2::options(&options)),
         }
     }
+
+    /// What the session is doing, which the first version does not tell; see [`v2::state`].
+    pub(crate) fn state(&self, doing: Doing, end: Option<End>, going: Vec<Going>) -> Option<Update> {
+        match self {
+            Self::V1(_) => None,
+            Self::V2(_) => Some(of_v2(v2::state(doing, end, going))),
+        }
+    }
+
+    /// What the user said is part of the conversation, under this id. In the first version the editor knows what it sent.
+    pub(crate) fn prompted(&self, id: &str, said: Vec<draft::ContentBlock>) -> Option<Update> {
+        match self {
+            Self::V1(_) => None,
+            Self::V2(_) => Some(of_v2(v2::prompted(id, said))),
+        }
+    }
+}
+
+fn of_v2(update: draft::SessionUpdate) -> Update {
+    Update::V2(Box::new(update))
 }
 
 fn of_v1(update: acp::SessionUpdate) -> Update {

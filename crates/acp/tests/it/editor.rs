@@ -14,7 +14,7 @@ use tokio::io::{
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::schema;
+use crate::schema::{self, Version};
 
 /// Longer than anything here takes on a machine that is busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,6 +34,7 @@ pub(crate) struct Editor {
     /// What came and was not looked at yet.
     come: VecDeque<Value>,
     pub(crate) answer: Answer,
+    pub(crate) version: Version,
     pub(crate) stop: CancellationToken,
     agent: JoinHandle<std::io::Result<()>>,
 }
@@ -54,6 +55,7 @@ impl Editor {
             next: 0,
             come: VecDeque::new(),
             answer: Box::new(|_| None),
+            version: Version::V1,
             stop,
             agent,
         }
@@ -88,7 +90,7 @@ impl Editor {
 
     async fn send(&mut self, line: Value) {
         let asked = &self.open;
-        schema::judge(&line, |id| asked.get(&id.to_string()).cloned());
+        schema::judge(self.version, &line, |id| asked.get(&id.to_string()).cloned());
         self.send_raw(&line.to_string()).await;
     }
 
@@ -144,7 +146,7 @@ impl Editor {
             .expect("the agent writes text")?;
         let line: Value = serde_json::from_str(&line).expect("the agent writes JSON");
         let asked = &mut self.asked;
-        schema::judge(&line, |id| asked.get(&id.as_i64()?).cloned());
+        schema::judge(self.version, &line, |id| asked.get(&id.as_i64()?).cloned());
         if line.get("method").is_none()
             && let Some(id) = line["id"].as_i64()
         {

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod draft;
 mod editor;
 mod ends;
 mod faults;

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use outrigger::Agent;
 use outrigger::options::{Auth, Isolation, Secret};
 use outrigger_acp::Config;
@@ -10,6 +12,7 @@ use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::{Sandbox, executable};
 use serde_json::json;
 
+use crate::draft;
 use crate::editor::{Editor, PATIENCE, said, updates};
 use crate::servers::{serving, text};
 
@@ -334,5 +337,109 @@ async fn servers_of_the_editor_are_reached_over_its_connection() {
         .await;
     let (_, answer) = editor.until(prompt).await;
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_draft_goes_on_with_a_session() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    draft::meet(&mut editor, &json!({})).await;
+    let session = draft::opened(&mut editor, &cwd).await;
+    editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
+    let file = cwd.join("made.txt");
+    let write = json!({"file_path": file, "content": "by the agent"});
+    let text = format!("%tool Write {write}\n%say done");
+    let lines = draft::turn(&mut editor, &session, &text).await;
+    assert_eq!(
+        draft::states(&lines),
+        ["running", "requires_action", "running", "idle"],
+        "{lines:#?}"
+    );
+    assert_eq!(said(&lines), "done");
+    assert_eq!(
+        std::fs::read_to_string(&file).expect("it was written"),
+        "by the agent"
+    );
+    let prompt = updates(&lines, "user_message")[0]["messageId"].clone();
+
+    let running = editor.prompt(&session, "%hang\n%say beginning").await;
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    editor
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let lines = draft::idle(&mut editor).await;
+    draft::laws(&lines);
+    draft::acknowledged(&lines, running, "%hang\n%say beginning");
+    assert_eq!(draft::end(&lines)["stopReason"], "cancelled");
+    editor.call("session/close", json!({"sessionId": session})).await;
+
+    let listed = editor.call("session/list", json!({"cwd": cwd})).await;
+    assert_eq!(listed["sessions"][0]["sessionId"], session.as_str(), "{listed:#}");
+    let resume = json!({"sessionId": session, "cwd": cwd, "replayFrom": {"type": "start"}});
+    let id = editor.ask("session/resume", resume).await;
+    let (lines, answer) = editor.until(id).await;
+    assert!(answer["result"].is_object(), "{answer:#}");
+    // The same message has the same id, and the state comes last.
+    let again = updates(&lines, "user_message_chunk");
+    assert_eq!(again[0]["content"]["text"], text, "{lines:#?}");
+    assert_eq!(again[0]["messageId"], prompt, "{lines:#?}");
+    assert_eq!(lines.last().and_then(draft::state), Some("idle"), "{lines:#?}");
+    let lines = draft::turn(&mut editor, &session, "%say going on").await;
+    assert_eq!(said(&lines), "going on");
+
+    let fork = json!({"sessionId": session, "cwd": cwd});
+    let copy = editor.call("session/fork", fork).await;
+    let copy = copy["sessionId"].as_str().expect("an id").to_owned();
+    let lines = draft::turn(&mut editor, &copy, "%say apart").await;
+    assert_eq!(said(&lines), "apart");
+    editor.call("session/delete", json!({"sessionId": copy})).await;
+    let gone = json!({"sessionId": copy, "cwd": cwd});
+    assert_eq!(editor.refused("session/resume", gone).await["code"], -32002);
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_draft_shows_terminals_and_what_goes_on_behind_a_turn() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    draft::meet(&mut editor, &json!({})).await;
+    let session = draft::opened(&mut editor, &rig.sandbox.project()).await;
+    editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
+    let bash = json!({
+        "command": "echo first; sleep 2; echo second; exit 3", "description": "Count", "run_in_background": true,
+    });
+    let text = format!("%tool Bash {bash}\n%say it runs");
+    let mut lines = draft::turn(&mut editor, &session, &text).await;
+    let terminal = updates(&lines, "terminal_update")[0]["terminalId"].clone();
+    let background = &draft::end(&lines)["background"];
+    assert_eq!(background[0]["terminalId"], terminal, "{background}");
+    let is_over = |line: &serde_json::Value| {
+        draft::state(line).is_some() && line["params"]["update"]["background"] == json!([])
+    };
+    let from = lines.len();
+    while !lines[from..].iter().any(is_over) {
+        lines.push(editor.next().await.expect("the command ends"));
+    }
+    let exits = updates(&lines, "terminal_update");
+    let exit = exits
+        .iter()
+        .find_map(|update| update["exitStatus"]["exitCode"].as_i64());
+    assert_eq!(exit, Some(3), "{exits:#?}");
+    let output: Vec<u8> = updates(&lines, "terminal_output_chunk")
+        .iter()
+        .flat_map(|chunk| {
+            assert_eq!(chunk["terminalId"], terminal);
+            STANDARD
+                .decode(chunk["data"].as_str().expect("data"))
+                .expect("base64")
+        })
+        .collect();
+    // The CLI itself writes behind it how it ended.
+    let output = String::from_utf8(output).expect("text");
+    assert!(output.starts_with("first\nsecond\n"), "{output:?}");
     editor.leave().await;
 }

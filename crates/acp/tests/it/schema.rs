@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::{v1, v2};
 use jsonschema::Validator;
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -74,96 +74,107 @@ struct Method {
     result: Option<Judge>,
 }
 
-static METHODS: LazyLock<BTreeMap<&str, Method>> = LazyLock::new(|| {
-    let mut methods = BTreeMap::new();
-    macro_rules! request {
-        ($name:literal, $params:ident, $result:ident) => {
-            let result = Some(Judge::of::<acp::$result>());
-            methods.insert(
-                $name,
-                Method {
-                    params: Judge::of::<acp::$params>(),
-                    result,
-                },
-            );
-        };
+type Methods = BTreeMap<&'static str, Method>;
+
+/// Which version of the protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    V1,
+    Draft,
+}
+
+macro_rules! methods {
+    ($types:path: $($name:literal $params:ident $($result:ident)?,)+) => {{
+        use $types as types;
+        let mut methods = BTreeMap::new();
+        $(
+            let result: Option<Judge> = None $(.or(Some(Judge::of::<types::$result>())))?;
+            methods.insert($name, Method { params: Judge::of::<types::$params>(), result });
+        )+
+        methods
+    }};
+}
+
+static METHODS: LazyLock<Methods> = LazyLock::new(|| {
+    methods! { v1::schema:
+        "initialize" InitializeRequest InitializeResponse,
+        "authenticate" AuthenticateRequest AuthenticateResponse,
+        "logout" LogoutRequest LogoutResponse,
+        "session/new" NewSessionRequest NewSessionResponse,
+        "session/load" LoadSessionRequest LoadSessionResponse,
+        "session/resume" ResumeSessionRequest ResumeSessionResponse,
+        "session/fork" ForkSessionRequest ForkSessionResponse,
+        "session/list" ListSessionsRequest ListSessionsResponse,
+        "session/delete" DeleteSessionRequest DeleteSessionResponse,
+        "session/close" CloseSessionRequest CloseSessionResponse,
+        "session/set_title" SetSessionTitleRequest SetSessionTitleResponse,
+        "session/archive" ArchiveSessionRequest ArchiveSessionResponse,
+        "session/unarchive" UnarchiveSessionRequest UnarchiveSessionResponse,
+        "session/status" SessionStatusRequest SessionStatusResponse,
+        "auth/status" AuthStatusRequest AuthStatusResponse,
+        "auth/status_update" AuthStatusUpdateNotification,
+        "fs/read_text_file" ReadTextFileRequest ReadTextFileResponse,
+        "mcp/message" MessageMcpRequest MessageMcpResponse,
+        "mcp/message, as a notification" MessageMcpNotification,
+        "session/set_mode" SetSessionModeRequest SetSessionModeResponse,
+        "session/set_config_option" SetSessionConfigOptionRequest SetSessionConfigOptionResponse,
+        "session/prompt" PromptRequest PromptResponse,
+        "session/request_permission" RequestPermissionRequest RequestPermissionResponse,
+        "elicitation/create" CreateElicitationRequest CreateElicitationResponse,
+        "session/cancel" CancelNotification,
+        "session/update" SessionNotification,
+        "$/cancel_request" CancelRequestNotification,
     }
-    macro_rules! notification {
-        ($name:expr, $params:ident) => {
-            methods.insert(
-                $name,
-                Method {
-                    params: Judge::of::<acp::$params>(),
-                    result: None,
-                },
-            );
-        };
+});
+
+static DRAFT: LazyLock<Methods> = LazyLock::new(|| {
+    methods! { v2::schema:
+        "initialize" InitializeRequest InitializeResponse,
+        "auth/login" LoginAuthRequest LoginAuthResponse,
+        "auth/logout" LogoutAuthRequest LogoutAuthResponse,
+        "session/new" NewSessionRequest NewSessionResponse,
+        "session/resume" ResumeSessionRequest ResumeSessionResponse,
+        "session/fork" ForkSessionRequest ForkSessionResponse,
+        "session/list" ListSessionsRequest ListSessionsResponse,
+        "session/delete" DeleteSessionRequest DeleteSessionResponse,
+        "session/close" CloseSessionRequest CloseSessionResponse,
+        "session/set_title" SetSessionTitleRequest SetSessionTitleResponse,
+        "session/archive" ArchiveSessionRequest ArchiveSessionResponse,
+        "session/unarchive" UnarchiveSessionRequest UnarchiveSessionResponse,
+        "session/status" SessionStatusRequest SessionStatusResponse,
+        "auth/status" AuthStatusRequest AuthStatusResponse,
+        "auth/status_update" AuthStatusUpdateNotification,
+        "mcp/message" MessageMcpRequest MessageMcpResponse,
+        "mcp/message, as a notification" MessageMcpNotification,
+        "session/set_config_option" SetSessionConfigOptionRequest SetSessionConfigOptionResponse,
+        "session/prompt" PromptRequest PromptResponse,
+        "session/request_permission" RequestPermissionRequest RequestPermissionResponse,
+        "elicitation/create" CreateElicitationRequest CreateElicitationResponse,
+        "session/cancel" CancelSessionNotification,
+        "session/update" UpdateSessionNotification,
+        "$/cancel_request" CancelRequestNotification,
     }
-    request!("initialize", InitializeRequest, InitializeResponse);
-    request!("authenticate", AuthenticateRequest, AuthenticateResponse);
-    request!("logout", LogoutRequest, LogoutResponse);
-    request!("session/new", NewSessionRequest, NewSessionResponse);
-    request!("session/load", LoadSessionRequest, LoadSessionResponse);
-    request!("session/resume", ResumeSessionRequest, ResumeSessionResponse);
-    request!("session/fork", ForkSessionRequest, ForkSessionResponse);
-    request!("session/list", ListSessionsRequest, ListSessionsResponse);
-    request!("session/delete", DeleteSessionRequest, DeleteSessionResponse);
-    request!("session/close", CloseSessionRequest, CloseSessionResponse);
-    request!(
-        "session/set_title",
-        SetSessionTitleRequest,
-        SetSessionTitleResponse
-    );
-    request!("session/archive", ArchiveSessionRequest, ArchiveSessionResponse);
-    request!(
-        "session/unarchive",
-        UnarchiveSessionRequest,
-        UnarchiveSessionResponse
-    );
-    request!("session/status", SessionStatusRequest, SessionStatusResponse);
-    request!("auth/status", AuthStatusRequest, AuthStatusResponse);
-    request!("fs/read_text_file", ReadTextFileRequest, ReadTextFileResponse);
-    notification!("auth/status_update", AuthStatusUpdateNotification);
-    request!("session/set_mode", SetSessionModeRequest, SetSessionModeResponse);
-    request!(
-        "session/set_config_option",
-        SetSessionConfigOptionRequest,
-        SetSessionConfigOptionResponse
-    );
-    request!("session/prompt", PromptRequest, PromptResponse);
-    request!(
-        "session/request_permission",
-        RequestPermissionRequest,
-        RequestPermissionResponse
-    );
-    request!(
-        "elicitation/create",
-        CreateElicitationRequest,
-        CreateElicitationResponse
-    );
-    request!("mcp/message", MessageMcpRequest, MessageMcpResponse);
-    notification!(MCP_NOTIFICATION, MessageMcpNotification);
-    notification!("session/cancel", CancelNotification);
-    notification!("session/update", SessionNotification);
-    notification!("$/cancel_request", CancelRequestNotification);
-    methods
 });
 
 /// The only method that is a request and a notification.
 const MCP_NOTIFICATION: &str = "mcp/message, as a notification";
 
-static ERROR: LazyLock<Judge> = LazyLock::new(Judge::of::<acp::Error>);
+static ERROR: LazyLock<Judge> = LazyLock::new(Judge::of::<v1::schema::Error>);
 
 /// Judges a line; `method_of` knows what a response answers.
-pub(crate) fn judge(line: &Value, method_of: impl FnOnce(&Value) -> Option<String>) {
+pub(crate) fn judge(version: Version, line: &Value, method_of: impl FnOnce(&Value) -> Option<String>) {
     assert_eq!(line["jsonrpc"], "2.0", "{line}");
+    let methods = match version {
+        Version::V1 => &METHODS,
+        Version::Draft => &DRAFT,
+    };
     if let Some(method) = line["method"].as_str() {
         if method.starts_with('_') {
             return;
         }
         let is_of_server = method == "mcp/message" && line.get("id").is_none();
         let method = if is_of_server { MCP_NOTIFICATION } else { method };
-        let known = METHODS
+        let known = methods
             .get(method)
             .unwrap_or_else(|| panic!("{method} is not in the protocol"));
         known.params.judge(method, &line["params"]);
@@ -178,7 +189,7 @@ pub(crate) fn judge(line: &Value, method_of: impl FnOnce(&Value) -> Option<Strin
         // The protocol says nothing of extensions.
         return;
     }
-    let known = METHODS
+    let known = methods
         .get(method.as_str())
         .and_then(|known| known.result.as_ref());
     let known = known.unwrap_or_else(|| panic!("{method} has no answer"));

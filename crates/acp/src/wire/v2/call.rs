@@ -32,6 +32,10 @@ pub(super) fn begun(call: Call) -> SessionUpdate {
 }
 
 pub(super) fn changed(change: CallChange) -> SessionUpdate {
+    SessionUpdate::ToolCallUpdate(self::change(change))
+}
+
+pub(super) fn change(change: CallChange) -> ToolCallUpdate {
     let meta = about(&change.tool, change.parent.as_deref(), change.elapsed);
     let mut update = ToolCallUpdate::new(change.id).meta(meta);
     if let Some(title) = change.title {
@@ -55,7 +59,7 @@ pub(super) fn changed(change: CallChange) -> SessionUpdate {
     if let Some(output) = change.output.as_ref().and_then(raw) {
         update = update.raw_output(output);
     }
-    SessionUpdate::ToolCallUpdate(update)
+    update
 }
 
 pub(super) fn terminal(change: TerminalChange) -> SessionUpdate {

@@ -2,66 +2,88 @@
 //! ours, and the state of the session is told.
 
 mod call;
+pub(crate) mod convert;
 mod patch;
 
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
 use agent_client_protocol::v2::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, BackgroundTerminal, BackgroundToolCall,
-    BackgroundWork, Command as WireCommand, CompactionId, CompactionStatus, CompactionUpdate, ContentBlock,
-    ContentChunk, Cost, IdleStateUpdate, ImageContent, MessageId, Notice as WireNotice, NoticeSeverity,
-    PlanEntry as WirePlanEntry, PlanEntryPriority, PlanEntryStatus, PlanUpdate, PlanUpdateContent,
-    RequiresActionStateUpdate, ResourceLink, RunningStateUpdate, SessionInfoUpdate, SessionUpdate,
-    StateUpdate, StopReason, TextCommandInput, TextContent, UsageUpdate,
+    BackgroundWork, Command as WireCommand, CompactionId, CompactionStatus, CompactionUpdate,
+    ConfigOptionUpdate, ContentBlock, ContentChunk, Cost, ErrorStopReason, IdleStateUpdate, ImageContent,
+    MessageId, Notice as WireNotice, NoticeSeverity, PlanEntry as WirePlanEntry, PlanEntryPriority,
+    PlanEntryStatus, PlanUpdate, PlanUpdateContent, RequiresActionStateUpdate, ResourceLink,
+    RunningStateUpdate, SessionInfoUpdate, SessionUpdate, StateUpdate, StopReason, TextCommandInput,
+    TextContent, ToolCallUpdate, UsageUpdate, UserMessage,
 };
 use serde_json::{Value, json};
 
 use super::{cap, ours, status_name};
 use crate::event::{
-    Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity, Status, Usage,
+    CallChange, Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity,
+    Status, Usage,
 };
 use crate::reduce::Going;
+use crate::session::front::Doing;
+use crate::session::owed::End;
 
 /// There is one plan in a session.
 const PLAN: &str = "plan";
 
-/// What a session is doing.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum State {
-    /// The model, or a tool of its, works.
-    Running,
-    /// Somebody is asked.
-    RequiresAction,
-    /// The turn is over, for this reason; none before the first.
-    Idle(Option<StopReason>),
-}
-
-/// The update that tells what the session is doing, and what goes on behind it.
-pub(crate) fn state(state: State, going: Vec<Going>) -> SessionUpdate {
+/// The update that tells what the session is doing, and what goes on behind it. `end` is how the work ended, if this ends any.
+pub(crate) fn state(doing: Doing, end: Option<End>, going: Vec<Going>) -> SessionUpdate {
     let work = going.into_iter().map(|going| match going.is_terminal {
         true => BackgroundWork::Terminal(BackgroundTerminal::new(going.call)),
         false => BackgroundWork::ToolCall(BackgroundToolCall::new(going.call)),
     });
     let work: Vec<_> = work.collect();
-    SessionUpdate::StateUpdate(match state {
-        State::Running => StateUpdate::Running(RunningStateUpdate::new().background(work)),
-        State::RequiresAction => {
+    SessionUpdate::StateUpdate(match doing {
+        Doing::Running => StateUpdate::Running(RunningStateUpdate::new().background(work)),
+        Doing::RequiresAction => {
             StateUpdate::RequiresAction(RequiresActionStateUpdate::new().background(work))
         }
-        State::Idle(reason) => StateUpdate::Idle(IdleStateUpdate::new().stop_reason(reason).background(work)),
+        Doing::Idle => {
+            let idle = IdleStateUpdate::new().background(work);
+            StateUpdate::Idle(match end {
+                None => idle,
+                Some(Ok(end)) => idle
+                    .stop_reason(convert::reason(end.stop_reason))
+                    .usage(end.usage.as_ref().map(convert::usage))
+                    .meta(end.meta),
+                Some(Err(error)) => {
+                    let error = ErrorStopReason::new().error(draft::Error::from(error));
+                    idle.stop_reason(StopReason::Error(error))
+                }
+            })
+        }
     })
 }
 
+/// What the user said, now that it is part of the conversation.
+pub(crate) fn prompted(id: &str, said: Vec<ContentBlock>) -> SessionUpdate {
+    SessionUpdate::UserMessage(UserMessage::new(id.to_owned()).content(said))
+}
+
+/// The config options are these now.
+pub(crate) fn options(options: &[acp::SessionConfigOption]) -> SessionUpdate {
+    SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(convert::options(options)))
+}
+
 /// Writes the events of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Encoder {
-    /// Messages that have no id of their own get a number.
+    /// Messages that have no id of their own get this with a number.
+    name: String,
     numbered: u64,
     /// `_meta.claudeCode.subagentText`: what agents say goes out too, marked with the call that began them.
     subagent_text: bool,
 }
 
 impl Encoder {
-    pub(crate) fn new(subagent_text: bool) -> Self {
+    /// `name` is unlike that of any other encoder of the same session.
+    pub(crate) fn new(name: String, subagent_text: bool) -> Self {
         Self {
+            name,
             numbered: 0,
             subagent_text,
         }
@@ -100,13 +122,18 @@ impl Encoder {
         update.into_iter().collect()
     }
 
+    /// A call as it is shown beside the question whether it may run.
+    pub(crate) fn shown(&self, change: CallChange) -> ToolCallUpdate {
+        call::change(change)
+    }
+
     fn said(&mut self, chunk: Chunk) -> Option<ContentChunk> {
         if chunk.parent.is_some() && !self.subagent_text {
             return None;
         }
         let id = chunk.message_id.map(MessageId::new).unwrap_or_else(|| {
             self.numbered += 1;
-            MessageId::new(format!("message-{}", self.numbered))
+            MessageId::new(format!("{}-{}", self.name, self.numbered))
         });
         let parent = chunk
             .parent

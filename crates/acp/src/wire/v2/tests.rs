@@ -20,7 +20,7 @@ fn checked(schema: &jsonschema::Validator, update: SessionUpdate) -> Value {
 /// The updates of a conversation, checked.
 fn updates(name: &str) -> Vec<Value> {
     let schema = schema();
-    let mut encoder = Encoder::new(true);
+    let mut encoder = Encoder::new("message".to_owned(), true);
     let updates = events(&fixture(name))
         .into_iter()
         .flat_map(|event| encoder.encode(event));
@@ -66,17 +66,21 @@ fn the_state_says_what_goes_on_behind_it() {
         ]
     };
     let schema = schema();
-    let told = |state, going| checked(&schema, super::state(state, going));
+    let told = |doing, end, going| checked(&schema, super::state(doing, end, going));
+    let ended = || Some(Ok(acp::PromptResponse::new(acp::StopReason::EndTurn)));
     assert_eq!(
-        told(State::Idle(Some(StopReason::EndTurn)), going()),
+        told(Doing::Idle, ended(), going()),
         json!({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn", "background": [
             {"type": "terminal", "terminalId": "a"}, {"type": "tool_call", "toolCallId": "b"}]})
     );
-    for (state, name) in [
-        (State::Running, "running"),
-        (State::RequiresAction, "requires_action"),
-        (State::Idle(None), "idle"),
+    for (doing, name) in [
+        (Doing::Running, "running"),
+        (Doing::RequiresAction, "requires_action"),
+        (Doing::Idle, "idle"),
     ] {
-        assert_eq!(told(state, Vec::new())["state"], name);
+        assert_eq!(told(doing, None, Vec::new())["state"], name);
     }
+    let failed = told(Doing::Idle, Some(Err(crate::error::internal("no"))), Vec::new());
+    assert_eq!(failed["stopReason"], "error");
+    assert_eq!(failed["error"], json!({"code": -32603, "message": "no"}));
 }
