@@ -63,7 +63,13 @@ pub(crate) fn plan_choices(modes: &[&str]) -> Vec<Choice> {
             PermissionUpdateDestination::Session,
         )]
     };
-    let mut choices = Vec::new();
+    // First the one that permits least.
+    let mut choices = vec![choice(
+        "exit-plan-default",
+        "Yes, manually approve edits",
+        acp::PermissionOptionKind::AllowOnce,
+        PersonReply::Always(to(PermissionMode::Default)),
+    )];
     if modes.contains(&"auto") {
         choices.push(always(
             "exit-plan-auto",
@@ -75,16 +81,10 @@ pub(crate) fn plan_choices(modes: &[&str]) -> Vec<Choice> {
         let bypass = to(PermissionMode::BypassPermissions);
         choices.push(always("exit-plan-bypass", "Yes, and bypass permissions", bypass));
     }
-    if choices.is_empty() {
+    if choices.len() == 1 {
         let edits = to(PermissionMode::AcceptEdits);
         choices.push(always("exit-plan-accept-edits", "Yes, auto-accept edits", edits));
     }
-    choices.push(choice(
-        "exit-plan-default",
-        "Yes, manually approve edits",
-        acp::PermissionOptionKind::AllowOnce,
-        PersonReply::Always(to(PermissionMode::Default)),
-    ));
     // The turn ends, so that the user can say what is to be different.
     choices.push(choice(
         "reject",
@@ -393,14 +393,14 @@ mod tests {
         };
         assert_eq!(
             ids(&["default", "plan"]),
-            ["exit-plan-accept-edits", "exit-plan-default", "reject"]
+            ["exit-plan-default", "exit-plan-accept-edits", "reject"]
         );
         assert_eq!(
             ids(&["default", "auto", "bypassPermissions"]),
             [
+                "exit-plan-default",
                 "exit-plan-auto",
                 "exit-plan-bypass",
-                "exit-plan-default",
                 "reject"
             ]
         );

@@ -209,7 +209,14 @@ impl Calls {
             return;
         };
         call.waiting = true;
-        let look = tool::look(&call.tool, input, place);
+        let mut look = tool::look(&call.tool, input, place);
+        // The question about a plan comes without the plan, if the model gave it along.
+        if look.content.is_empty()
+            && let Some(known) = call.look.as_ref().filter(|known| !known.content.is_empty())
+        {
+            look.content.clone_from(&known.content);
+            look.input.clone_from(&known.input);
+        }
         if call.is_hidden() {
             call.look = Some(look);
             call.announce(steps);

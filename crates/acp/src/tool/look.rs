@@ -221,7 +221,11 @@ impl View<'_> {
             "Skill" => {
                 let args = self.text(&["args"]).map(|args| format!(" {}", line(&args)));
                 let skill = self.text(&["skill", "command"])?;
-                Some(format!("Skill: {}{}", line(&skill), args.unwrap_or_default()))
+                Some(format!(
+                    "Load skill: {}{}",
+                    line(&skill),
+                    args.unwrap_or_default()
+                ))
             }
             "AskUserQuestion" => {
                 let questions = self.fields.list("questions");

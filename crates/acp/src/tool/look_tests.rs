@@ -100,7 +100,7 @@ fn a_title_names_the_target() {
             "Skill",
             json!({"skill": "greet", "args": "you"}),
             Other,
-            "Skill: greet you",
+            "Load skill: greet you",
         ),
         (
             "AskUserQuestion",

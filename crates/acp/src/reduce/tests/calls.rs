@@ -246,3 +246,14 @@ fn the_plan_takes_the_place_of_the_calls_that_make_it() {
         "plan [Pending] Rest\nplan [InProgress] Resting\nplan \n"
     );
 }
+
+#[test]
+fn a_plan_stays_although_the_question_about_it_comes_without_it() {
+    let mut run = Run::new();
+    run.json(call("t", "ExitPlanMode", json!({"plan": "# Plan"})));
+    assert!(run.story().contains("# Plan"));
+    let empty = outrigger::protocol::RawJson::from(json!({}));
+    let steps = run.reducer.asked("t", "ExitPlanMode", &empty, run.now);
+    run.take(steps);
+    assert_eq!(run.story(), "");
+}

@@ -168,7 +168,7 @@ impl Encoder {
             self.compactions.remove(0);
         }
         self.compactions.push(compaction.id.clone());
-        let call = ToolCall::new(compaction.id, "Compact the conversation")
+        let call = ToolCall::new(compaction.id, "Compact conversation")
             .kind(ToolKind::Think)
             .status(status)
             .content(content.unwrap_or_default())
