@@ -199,7 +199,7 @@ impl Choice {
 }
 
 /// Builds our programs, all at once so that they share what they are built of; where each is, by its name.
-fn build(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
+pub(crate) fn build(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
@@ -277,17 +277,8 @@ fn typescript(source: &Path, place: &Path) -> Result<Command> {
 /// The command that runs the program for clients of the Agent Client Protocol, once they are there.
 fn acp(source: &Path, place: &Path) -> Result<Command> {
     let python = install_python(source, place)?;
-    let node = place.join("node");
-    fs::create_dir_all(&node).with_context(|| format!("cannot create {}", node.display()))?;
-    // Not `ci`, which wants the packages of all platforms in the lock file, and those that the registry lacks, too.
-    install_node(&source.join("node"), &node, "install", &[])?;
-    let packages = node.join("node_modules");
-    // What comes as a package where there is one for this machine; elsewhere the machine's own has to be new enough.
-    let runtime = ["x64", "arm64"]
-        .map(|machine| packages.join(format!("node-linux-{machine}/bin/node")))
-        .into_iter()
-        .find(|node| node.exists())
-        .unwrap_or_else(|| "node".into());
+    let runtime = install_runtime(source, place)?;
+    let packages = place.join("node").join("node_modules");
     let mut command = isolated(&python)?;
     command.env("ACPX_NODE", runtime);
     command.env("ACPX", packages.join("acpx").join("dist").join("cli.js"));
@@ -305,6 +296,21 @@ fn acp(source: &Path, place: &Path) -> Result<Command> {
     }
     command.arg("-B").arg(source.join("main.py"));
     Ok(command)
+}
+
+/// Installs the clients that run on Node, unless they are there, and a Node that is new enough for them; where that is.
+pub(crate) fn install_runtime(source: &Path, place: &Path) -> Result<PathBuf> {
+    let node = place.join("node");
+    fs::create_dir_all(&node).with_context(|| format!("cannot create {}", node.display()))?;
+    // Not `ci`, which wants the packages of all platforms in the lock file, and those that the registry lacks, too.
+    install_node(&source.join("node"), &node, "install", &[])?;
+    let packages = node.join("node_modules");
+    // What comes as a package where there is one for this machine; elsewhere the machine's own has to be new enough.
+    let runtime = ["x64", "arm64"]
+        .map(|machine| packages.join(format!("node-linux-{machine}/bin/node")))
+        .into_iter()
+        .find(|node| node.exists());
+    Ok(runtime.unwrap_or_else(|| "node".into()))
 }
 
 /// Builds a client that comes as an example with the crate of the protocol; where it is.
@@ -375,7 +381,7 @@ pub(crate) fn install_typescript(source: &Path, place: &Path) -> Result<()> {
 }
 
 /// Copies files to `place` and installs what `package-lock.json` there names, unless it is there.
-fn install_node(source: &Path, place: &Path, command: &str, arguments: &[&str]) -> Result<()> {
+pub(crate) fn install_node(source: &Path, place: &Path, command: &str, arguments: &[&str]) -> Result<()> {
     let wanted = read(&source.join("package-lock.json"))?;
     let stamp = place.join("installed");
     // A module finds packages beside or above itself, and the tree shall have none.
@@ -425,7 +431,7 @@ fn install(command: &mut Command, hint: &str) -> Result<()> {
 }
 
 /// A command that is run off every network but the loopback, where the machine allows it.
-fn isolated(program: &Path) -> Result<Command> {
+pub(crate) fn isolated(program: &Path) -> Result<Command> {
     if let Err(reason) = isolation::probe() {
         eprintln!("warning: the clients run without isolation from the network: {reason}");
         return Ok(Command::new(program));

@@ -6,6 +6,7 @@
     reason = "this is a program for a terminal"
 )]
 
+mod acp_diff;
 mod clients;
 mod fetch;
 mod fuzz;
@@ -26,6 +27,8 @@ usage: cargo xtask COMMAND
                        what `servers` installs, if need be, and then keeps the tests off every network but the loopback
                        where the machine allows it
   fetch                fetches the pinned Claude Code and prints where it is
+  acp-diff             plays the same turns to our agent of the Agent Client Protocol and to the TypeScript one, and fails where
+                       they differ and clients/acp/differences.json does not say why; needs what `clients` needs
   clients [python] [typescript] [SCENARIO…]
                        runs the official SDKs against the simulated CLI; needs python3 and npm, which install what
                        clients/ names below the target directory
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
             println!("{}", path.display());
             ExitCode::SUCCESS
         }),
+        Some("acp-diff") => acp_diff::run(&arguments.collect::<Vec<_>>()),
         Some("clients") => clients::run(arguments.collect()),
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("guards") => guards::run(arguments.collect()),
