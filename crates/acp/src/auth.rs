@@ -1,37 +1,36 @@
-//! Signing out. Signing in is done in a terminal, by the CLI itself: see [`capabilities`](crate::capabilities).
+//! Whether somebody is signed in, and signing out. Signing in is done in a terminal, by the CLI itself: see
+//! [`capabilities`](crate::capabilities).
 
-use std::process::Stdio;
+use std::process::{Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::{Error, ErrorCode};
 use outrigger::Options;
 use outrigger::env::Surroundings;
 use outrigger::options::Host;
+use outrigger::protocol::outbound::control::{AccountInfo, ApiProvider};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::error;
+use crate::serve::client::Client;
+use crate::{capabilities, error};
 
 /// How long the CLI may take to sign out.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long it may take to say who is signed in. An editor shows something meanwhile.
+const STATUS_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Signs the user out, by the CLI (`auth logout`).
 pub(crate) async fn logout(options: &Options) -> Result<(), Error> {
-    let launch = options.launch(&Surroundings::of_this_process(), Host::default());
-    let launch = launch.map_err(error::internal)?;
-    let mut command = Command::new(&launch.program);
-    command
-        .args(["auth", "logout"])
-        .env_clear()
-        .envs(&launch.env)
-        .current_dir(&launch.cwd)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output())
+    let output = tokio::time::timeout(PATIENCE, auth(options, &["logout"]))
         .await
         .map_err(|_| {
             error::internal("the CLI did not sign out in time; try `claude auth logout` in a terminal")
-        })?
-        .map_err(|error| error::internal(format!("the CLI could not be started to sign out: {error}")))?;
+        })??;
     if output.status.success() {
         return Ok(());
     }
@@ -41,4 +40,295 @@ pub(crate) async fn logout(options: &Options) -> Result<(), Error> {
         output.status,
         said.trim()
     )))
+}
+
+/// Runs `claude auth …`, with the environment that sessions have.
+async fn auth(options: &Options, arguments: &[&str]) -> Result<Output, Error> {
+    let launch = options.launch(&Surroundings::of_this_process(), Host::default());
+    let launch = launch.map_err(error::internal)?;
+    // A CLI that is a script comes behind the program that runs it.
+    let script = launch
+        .args
+        .iter()
+        .take_while(|argument| !argument.to_string_lossy().starts_with('-'));
+    Command::new(&launch.program)
+        .args(script)
+        .arg("auth")
+        .args(arguments)
+        .env_clear()
+        .envs(&launch.env)
+        .current_dir(&launch.cwd)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .map_err(|error| error::internal(format!("the CLI could not be started: {error}")))
+}
+
+/// What the CLI says of who is signed in (`auth status --json`). Never fails: what can't be found out is unknown.
+async fn ask(options: &Options) -> acp::AuthStatusResponse {
+    let unknown = |why: String| {
+        tracing::warn!(why, "whether somebody is signed in could not be found out");
+        acp::AuthStatusResponse::new(acp::AuthState::Unknown)
+            .meta(json!({ "claudeCode": { "reason": why } }).as_object().cloned())
+    };
+    match tokio::time::timeout(STATUS_PATIENCE, auth(options, &["status", "--json"])).await {
+        // Its status tells whether somebody is signed in, too.
+        Ok(Ok(output)) => match serde_json::from_slice::<Told>(&output.stdout) {
+            Ok(told) => told.status(),
+            Err(error) => unknown(format!(
+                "what the CLI said of it could not be read ({}): {error}",
+                output.status
+            )),
+        },
+        Ok(Err(error)) => unknown(error.message),
+        Err(_) => unknown(format!(
+            "the CLI said nothing for {} s",
+            STATUS_PATIENCE.as_secs()
+        )),
+    }
+}
+
+/// What `auth status --json` says, as far as it is used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Told {
+    logged_in: bool,
+    auth_method: Option<String>,
+    api_provider: Option<String>,
+    api_key_source: Option<String>,
+    email: Option<String>,
+    org_name: Option<String>,
+    subscription_type: Option<String>,
+}
+
+impl Told {
+    fn status(self) -> acp::AuthStatusResponse {
+        let provider = self.api_provider.filter(|provider| provider != "firstParty");
+        let token = self.auth_method.filter(|method| method == "oauth_token");
+        of(Standing {
+            is_in: self.logged_in,
+            provider,
+            key: self.api_key_source.filter(|source| is_some(source)),
+            token,
+            email: self.email,
+            organization: self.org_name,
+            plan: self.subscription_type,
+        })
+    }
+}
+
+/// What a session's CLI said of its account when it started.
+pub(crate) fn of_account(account: &AccountInfo) -> acp::AuthStatusResponse {
+    let provider = account.api_provider.as_ref();
+    let provider = provider.filter(|provider| **provider != ApiProvider::FirstParty);
+    let key = account.api_key_source.clone().filter(|source| is_some(source));
+    let token = account.token_source.clone().filter(|source| is_some(source));
+    of(Standing {
+        is_in: provider.is_some() || key.is_some() || token.is_some() || account.email.is_some(),
+        provider: provider.map(|provider| provider.as_str().to_owned()),
+        key,
+        token,
+        email: account.email.clone(),
+        organization: account.organization.clone(),
+        plan: account.subscription_type.clone(),
+    })
+}
+
+fn is_some(source: &str) -> bool {
+    !source.is_empty() && source != "none"
+}
+
+struct Standing {
+    is_in: bool,
+    provider: Option<String>,
+    key: Option<String>,
+    token: Option<String>,
+    email: Option<String>,
+    organization: Option<String>,
+    plan: Option<String>,
+}
+
+fn of(standing: Standing) -> acp::AuthStatusResponse {
+    if !standing.is_in {
+        return nobody();
+    }
+    // Whoever serves the model signs in by other means.
+    let state = match standing.provider {
+        Some(_) => acp::AuthState::NotRequired,
+        None => acp::AuthState::Authenticated,
+    };
+    let label = match (&standing.provider, &standing.plan, &standing.key) {
+        (Some(provider), _, _) => provider.clone(),
+        (_, Some(plan), _) => format!("Claude {plan}"),
+        (_, _, Some(key)) => format!("API key ({key})"),
+        _ => standing.token.unwrap_or_else(|| "Claude".to_owned()),
+    };
+    let account = acp::AuthAccount::new(label)
+        .active(true)
+        .email(standing.email)
+        .organization(standing.organization);
+    acp::AuthStatusResponse::new(state).accounts(vec![account])
+}
+
+/// Nobody is signed in.
+pub(crate) fn nobody() -> acp::AuthStatusResponse {
+    acp::AuthStatusResponse::new(acp::AuthState::Unauthenticated)
+}
+
+/// What is known of it on a connection, and what the editor was told.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<Knowledge>);
+
+#[derive(Debug, Default)]
+struct Knowledge {
+    status: Option<acp::AuthStatusResponse>,
+    /// Whether the editor has asked, and so knows the notification.
+    is_wanted: bool,
+}
+
+impl Known {
+    /// Answers the editor. A session that runs knows; without one the CLI is asked.
+    pub(crate) async fn answer(&self, options: &Options, is_open: bool) -> acp::AuthStatusResponse {
+        let known = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.is_wanted = true;
+            known.status.clone()
+        };
+        // Somebody may have signed in since.
+        let is_nobody = |status: &acp::AuthStatusResponse| status.state == acp::AuthState::Unauthenticated;
+        match known.filter(|known| is_open && !is_nobody(known)) {
+            Some(known) => known,
+            None => {
+                let told = ask(options).await;
+                self.0.lock().unwrap_or_else(PoisonError::into_inner).status = Some(told.clone());
+                told
+            }
+        }
+    }
+
+    /// Something was learned; the editor is told if it is news to it.
+    pub(crate) fn learned(&self, client: &Client, status: acp::AuthStatusResponse) {
+        let is_news = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_news = known.is_wanted && known.status.as_ref() != Some(&status);
+            known.status = Some(status.clone());
+            is_news
+        };
+        if is_news {
+            client.tell_auth(status);
+        }
+    }
+}
+
+/// Says how to sign in, beside an error that says that it is necessary: `data.authMethods`.
+pub(crate) fn with_methods(error: &mut Error, client: &acp::ClientCapabilities) -> bool {
+    if error.code != ErrorCode::AUTH_REQUIRED {
+        return false;
+    }
+    let methods = json!(capabilities::sign_ins(client));
+    match error
+        .data
+        .get_or_insert_with(|| Value::Object(serde_json::Map::new()))
+    {
+        Value::Object(data) => drop(data.insert("authMethods".to_owned(), methods)),
+        _ => tracing::debug!("an error has data of another form"),
+    }
+    true
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use outrigger::options::Auth;
+
+    use super::*;
+
+    /// A program in place of the CLI, which does this.
+    fn cli(home: &std::path::Path, does: &str) -> Options {
+        let path = home.join("claude");
+        std::fs::write(&path, format!("#!/bin/sh\n{does}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let options = outrigger::Agent::builder().cli_path(path).auth(Auth::Inherit);
+        options.cwd(home).env("OF_THE_SESSION", "yes")
+    }
+
+    #[tokio::test]
+    async fn the_cli_signs_out_in_the_surroundings_of_sessions() {
+        let home = tempfile::tempdir().unwrap();
+        let seen = home.path().join("seen");
+        let does = format!(
+            "echo \"$@\" $OF_THE_SESSION $CARGO_MANIFEST_DIR > {}; pwd >> {0}",
+            seen.display()
+        );
+        logout(&cli(home.path(), &does)).await.unwrap();
+        let seen = std::fs::read_to_string(seen).unwrap();
+        let cwd = home.path().canonicalize().unwrap();
+        assert_eq!(seen, format!("auth logout yes\n{}\n", cwd.display()));
+    }
+
+    #[tokio::test]
+    async fn a_cli_that_does_not_sign_out_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let why = logout(&cli(home.path(), "echo no network >&2; exit 3"))
+            .await
+            .unwrap_err();
+        assert!(
+            why.message.contains("no network") && why.message.contains('3'),
+            "{}",
+            why.message
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cli_that_hangs_is_not_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let options = cli(home.path(), "exec sleep 1000");
+        let why = logout(&options).await.unwrap_err();
+        assert!(why.message.contains("in time"), "{}", why.message);
+        let status = ask(&options).await;
+        assert_eq!(status.state, acp::AuthState::Unknown);
+        let reason = json!(status)["_meta"]["claudeCode"]["reason"].to_string();
+        assert!(reason.contains("10 s"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn who_is_signed_in_is_what_the_cli_says() {
+        let home = tempfile::tempdir().unwrap();
+        for (said, state, label) in [
+            (
+                r#"{"loggedIn": false, "authMethod": "none", "apiProvider": "firstParty"}"#,
+                "unauthenticated",
+                None,
+            ),
+            (
+                r#"{"loggedIn": true, "authMethod": "api_key", "apiProvider": "firstParty", "apiKeySource": "ANTHROPIC_API_KEY"}"#,
+                "authenticated",
+                Some("API key (ANTHROPIC_API_KEY)"),
+            ),
+            (
+                r#"{"loggedIn": true, "authMethod": "claude.ai", "email": "x@example.com", "subscriptionType": "max"}"#,
+                "authenticated",
+                Some("Claude max"),
+            ),
+            (
+                r#"{"loggedIn": true, "authMethod": "oauth_token"}"#,
+                "authenticated",
+                Some("oauth_token"),
+            ),
+            (
+                r#"{"loggedIn": true, "authMethod": "third_party", "apiProvider": "bedrock"}"#,
+                "not_required",
+                Some("bedrock"),
+            ),
+            ("not JSON", "unknown", None),
+        ] {
+            let does = format!("echo '{said}'; exit 1");
+            let status = json!(ask(&cli(home.path(), &does)).await);
+            assert_eq!(status["state"], state, "{said}");
+            assert_eq!(status["accounts"][0]["label"].as_str(), label, "{said}");
+        }
+    }
 }

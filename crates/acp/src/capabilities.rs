@@ -63,7 +63,11 @@ pub(crate) fn draft_answer(client: &acp::ClientCapabilities) -> draft::Initializ
 pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeResponse {
     let capabilities = acp::AgentCapabilities::new()
         .load_session(true)
-        .auth(acp::AgentAuthCapabilities::new().logout(acp::LogoutCapabilities::new()))
+        .auth(
+            acp::AgentAuthCapabilities::new()
+                .logout(acp::LogoutCapabilities::new())
+                .status(acp::AuthStatusCapabilities::new()),
+        )
         .prompt_capabilities(acp::PromptCapabilities::new().image(true).embedded_context(true))
         .mcp_capabilities(acp::McpCapabilities::new().http(true).sse(true).acp(true))
         .session_capabilities(
@@ -88,16 +92,32 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
 
 /// The ways to sign in: the CLI's own, in a terminal. The editor starts this program for that as it started it before, with these
 /// arguments behind its own.
-fn sign_ins(client: &acp::ClientCapabilities) -> Vec<acp::AuthMethod> {
-    if !client.auth.terminal {
+///
+/// Editors of before the capability (`auth.terminal`) say `_meta.terminal-auth`, and are given the whole command in `_meta`.
+pub(crate) fn sign_ins(client: &acp::ClientCapabilities) -> Vec<acp::AuthMethod> {
+    let is_told_by_meta = client
+        .meta
+        .as_ref()
+        .and_then(|meta| meta.get("terminal-auth"))
+        .and_then(serde_json::Value::as_bool)
+        == Some(true);
+    if !client.auth.terminal && !is_told_by_meta {
         return Vec::new();
     }
     let method = |id: &str, name: &str, what: &str, how: &str| {
         let arguments = ["--cli", "auth", "login", how].map(str::to_owned).to_vec();
+        let whole = is_told_by_meta.then(|| command(&arguments)).flatten();
+        let meta = whole.map(|(command, arguments)| {
+            let whole = json!({ "command": command, "args": arguments, "label": name });
+            let mut meta = acp::Meta::new();
+            meta.insert("terminal-auth".to_owned(), whole);
+            meta
+        });
         acp::AuthMethod::Terminal(
             acp::AuthMethodTerminal::new(id.to_owned(), name)
                 .description(what.to_owned())
-                .args(arguments),
+                .args(arguments)
+                .meta(meta),
         )
     };
     vec![
@@ -114,4 +134,14 @@ fn sign_ins(client: &acp::ClientCapabilities) -> Vec<acp::AuthMethod> {
             "--console",
         ),
     ]
+}
+
+/// How this program was started, with these arguments behind its own.
+fn command(more: &[String]) -> Option<(String, Vec<String>)> {
+    let program = std::env::current_exe().ok()?.to_str()?.to_owned();
+    let own = std::env::args_os().skip(1);
+    let own = own
+        .map(|argument| argument.into_string().ok())
+        .collect::<Option<Vec<_>>>()?;
+    Some((program, own.into_iter().chain(more.iter().cloned()).collect()))
 }

@@ -13,6 +13,7 @@ use outrigger::{Claim, Options, Session, Spare};
 use tokio::sync::mpsc;
 
 use crate::ask::{Ask, Desk, Modes};
+use crate::auth;
 use crate::choices::Choices;
 use crate::config::may_bypass;
 use crate::error::{self, bad};
@@ -239,7 +240,7 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
     let stop = hub.stop().clone();
     hub.spawn(async move {
         let cancellation = answer.cancellation();
-        let ready = cancellation.run_until_cancelled(prepare(&work, wanted, client));
+        let ready = cancellation.run_until_cancelled(prepare(&work, wanted, client.clone()));
         let ready = tokio::select! {
             ready = ready => ready,
             // What was started ends as it is dropped.
@@ -247,7 +248,12 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
         };
         let ready = match ready {
             Ok(ready) => ready,
-            Err(error) => return answer.refuse(error),
+            Err(mut error) => {
+                if auth::with_methods(&mut error, client.capabilities()) {
+                    client.known_auth().learned(&client, auth::nobody());
+                }
+                return answer.refuse(error);
+            }
         };
         answer.give(Ok(Opened {
             id: ready.id.clone(),
@@ -355,6 +361,8 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let again = wanted.put(warm.options)?;
             hub.enter(&warm.id, handle.clone())?;
             let told = warm.spare.initialized();
+            let known = auth::of_account(&told.account);
+            client.known_auth().learned(&client, known);
             Ready {
                 choices: Choices::new(told, again.allow_dangerously_skip_permissions),
                 meta: account(told),
@@ -383,6 +391,8 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let again = servers.add_to(options, &host).callbacks(desk);
             let session = start(hub, &wanted, &client, &id, &again).await?;
             hub.enter(&id, handle.clone())?;
+            let known = auth::of_account(&session.initialized().account);
+            client.known_auth().learned(&client, known);
             Ready {
                 choices: Choices::new(session.initialized(), again.allow_dangerously_skip_permissions),
                 meta: account(session.initialized()),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::gate::{self, Gate};
 use crate::error;
+use crate::auth::Known;
 use crate::event::Event;
 use crate::wire::v2::convert;
 use crate::wire::{Encoder, Shown, Update};
@@ -24,6 +25,7 @@ pub(crate) struct Client {
     connection: Connection,
     gate: Arc<Gate>,
     capabilities: Arc<acp::ClientCapabilities>,
+    known_auth: Arc<Known>,
 }
 
 /// The way to the editor, in the version of the protocol that it speaks.
@@ -50,11 +52,13 @@ impl Client {
         connection: Connection,
         gate: Arc<Gate>,
         capabilities: Arc<acp::ClientCapabilities>,
+        known_auth: Arc<Known>,
     ) -> Self {
         Self {
             connection,
             gate,
             capabilities,
+            known_auth,
         }
     }
 
@@ -78,6 +82,25 @@ impl Client {
     pub(crate) fn opens_urls(&self) -> bool {
         let elicitation = self.capabilities.elicitation.as_ref();
         elicitation.is_some_and(|elicitation| elicitation.url.is_some())
+    }
+
+    /// What is known of who is signed in.
+    pub(crate) fn known_auth(&self) -> &Known {
+        &self.known_auth
+    }
+
+    /// Tells who is signed in by now.
+    pub(crate) fn tell_auth(&self, status: acp::AuthStatusResponse) {
+        let sent = match &self.connection {
+            Connection::V1(connection) => {
+                let news = acp::AuthStatusUpdateNotification::new(status.state).accounts(status.accounts);
+                connection.send_notification(news)
+            }
+        };
+        if let Err(error) = sent {
+            // The connection has ended, and whoever drives it knows.
+            tracing::debug!(%error, "who is signed in was not told");
+        }
     }
 
     /// Tells the title of a session.

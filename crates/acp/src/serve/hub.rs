@@ -30,6 +30,7 @@ pub(crate) struct Hub {
     pub(crate) routes: mcp::Routes,
     gate: Arc<Gate>,
     capabilities: Mutex<Arc<acp::ClientCapabilities>>,
+    known_auth: Arc<auth::Known>,
     sessions: Mutex<HashMap<String, Handle>>,
     spare: spare::Place,
     tasks: TaskTracker,
@@ -43,6 +44,7 @@ impl Hub {
             routes: mcp::Routes::default(),
             gate,
             capabilities: Mutex::default(),
+            known_auth: Arc::default(),
             sessions: Mutex::default(),
             spare: spare::Place::default(),
             tasks: TaskTracker::new(),
@@ -73,6 +75,7 @@ impl Hub {
             connection.into(),
             Arc::clone(&self.gate),
             Arc::clone(&capabilities),
+            Arc::clone(&self.known_auth),
         )
     }
 
@@ -227,12 +230,26 @@ impl Hub {
         });
     }
 
-    pub(super) fn logout(self: &Arc<Self>, answer: Answer<acp::LogoutResponse>) {
+    pub(super) fn auth_status(self: &Arc<Self>, answer: Answer<acp::AuthStatusResponse>) {
+        let hub = Arc::clone(self);
+        self.answer(answer, async move {
+            let is_open = !hub.sessions().is_empty();
+            Ok(hub.known_auth.answer(&hub.config.options, is_open).await)
+        });
+    }
+
+    pub(super) fn logout(
+        self: &Arc<Self>,
+        connection: impl Into<Connection>,
+        answer: Answer<acp::LogoutResponse>,
+    ) {
         let options = self.config.options.clone();
         // It knows who was signed in.
         self.spare.clear();
+        let client = self.client(connection);
         self.answer(answer, async move {
             auth::logout(&options).await?;
+            client.known_auth().learned(&client, auth::nobody());
             Ok(acp::LogoutResponse::new())
         });
     }

@@ -23,6 +23,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let (load_session, resume_session, fork_session) = (of(), of(), of());
     let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
     let (rewind, set_title, archive, unarchive, status) = (of(), of(), of(), of(), of());
+    let auth_status = of();
     Agent
         .v1()
         .name("outrigger-acp")
@@ -136,8 +137,15 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |_: acp::LogoutRequest, responder, _| {
-                logout.logout(responder.into());
+            async move |_: acp::LogoutRequest, responder, connection| {
+                logout.logout(connection, responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |_: acp::AuthStatusRequest, responder, _| {
+                auth_status.auth_status(responder.into());
                 Ok(())
             },
             on_receive_request!(),

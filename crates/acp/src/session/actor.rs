@@ -460,8 +460,8 @@ impl Actor {
         self.stopped_by_answer = false;
         let told = match &ended {
             told if was_cancelled => Ok(outcome::cancelled(told.as_ref().ok())),
-            Ok(outcome) => outcome::of(outcome),
-            Err(error) => Err(error::of_sdk(error)),
+            Ok(outcome) => outcome::of(outcome).map_err(|error| self.failed(error)),
+            Err(error) => Err(self.failed(error::of_sdk(error))),
         };
         self.finish(prompt, told);
     }
@@ -480,6 +480,7 @@ impl Actor {
         let updates = self.show.frame(frame);
         self.tell(updates);
         self.follow_conversation(frame);
+        self.follow_auth(frame);
         if frame.kind() != "result" {
             return;
         }
@@ -561,7 +562,7 @@ impl Actor {
             let told = if ended.cancelled {
                 Ok(outcome::cancelled(None))
             } else {
-                Err(error::of_sdk(why))
+                Err(self.failed(error::of_sdk(why)))
             };
             self.finish(ended, told);
         }

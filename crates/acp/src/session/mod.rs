@@ -10,6 +10,7 @@ pub(crate) mod owed;
 pub(crate) mod prompts;
 mod rewind;
 mod show;
+mod standing;
 mod tail;
 mod title;
 

@@ -8,6 +8,7 @@
 )]
 
 mod draft;
+mod auth;
 mod editor;
 mod ends;
 mod faults;

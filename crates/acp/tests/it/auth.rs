@@ -1,0 +1,119 @@
+//! Signing in and out, and who is signed in.
+
+use serde_json::{Value, json};
+
+use crate::editor::Editor;
+use crate::real::Rig;
+
+fn methods(told: &Value) -> Vec<&Value> {
+    told["authMethods"]
+        .as_array()
+        .map(|methods| methods.iter().collect())
+        .unwrap_or_default()
+}
+
+#[tokio::test]
+async fn terminals_are_offered_to_those_who_have_them() {
+    let offered = async |capabilities: Value| {
+        let (mut editor, _cli) = Editor::simulated();
+        let told = editor.initialize(capabilities).await;
+        editor.leave().await;
+        told
+    };
+    assert_eq!(methods(&offered(json!({})).await), Vec::<&Value>::new());
+    let told = offered(json!({"auth": {"terminal": true}})).await;
+    let ids: Vec<&str> = methods(&told)
+        .iter()
+        .filter_map(|method| method["id"].as_str())
+        .collect();
+    assert_eq!(ids, ["claude-ai-login", "console-login"]);
+    for (method, how) in methods(&told).into_iter().zip(["--claudeai", "--console"]) {
+        assert_eq!(method["type"], "terminal");
+        assert_eq!(method["args"], json!(["--cli", "auth", "login", how]));
+        assert!(method["_meta"].is_null());
+    }
+    // As editors said it before there was a capability: they are given the whole command.
+    let told = offered(json!({"_meta": {"terminal-auth": true}})).await;
+    let whole = &methods(&told)[0]["_meta"]["terminal-auth"];
+    assert_eq!(whole["command"], json!(std::env::current_exe().unwrap()));
+    let args = whole["args"].as_array().expect("arguments");
+    assert!(
+        args.ends_with(&["--cli", "auth", "login", "--claudeai"].map(Value::from)),
+        "{whole:#}"
+    );
+    assert!(whole["label"].is_string());
+}
+
+#[tokio::test]
+async fn a_turn_that_needs_a_sign_in_says_how() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({"auth": {"terminal": true}})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, opened) = editor.open(home.path()).await;
+    // From what the CLI said when it started: there is no program that could be asked.
+    let account = &opened["_meta"]["claudeCode"]["account"];
+    let status = editor.call("auth/status", json!({})).await;
+    assert_eq!(status["state"], "authenticated", "{status:#}, {account:#}");
+    assert!(status["accounts"][0]["label"].is_string());
+
+    let prompt = editor
+        .prompt(&session, "%error 401 n=99 msg=\"invalid x-api-key\"")
+        .await;
+    let (mut lines, answer) = editor.until(prompt).await;
+    let error = &answer["error"];
+    assert_eq!(error["code"], -32000, "{answer:#}");
+    assert_eq!(
+        error["data"]["authMethods"][0]["id"], "claude-ai-login",
+        "{error:#}"
+    );
+    assert!(error["data"]["messageUuid"].is_string(), "{error:#}");
+    let told = |lines: &[Value]| {
+        let news = lines.iter().filter(|line| line["method"] == "auth/status_update");
+        news.map(|news| news["params"]["state"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&lines), ["unauthenticated"]);
+    // It is told once.
+    let prompt = editor
+        .prompt(&session, "%error 401 n=99 msg=\"invalid x-api-key\"")
+        .await;
+    lines = editor.until(prompt).await.0;
+    assert!(told(&lines).is_empty(), "{lines:#?}");
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn who_does_not_ask_who_is_signed_in_is_not_told() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, _) = editor.open(home.path()).await;
+    let prompt = editor
+        .prompt(&session, "%error 401 n=99 msg=\"invalid x-api-key\"")
+        .await;
+    let (lines, answer) = editor.until(prompt).await;
+    assert_eq!(answer["error"]["code"], -32000);
+    assert_eq!(answer["error"]["data"]["authMethods"], json!([]));
+    assert!(
+        lines.iter().all(|line| line["method"] != "auth/status_update"),
+        "{lines:#?}"
+    );
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_real_cli_says_who_is_signed_in() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    // Without a session it is asked, and with one it has said so.
+    let before = editor.call("auth/status", json!({})).await;
+    assert_eq!(before["state"], "authenticated", "{before:#}");
+    editor.open(&rig.sandbox.project()).await;
+    let with = editor.call("auth/status", json!({})).await;
+    assert_eq!(with["state"], "authenticated", "{with:#}");
+    assert!(with["accounts"][0]["label"].is_string(), "{with:#}");
+    // A key that comes from outside can't be signed out of, which is no failure.
+    editor.call("logout", json!({})).await;
+    editor.leave().await;
+}
