@@ -15,6 +15,7 @@ fn ours() -> acp::Meta {
         "delivery": ["queue", "steer", "now"],
         "rewind": { "files": true, "conversation": true, "dryRun": true },
         "forkUpToMessageId": true,
+        "unsavedBuffers": true,
     } })
     .as_object()
     .cloned()

@@ -8,6 +8,7 @@
 
 mod ask;
 mod auth;
+mod buffers;
 mod capabilities;
 mod choices;
 mod coalesce;

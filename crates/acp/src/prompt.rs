@@ -3,6 +3,8 @@
 //! A text that begins with a command of the CLI is that command. A link is written as Markdown that names its file; the text of an
 //! embedded resource follows at the end, so that it does not come between the words.
 
+use std::collections::{HashMap, HashSet};
+
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use base64::Engine as _;
@@ -17,6 +19,19 @@ use crate::error::bad;
 /// # Errors
 /// When there is nothing in it, or something that the CLI can't be given.
 pub(crate) fn of(blocks: &[acp::ContentBlock], is_command: impl Fn(&str) -> bool) -> Result<Prompt, Error> {
+    with_unsaved(blocks, is_command, &HashMap::new())
+}
+
+/// The same, with texts that the editor has and the disk does not, by the addresses of their files: they follow at the end.
+///
+/// # Errors
+/// As [`of`].
+pub(crate) fn with_unsaved(
+    blocks: &[acp::ContentBlock],
+    is_command: impl Fn(&str) -> bool,
+    unsaved: &HashMap<String, String>,
+) -> Result<Prompt, Error> {
+    let mut told: HashSet<&str> = HashSet::new();
     let mut words: Vec<ContentBlock> = Vec::new();
     let mut context: Vec<ContentBlock> = Vec::new();
     let mut command: Option<(String, String)> = None;
@@ -33,6 +48,15 @@ pub(crate) fn of(blocks: &[acp::ContentBlock], is_command: impl Fn(&str) -> bool
             }
             acp::ContentBlock::ResourceLink(link) => {
                 words.push(ContentBlock::text(as_link(&link.uri)));
+                if let Some(text) = unsaved.get(&link.uri)
+                    && told.insert(&link.uri)
+                {
+                    context.push(ContentBlock::text(format!(
+                        "\n<context ref=\"{}\">\nThis file has changes in the editor that are not saved. The file on disk is different; \
+                         its text in the editor is:\n{text}\n</context>",
+                        link.uri
+                    )));
+                }
             }
             acp::ContentBlock::Image(image) => words.push(image_block(image).map_err(refused)?),
             acp::ContentBlock::Resource(resource) => {

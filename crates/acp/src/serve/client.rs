@@ -1,5 +1,6 @@
 //! The editor, as sessions see it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use agent_client_protocol as sdk;
@@ -163,6 +164,20 @@ impl Client {
             (Connection::V1(_), Shown::V2 { .. }) | (Connection::V2(_), Shown::V1(_)) => {
                 let error = error::internal("a question was written for another version of the protocol");
                 Box::pin(std::future::ready(Err(error)))
+            }
+        }
+    }
+
+    /// Asks for the text of a file as the editor has it. `None` if it can't be asked.
+    pub(crate) fn read_text_file(
+        &self,
+        session: &acp::SessionId,
+        path: &Path,
+    ) -> Option<Asked<acp::ReadTextFileResponse>> {
+        match &self.connection {
+            Connection::V1(connection) => {
+                let sent = connection.send_request(acp::ReadTextFileRequest::new(session.clone(), path));
+                Some(Box::pin(async move { sent.block_task().await }))
             }
         }
     }

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::buffers::Read;
 use super::foreground::Questions;
 use super::front::Front;
 use super::life::{self, Life, Running};
@@ -90,6 +91,8 @@ pub(crate) struct Actor {
     turns: FuturesUnordered<BoxFuture<'static, TurnEnd>>,
     /// The prompts that the client may cancel one by one.
     withdrawn: FuturesUnordered<BoxFuture<'static, Option<u64>>>,
+    /// The prompts that wait for texts of the editor's.
+    reading: FuturesUnordered<BoxFuture<'static, Read>>,
     /// Turns that ended, whose result has not come by among the frames yet.
     ending: Vec<TurnEnd>,
     results: VecDeque<String>,
@@ -174,6 +177,7 @@ impl Actor {
             own_cancelled: false,
             turns: FuturesUnordered::new(),
             withdrawn: FuturesUnordered::new(),
+            reading: FuturesUnordered::new(),
             ending: Vec::new(),
             results: VecDeque::new(),
             change: None,
@@ -254,6 +258,7 @@ impl Actor {
                 self.tell(updates);
             }
             changed = pending(&mut self.change) => self.changed(changed),
+            Some(read) = self.reading.next(), if !self.reading.is_empty() => self.buffers_read(read),
             planned = self.rewinding.planned() => self.planned(planned),
             Some(end) = self.turns.next(), if open && !self.turns.is_empty() => self.turn_ended(end),
         }
@@ -317,7 +322,7 @@ impl Actor {
 
     fn order(&mut self, order: Order) {
         match order {
-            Order::Prompt { request, answer } => self.prompt(&request, answer),
+            Order::Prompt { request, answer } => self.prompt(request, answer),
             Order::Cancel => self.cancel_all(),
             Order::SetMode { request, answer } => {
                 let id = request.mode_id.0.as_ref();
@@ -373,7 +378,7 @@ impl Actor {
         }
     }
 
-    fn prompt(&mut self, request: &acp::PromptRequest, answer: Owed) {
+    fn prompt(&mut self, request: acp::PromptRequest, answer: Owed) {
         let commands = self.life.session().command_names();
         let is_command = |name: &str| commands.iter().any(|known| known == name);
         let (prompt, how) = match (
@@ -385,9 +390,15 @@ impl Actor {
         };
         let withdrawn = answer.withdrawn();
         match self.prompts.accept(prompt.from_person(), how, answer) {
-            Ok(number) => self
-                .withdrawn
-                .push(Box::pin(async move { withdrawn.await.then_some(number) })),
+            Ok(number) => {
+                self.withdrawn
+                    .push(Box::pin(async move { withdrawn.await.then_some(number) }));
+                let files = self.buffers_of(&request);
+                if !files.is_empty() {
+                    self.prompts.hold(number);
+                    self.reading.push(self.read_buffers(number, request, files));
+                }
+            }
             Err(answer) => {
                 let busy = format!("{MOST} prompts are open already; wait for one of them to end");
                 answer.refuse(error::internal(busy));

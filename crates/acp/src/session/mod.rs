@@ -1,6 +1,7 @@
 //! A session: one task that owns the CLI's session, reads what it says in order, and answers the editor.
 
 mod actor;
+mod buffers;
 mod early;
 mod foreground;
 pub(crate) mod front;

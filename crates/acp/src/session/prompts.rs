@@ -41,6 +41,8 @@ struct Open<A> {
     prompt: Prompt,
     how: How,
     answer: A,
+    /// Whether something has to come before it can be sent.
+    is_incomplete: bool,
     sent: Option<Sent>,
     /// Whether it is sent again, to another process than the one that ended before it said anything.
     again: bool,
@@ -102,11 +104,29 @@ impl<A> Prompts<A> {
             prompt,
             how,
             answer,
+            is_incomplete: false,
             sent: None,
             again: false,
             cancelled: None,
         });
         Ok(self.numbers)
+    }
+
+    /// Something has to come before a prompt can be sent.
+    pub(crate) fn hold(&mut self, number: u64) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.number == number) {
+            open.is_incomplete = true;
+        }
+    }
+
+    /// It has come, and changes the prompt to this one, if to any. The prompt may be gone by now.
+    pub(crate) fn complete(&mut self, number: u64, prompt: Option<Prompt>) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.number == number) {
+            open.is_incomplete = false;
+            if let Some(prompt) = prompt {
+                open.prompt = prompt;
+            }
+        }
     }
 
     /// Whether there are any.
@@ -128,6 +148,10 @@ impl<A> Prompts<A> {
     /// The next that waits, which counts as sent from now on.
     pub(crate) fn send(&mut self) -> Option<ToSend> {
         let open = self.open.iter_mut().find(|open| open.sent.is_none())?;
+        // None overtakes another.
+        if open.is_incomplete {
+            return None;
+        }
         self.attempts += 1;
         let attempt = Attempt(self.attempts);
         let stop = CancellationToken::new();

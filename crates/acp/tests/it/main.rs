@@ -9,6 +9,7 @@
 
 mod draft;
 mod auth;
+mod buffers;
 mod editor;
 mod ends;
 mod faults;
