@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::serve::client::Client;
+use crate::serve::client::{Client, Connection};
 use crate::{capabilities, error};
 
 /// How long the CLI may take to sign out.
@@ -222,11 +222,14 @@ impl Known {
 }
 
 /// Says how to sign in, beside an error that says that it is necessary: `data.authMethods`.
-pub(crate) fn with_methods(error: &mut Error, client: &acp::ClientCapabilities) -> bool {
+pub(crate) fn with_methods(error: &mut Error, client: &Client) -> bool {
     if error.code != ErrorCode::AUTH_REQUIRED {
         return false;
     }
-    let methods = json!(capabilities::sign_ins(client));
+    let methods = match client.connection() {
+        Connection::V1(_) => json!(capabilities::sign_ins(client.capabilities())),
+        Connection::V2(_) => json!(capabilities::draft_sign_ins(client.capabilities())),
+    };
     match error
         .data
         .get_or_insert_with(|| Value::Object(serde_json::Map::new()))

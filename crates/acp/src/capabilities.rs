@@ -9,13 +9,13 @@ const NAME: &str = "outrigger-acp";
 const TITLE: &str = "Claude Code (Outrigger)";
 
 /// What the protocol has no word for.
-fn ours() -> acp::Meta {
+fn ours(has_buffers: bool) -> acp::Meta {
     json!({ "claudeCode": {
         "promptQueueing": true,
         "delivery": ["queue", "steer", "now"],
         "rewind": { "files": true, "conversation": true, "dryRun": true },
         "forkUpToMessageId": true,
-        "unsavedBuffers": true,
+        "unsavedBuffers": has_buffers,
     } })
     .as_object()
     .cloned()
@@ -47,17 +47,29 @@ pub(crate) fn draft_answer(client: &acp::ClientCapabilities) -> draft::Initializ
         .additional_directories(draft::SessionAdditionalDirectoriesCapabilities::new())
         .system_prompt(draft::SessionSystemPromptCapabilities::new().mode(modes));
     let this = draft::Implementation::new(NAME, env!("CARGO_PKG_VERSION")).title(TITLE.to_owned());
+    draft::InitializeResponse::new(ProtocolVersion::V2, this)
+        .capabilities(
+            draft::AgentCapabilities::new()
+                .session(session)
+                .auth(draft::AgentAuthCapabilities::new().status(draft::AuthStatusCapabilities::new()))
+                // There is no way to ask an editor for a file.
+                .meta(ours(false)),
+        )
+        .auth_methods(draft_sign_ins(client))
+}
+
+/// The ways to sign in, in the words of the draft.
+pub(crate) fn draft_sign_ins(client: &acp::ClientCapabilities) -> Vec<draft::AuthMethod> {
     let methods = sign_ins(client).into_iter().filter_map(|method| match method {
         acp::AuthMethod::Terminal(method) => Some(draft::AuthMethod::Terminal(
             draft::AuthMethodTerminal::new(method.id.0, method.name)
                 .description(method.description)
-                .args(method.args),
+                .args(method.args)
+                .meta(method.meta),
         )),
         _ => None,
     });
-    draft::InitializeResponse::new(ProtocolVersion::V2, this)
-        .capabilities(draft::AgentCapabilities::new().session(session).meta(ours()))
-        .auth_methods(methods.collect())
+    methods.collect()
 }
 
 /// The answer to `initialize`.
@@ -83,7 +95,7 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
                 .title(acp::SessionTitleCapabilities::new())
                 .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new()),
         )
-        .meta(ours());
+        .meta(ours(true));
     let this = acp::Implementation::new(NAME, env!("CARGO_PKG_VERSION")).title(TITLE.to_owned());
     acp::InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)

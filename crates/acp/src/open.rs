@@ -249,7 +249,7 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
         let ready = match ready {
             Ok(ready) => ready,
             Err(mut error) => {
-                if auth::with_methods(&mut error, client.capabilities()) {
+                if auth::with_methods(&mut error, &client) {
                     client.known_auth().learned(&client, auth::nobody());
                 }
                 return answer.refuse(error);

@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use super::gate::{self, Gate};
-use crate::error;
 use crate::auth::Known;
+use crate::error;
 use crate::event::Event;
 use crate::wire::v2::convert;
 use crate::wire::{Encoder, Shown, Update};
@@ -97,6 +97,11 @@ impl Client {
                 let news = acp::AuthStatusUpdateNotification::new(status.state).accounts(status.accounts);
                 connection.send_notification(news)
             }
+            Connection::V2(connection) => {
+                let status = convert::auth_status(status);
+                let news = draft::AuthStatusUpdateNotification::new(status.state).accounts(status.accounts);
+                connection.send_notification(news)
+            }
         };
         if let Err(error) = sent {
             // The connection has ended, and whoever drives it knows.
@@ -179,6 +184,7 @@ impl Client {
                 let sent = connection.send_request(acp::ReadTextFileRequest::new(session.clone(), path));
                 Some(Box::pin(async move { sent.block_task().await }))
             }
+            Connection::V2(_) => None,
         }
     }
 

@@ -25,6 +25,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let (initialize, new_session, prompt, cancel) = (of(), of(), of(), of());
     let (set_option, close_session, resume_session, fork_session) = (of(), of(), of(), of());
     let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
+    let auth_status = of();
     let (rewind, set_title, archive, unarchive, status) = (of(), of(), of(), of(), of());
     Agent
         .v2()
@@ -52,8 +53,16 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |_: draft::LogoutAuthRequest, responder, _| {
-                logout.logout(Answer::new(responder, |_| draft::LogoutAuthResponse::new()));
+            async move |_: draft::LogoutAuthRequest, responder, connection| {
+                let answer = Answer::new(responder, |_| draft::LogoutAuthResponse::new());
+                logout.logout(connection, answer);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |_: draft::AuthStatusRequest, responder, _| {
+                auth_status.auth_status(Answer::new(responder, convert::auth_status));
                 Ok(())
             },
             on_receive_request!(),

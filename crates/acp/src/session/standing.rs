@@ -20,7 +20,7 @@ impl Actor {
 
     /// Something failed. If it was for want of a sign-in, the error says how to sign in.
     pub(super) fn failed(&self, mut error: Error) -> Error {
-        if auth::with_methods(&mut error, self.client.capabilities()) {
+        if auth::with_methods(&mut error, &self.client) {
             self.client.known_auth().learned(&self.client, auth::nobody());
         }
         error

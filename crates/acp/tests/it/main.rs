@@ -7,9 +7,9 @@
     reason = "a test fails by panicking"
 )]
 
-mod draft;
 mod auth;
 mod buffers;
+mod draft;
 mod editor;
 mod ends;
 mod faults;

@@ -255,6 +255,24 @@ pub(crate) fn mcp_notification(told: draft::MessageMcpNotification) -> acp::Mess
         .meta(told.meta)
 }
 
+/// Who is signed in.
+pub(crate) fn auth_status(told: acp::AuthStatusResponse) -> draft::AuthStatusResponse {
+    let accounts = told.accounts.into_iter().map(|account| {
+        draft::AuthAccount::new(account.label)
+            .active(account.active)
+            .email(account.email)
+            .organization(account.organization)
+    });
+    draft::AuthStatusResponse::new(match told.state {
+        acp::AuthState::Authenticated => draft::AuthState::Authenticated,
+        acp::AuthState::Unauthenticated => draft::AuthState::Unauthenticated,
+        acp::AuthState::NotRequired => draft::AuthState::NotRequired,
+        _ => draft::AuthState::Unknown,
+    })
+    .accounts(accounts.collect())
+    .meta(told.meta)
+}
+
 /// Which sessions are to be listed.
 pub(crate) fn filter(filter: draft::SessionArchiveFilter) -> Option<acp::SessionArchiveFilter> {
     same(&filter).ok()
