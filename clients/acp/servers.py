@@ -1,13 +1,16 @@
 """MCP servers that the client brings along."""
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
 import mcp_server
 from acp import schema
+from life import cli
 from official import allow, talk
-from rig import equal, holds, tool
+from rig import equal, holds, tool, until
 
 SCRIPT = Path(__file__).with_name("mcp_server.py")
 
@@ -69,3 +72,56 @@ async def servers_named_badly(rig):
         on.client.permit = allow()
         await on.says(tool("mcp__my_server__echo", text="named well"), "%say done")
         holds("named well" in json.dumps(rig.call()["content"]), "the tool ran")
+
+
+async def servers_change(rig):
+    """Servers come and go while the session runs, fare as is told, and are there again when the CLI died."""
+    async with talk(rig, session=False) as on:
+
+        async def ask(method, **params):
+            return await on.connection.ext_method(f"session/{method}", {"sessionId": on.session} | params)
+
+        async def names():
+            told = await ask("mcp_status")
+            holds("SECRET" not in json.dumps(told), f"nothing secret is in {told}")
+            return {server["name"]: server["status"] for server in told["servers"]}
+
+        def as_json(*servers):
+            return [server.model_dump(mode="json", by_alias=True, exclude_none=True) for server in servers]
+
+        on.client.permit = allow()
+        offered = on.initialized.agent_capabilities.field_meta["claudeCode"]["mcpServers"]
+        equal(offered, {"set": True, "status": True, "reconnect": True, "toggle": True}, "what is offered")
+        await on.new(servers=[program("one"), program("kept")])
+        await on.says("%say that begins it")
+        equal(await names(), {"one": "connected", "kept": "connected"}, "the servers at first")
+
+        servers = as_json(program("kept"), program("two", TOKEN="SECRET"), program("broken"))
+        servers[2]["command"] = "/no/such/program"
+        told = await ask("set_mcp_servers", mcpServers=servers)
+        equal(told["removed"], ["one"], "what was removed")
+        holds({"two", "broken"} <= set(told["added"]), f"two is among {told['added']}")
+        equal(list(told["errors"]), ["broken"], "what failed")
+        now = {"kept": "connected", "two": "connected", "broken": "failed"}
+        equal(await names(), now, "the servers then")
+        await on.says(tool("mcp__two__echo", text="from the second"), "%say done")
+        holds("from the second" in str(rig.call("mcp__two__echo")["content"]), "its tool runs")
+
+        for pid in cli(rig):
+            os.kill(pid, signal.SIGKILL)
+        await until(lambda: not cli(rig), "the CLI is gone")
+        equal(await names(), now, "the servers of the new process")
+        await on.says(tool("mcp__two__told", text="TOKEN"), "%say done")
+        holds("SECRET" in str(rig.call("mcp__two__told")["content"]), "it was told again what it is to be told")
+
+        await ask("mcp_toggle", serverName="two", enabled=False)
+        equal((await names())["two"], "disabled", "what was switched off")
+        await ask("mcp_toggle", serverName="two", enabled=True)
+        await ask("mcp_reconnect", serverName="two")
+        equal((await names())["two"], "connected", "what was switched on again")
+        refused = await on.refuses(ask("mcp_reconnect", serverName="nothing"), -32602)
+        holds("nothing" in str(refused), f"{refused} names the server")
+        await on.refuses(ask("set_mcp_servers", mcpServers=as_json(program("a"), program("a"))), -32602)
+        told = await ask("set_mcp_servers", mcpServers=[])
+        equal(sorted(told["removed"]), ["broken", "kept", "two"], "what was removed at last")
+        equal(await names(), {}, "the servers at last")

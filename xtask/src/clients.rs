@@ -90,6 +90,7 @@ const PROMISED_OF_ACP: &[&str] = &[
     "servers-http",
     "servers-sse",
     "servers-named-badly",
+    "servers-change",
     "small-turn",
     "small-carries-on",
     "acpx-turn",

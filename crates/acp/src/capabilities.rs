@@ -16,6 +16,7 @@ fn ours(has_buffers: bool) -> acp::Meta {
         "rewind": { "files": true, "conversation": true, "dryRun": true },
         "forkUpToMessageId": true,
         "unsavedBuffers": has_buffers,
+        "mcpServers": { "set": true, "status": true, "reconnect": true, "toggle": true },
     } })
     .as_object()
     .cloned()

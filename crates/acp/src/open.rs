@@ -12,7 +12,7 @@ use outrigger::protocol::shared::SystemPrompt;
 use outrigger::{Claim, Options, Session, Spare};
 use tokio::sync::mpsc;
 
-use crate::ask::{Ask, Desk, Modes};
+use crate::ask::{Ask, Desk, Forms, Modes};
 use crate::auth;
 use crate::choices::Choices;
 use crate::config::may_bypass;
@@ -22,6 +22,7 @@ use crate::rest;
 use crate::serve::answer::Answer;
 use crate::serve::client::Client;
 use crate::serve::hub::{Hub, directory};
+use crate::session::servers::Mcp;
 use crate::session::{self, Actor, CancelBell, Order, Parts};
 use crate::spare;
 use crate::wire::v2::convert;
@@ -273,6 +274,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         handle,
         opening,
         again,
+        mcp,
         modes,
         asks,
         mut orders,
@@ -293,6 +295,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             again,
             told,
             choices,
+            mcp,
             modes,
             asks,
             early,
@@ -326,6 +329,7 @@ struct Ready {
     opening: Opening,
     /// To begin anew with, should the process end before the conversation began.
     again: Options,
+    mcp: Mcp,
     modes: Modes,
     asks: mpsc::Receiver<Ask>,
     orders: mpsc::Receiver<Order>,
@@ -359,6 +363,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     let ready = match claim.zip(spare) {
         Some((claim, warm)) => {
             let again = wanted.put(warm.options)?;
+            let host = host(hub, &client, warm.forms, &again);
             hub.enter(&warm.id, handle.clone())?;
             let told = warm.spare.initialized();
             let known = auth::of_account(&told.account);
@@ -371,6 +376,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 client: client.clone(),
                 handle,
                 again,
+                mcp: Mcp::new(host, servers),
                 modes: warm.modes,
                 asks: warm.asks,
                 orders,
@@ -381,13 +387,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let (id, options) = wanted.from(base, wanted.put(always(base.clone()))?).await?;
             let modes = Modes::default();
             let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
-            let roots = options.cwd.iter().chain(&options.additional_directories);
-            let host = mcp::Host::new(
-                client.clone(),
-                hub.routes.clone(),
-                desk.forms(),
-                roots.cloned().collect(),
-            );
+            let host = host(hub, &client, desk.forms(), &options);
             let again = servers.add_to(options, &host).callbacks(desk);
             let session = start(hub, &wanted, &client, &id, &again).await?;
             hub.enter(&id, handle.clone())?;
@@ -401,6 +401,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 client: client.clone(),
                 handle,
                 again,
+                mcp: Mcp::new(host, servers),
                 modes,
                 asks,
                 orders,
@@ -412,6 +413,17 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         spare::warm(hub, client, spare::When::Opened);
     }
     Ok(ready)
+}
+
+/// What makes MCP servers of those that live in the editor.
+fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::Host {
+    let roots = options.cwd.iter().chain(&options.additional_directories);
+    mcp::Host::new(
+        client.clone(),
+        hub.routes.clone(),
+        forms,
+        roots.cloned().collect(),
+    )
 }
 
 /// Starts a CLI, and has what was said told again meanwhile.

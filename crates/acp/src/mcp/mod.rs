@@ -7,6 +7,7 @@ mod routes;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use outrigger::Options;
+use outrigger::mcp::McpServers;
 use outrigger::protocol::shared::{McpRemoteServerConfig, McpServerConfig, McpStdioServerConfig};
 
 pub(crate) use self::over_acp::Host;
@@ -73,6 +74,46 @@ impl Servers {
                 Server::Elsewhere(config) => options.mcp_servers(name.clone(), config.clone()),
                 Server::OverAcp(id) => options.sdk_mcp_server(name.clone(), host.server(name, id)),
             })
+    }
+
+    /// For a session that runs.
+    pub(crate) fn for_session(&self, host: &Host) -> McpServers {
+        self.0
+            .iter()
+            .fold(McpServers::new(), |servers, (name, server)| match server {
+                Server::Elsewhere(config) => servers.server(name.clone(), config.clone()),
+                Server::OverAcp(id) => servers.sdk(name.clone(), host.server(name, id)),
+            })
+    }
+}
+
+impl Servers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
+    /// The names of those that live in the editor.
+    pub(crate) fn in_editor(&self) -> Vec<String> {
+        let servers = self.0.iter();
+        let here = servers.filter(|(_, server)| matches!(server, Server::OverAcp(_)));
+        here.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Those that others are not among, by name, as far as the CLI reaches them itself.
+    pub(crate) fn without(&self, others: &Self) -> Self {
+        let mut left = self.clone();
+        left.0
+            .retain(|(name, server)| matches!(server, Server::Elsewhere(_)) && !others.has(name));
+        left
+    }
+
+    /// These and others, whose names are others.
+    pub(crate) fn and(&self, others: &Self) -> Self {
+        Self(self.0.iter().chain(&others.0).cloned().collect())
     }
 }
 

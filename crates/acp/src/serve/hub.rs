@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_client_protocol as sdk;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -17,6 +18,7 @@ use crate::config::Config;
 use crate::open::{self, Opened, Wanted};
 use crate::rewind::{Rewind, Rewound};
 use crate::session::owed::Owed;
+use crate::session::servers::{Told, Wish};
 use crate::session::{Handle, Order};
 use crate::{auth, error, mcp, rest, spare};
 
@@ -291,6 +293,26 @@ impl Hub {
             Ok(session) => session.order(Order::SetOption { request, answer }),
             Err(error) => answer.refuse(error),
         }
+    }
+
+    /// Does something about the MCP servers of a session.
+    pub(super) fn mcp(
+        self: &Arc<Self>,
+        session: &acp::SessionId,
+        wish: Result<Wish, Error>,
+        answer: Answer<Told>,
+    ) {
+        let (reply, told) = oneshot::channel();
+        let ordered = wish.and_then(|wish| {
+            let session = self.session(session)?;
+            session.order(Order::Mcp { wish, reply });
+            Ok(())
+        });
+        self.answer(answer, async move {
+            ordered?;
+            let closed = |_| error::internal("the session was closed");
+            told.await.map_err(closed)?
+        });
     }
 
     pub(super) fn close_session(

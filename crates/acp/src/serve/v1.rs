@@ -12,8 +12,10 @@ use agent_client_protocol::{Agent, ConnectTo, on_receive_notification, on_receiv
 use super::answer::Answer;
 use super::hub::Hub;
 use crate::capabilities;
+use crate::mcp::Servers;
 use crate::open::{Opened, Wanted};
 use crate::rewind::Rewind;
+use crate::session::servers::{McpReconnect, McpStatus, McpToggle, SetMcpServers, Wish};
 
 /// Serves an editor that speaks this version.
 pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
@@ -24,6 +26,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
     let (rewind, set_title, archive, unarchive, status) = (of(), of(), of(), of(), of());
     let auth_status = of();
+    let (set_servers, status_of_servers, reconnect, toggle) = (of(), of(), of(), of());
     Agent
         .v1()
         .name("outrigger-acp")
@@ -132,6 +135,45 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         .on_receive_request(
             async move |request: acp::DeleteSessionRequest, responder, _| {
                 delete_session.delete_session(request, responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: SetMcpServers, responder, _| {
+                let wish = Servers::of(&request.mcp_servers).map(Wish::Set);
+                set_servers.mcp(&request.session_id, wish, responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: McpStatus, responder, _| {
+                status_of_servers.mcp(&request.session_id, Ok(Wish::Status), responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: McpReconnect, responder, _| {
+                let wish = Wish::Reconnect(request.server_name);
+                reconnect.mcp(&request.session_id, Ok(wish), responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: McpToggle, responder, _| {
+                let McpToggle {
+                    server_name: name,
+                    enabled,
+                    ..
+                } = request;
+                toggle.mcp(
+                    &request.session_id,
+                    Ok(Wish::Toggle { name, enabled }),
+                    responder.into(),
+                );
                 Ok(())
             },
             on_receive_request!(),

@@ -12,16 +12,19 @@ use agent_client_protocol::{Agent, ConnectTo, Error, on_receive_notification, on
 use super::answer::Answer;
 use super::hub::Hub;
 use crate::error::bad;
+use crate::mcp::Servers;
 use crate::open::{Opened, Origin, Wanted, up_to};
 use crate::rewind::Rewind;
 use crate::session::front::Doing;
 use crate::session::owed::Owed;
+use crate::session::servers::{DraftSetMcpServers, McpReconnect, McpStatus, McpToggle, Wish};
 use crate::wire::v2::{self as wire, convert};
 use crate::{capabilities, wire::Update};
 
 /// Serves an editor that speaks this version.
 pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let of = || Arc::clone(hub);
+    let (set_servers, status_of_servers, reconnect, toggle) = (of(), of(), of(), of());
     let (initialize, new_session, prompt, cancel) = (of(), of(), of(), of());
     let (set_option, close_session, resume_session, fork_session) = (of(), of(), of(), of());
     let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
@@ -224,6 +227,47 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                 Ok(())
             },
             on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: DraftSetMcpServers, responder, _| {
+                let wish = convert::servers(&request.mcp_servers)
+                    .and_then(|servers| Servers::of(&servers))
+                    .map(Wish::Set);
+                set_servers.mcp(&request.session_id, wish, responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: McpStatus, responder, _| {
+                status_of_servers.mcp(&request.session_id, Ok(Wish::Status), responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: McpReconnect, responder, _| {
+                let wish = Wish::Reconnect(request.server_name);
+                reconnect.mcp(&request.session_id, Ok(wish), responder.into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: McpToggle, responder, _| {
+                let McpToggle {
+                    server_name: name,
+                    enabled,
+                    ..
+                } = request;
+                toggle.mcp(
+                    &request.session_id,
+                    Ok(Wish::Toggle { name, enabled }),
+                    responder.into(),
+                );
+                Ok(())
+            },
+            on_receive_request!(),
         )
         .on_receive_request(
             async move |request: Rewind, responder, _| {

@@ -24,6 +24,7 @@ use super::life::{self, Life, Running};
 use super::owed::{End, Owed};
 use super::prompts::{Attempt, Ended, How, MOST, Prompts, ToSend};
 use super::rewind::Rewinding;
+use super::servers::{self, Mcp, Plan, Wish};
 use super::show::{Show, Tell};
 use super::{CancelBell, Order, Stop};
 use crate::ask::{Ask, Modes};
@@ -47,6 +48,7 @@ pub(crate) struct Parts {
     /// What the editor was told that can be chosen, which may have been before the session was there.
     pub(crate) told: Choices,
     pub(crate) choices: Choices,
+    pub(crate) mcp: Mcp,
     pub(crate) modes: Modes,
     pub(crate) asks: mpsc::Receiver<Ask>,
     /// What was ordered before the session was there.
@@ -71,6 +73,7 @@ pub(crate) struct Actor {
     pub(super) rewinding: Rewinding,
     told: Choices,
     choices: Choices,
+    mcp: Mcp,
     modes: Modes,
     pub(super) show: Show,
     asks: mpsc::Receiver<Ask>,
@@ -99,6 +102,10 @@ pub(crate) struct Actor {
     /// What is being changed, one after the other.
     change: Option<BoxFuture<'static, Changed>>,
     changes: VecDeque<Change>,
+    /// What was lost with the process, whose end is about to be told.
+    lost: Option<Change>,
+    /// How many processes have ended.
+    process: u64,
     /// The user ended the turn by an answer.
     stopped_by_answer: bool,
 }
@@ -107,6 +114,21 @@ pub(crate) struct Actor {
 struct Change {
     what: What,
     told: Told,
+    /// It was begun in a process that ended before it was done. That happens to it once.
+    was_lost: bool,
+    /// In which process it was begun.
+    process: u64,
+}
+
+impl Change {
+    fn new(what: What, told: Told) -> Self {
+        Self {
+            what,
+            told,
+            was_lost: false,
+            process: 0,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -114,11 +136,13 @@ enum What {
     Mode(PermissionMode),
     Model(String),
     Effort(Option<Effort>),
+    Mcp(Wish),
 }
 
 enum Told {
     Mode(Answer<acp::SetSessionModeResponse>),
     Option(Answer<acp::SetSessionConfigOptionResponse>),
+    Mcp(servers::Reply),
     /// It is done again in a new process.
     Nobody,
 }
@@ -128,6 +152,8 @@ impl Told {
         match self {
             Self::Mode(answer) => answer.refuse(error),
             Self::Option(answer) => answer.refuse(error),
+            // Whoever asked may have gone.
+            Self::Mcp(reply) => drop(reply.send(Err(error))),
             Self::Nobody => tracing::warn!(%error, "what was chosen could not be chosen again"),
         }
     }
@@ -135,7 +161,7 @@ impl Told {
 
 struct Changed {
     change: Change,
-    result: outrigger::Result<()>,
+    result: Result<Option<servers::Told>, servers::Failure>,
 }
 
 enum Flow {
@@ -161,6 +187,7 @@ impl Actor {
             again: parts.again,
             told: parts.told,
             choices: parts.choices,
+            mcp: parts.mcp,
             modes: parts.modes,
             show,
             asks: parts.asks,
@@ -182,6 +209,8 @@ impl Actor {
             results: VecDeque::new(),
             change: None,
             changes: VecDeque::new(),
+            lost: None,
+            process: 0,
             stopped_by_answer: false,
         }
     }
@@ -279,12 +308,19 @@ impl Actor {
             return;
         }
         if self.change.is_none()
-            && let Some(change) = self.changes.pop_front()
+            && self.lost.is_none()
+            && let Some(mut change) = self.changes.pop_front()
         {
-            self.change = Some(Box::pin(make(session.clone(), change)));
+            change.process = self.process;
+            let plan = match &change.what {
+                What::Mcp(wish) => Some(self.mcp.plan(wish)),
+                _ => None,
+            };
+            self.change = Some(Box::pin(make(session.clone(), change, plan)));
         }
         // A prompt counts with what was chosen before it.
         while self.change.is_none()
+            && self.lost.is_none()
             && let Some(to_send) = self.prompts.send()
         {
             self.send(&session, to_send).await;
@@ -327,10 +363,9 @@ impl Actor {
             Order::SetMode { request, answer } => {
                 let id = request.mode_id.0.as_ref();
                 match self.choices.find_mode(id) {
-                    Some(mode) => self.changes.push_back(Change {
-                        what: What::Mode(mode),
-                        told: Told::Mode(answer),
-                    }),
+                    Some(mode) => self
+                        .changes
+                        .push_back(Change::new(What::Mode(mode), Told::Mode(answer))),
                     None => {
                         let known = self.choices.mode_ids().join(", ");
                         answer.refuse(error::bad("modeId", format!("{id:?} is none of {known}")));
@@ -338,14 +373,14 @@ impl Actor {
                 }
             }
             Order::SetOption { request, answer } => match self.option(&request) {
-                Ok(what) => self.changes.push_back(Change {
-                    what,
-                    told: Told::Option(answer),
-                }),
+                Ok(what) => self.changes.push_back(Change::new(what, Told::Option(answer))),
                 Err(error) => answer.refuse(error),
             },
             Order::Rewind { request, reply } => self.rewind(request, reply),
             Order::SetTitle { title, reply } => self.set_title(title, reply),
+            Order::Mcp { wish, reply } => self
+                .changes
+                .push_back(Change::new(What::Mcp(wish), Told::Mcp(reply))),
             Order::Close(_) => {}
         }
     }
@@ -526,6 +561,10 @@ impl Actor {
     fn ended(&mut self, why: &outrigger::Error) {
         self.process_over();
         self.life.give_up();
+        self.process += 1;
+        if let Some(change) = self.lost.take() {
+            self.changes.push_front(change);
+        }
         let lost = self.prompts.lose();
         if !lost.is_empty() {
             tracing::warn!(%why, prompts = lost.len(), "the CLI's process ended in the middle of a turn");
@@ -557,9 +596,10 @@ impl Actor {
         if let Some(effort) = chosen.effort() {
             again.push(What::Effort(Some(effort)));
         }
+        again.extend(self.mcp.again().map(What::Mcp));
         for what in again.into_iter().rev() {
             let told = Told::Nobody;
-            self.changes.push_front(Change { what, told });
+            self.changes.push_front(Change::new(what, told));
         }
         self.rewound(None);
     }
@@ -611,10 +651,28 @@ impl Actor {
 
     fn changed(&mut self, Changed { change, result }: Changed) {
         self.change = None;
-        if let Err(error) = result {
-            return change.told.failed(error::of_sdk(&error));
-        }
+        let told = match result {
+            Ok(told) => told,
+            Err(failed) if failed.is_lost && !change.was_lost => {
+                let is_told = change.process != self.process;
+                let change = Change {
+                    was_lost: true,
+                    ..change
+                };
+                if is_told {
+                    self.changes.push_front(change);
+                } else {
+                    self.lost = Some(change);
+                }
+                return;
+            }
+            Err(failed) => return change.told.failed(failed.error),
+        };
         let mut news = match &change.what {
+            What::Mcp(wish) => {
+                self.mcp.done(wish);
+                false
+            }
             What::Mode(mode) => self.choices.mode_is(mode.as_str()),
             What::Model(model) => self.choices.model_is(model),
             What::Effort(effort) => {
@@ -634,6 +692,12 @@ impl Actor {
                 }
                 // The answer has said it.
                 news = false;
+            }
+            Told::Mcp(reply) => {
+                if let Some(told) = told {
+                    // Whoever asked may have gone.
+                    let _ = reply.send(Ok(told));
+                }
             }
             Told::Nobody => {}
         }
@@ -696,7 +760,7 @@ impl Actor {
         }
         self.front.turn_ends(|| Ok(outcome::cancelled(None)));
         self.tell_state();
-        for change in self.changes {
+        for change in self.lost.into_iter().chain(self.changes) {
             change.told.failed(error::internal("the session was closed"));
         }
         // What is being brought back ends as it is dropped.
@@ -734,8 +798,13 @@ async fn run(attempt: Attempt, mut turn: Turn, stop: CancellationToken) -> TurnE
     (attempt, turn.outcome().await)
 }
 
-async fn make(session: Session, change: Change) -> Changed {
+async fn make(session: Session, change: Change, plan: Option<Plan>) -> Changed {
+    if let Some(plan) = plan {
+        let result = plan.run(&session).await.map(Some);
+        return Changed { change, result };
+    }
     let result = match &change.what {
+        What::Mcp(_) => Ok(()),
         What::Mode(mode) => session.set_permission_mode(*mode).await.map(drop),
         What::Model(model) => {
             let model = Some(model.as_str()).filter(|model| *model != "default");
@@ -743,6 +812,7 @@ async fn make(session: Session, change: Change) -> Changed {
         }
         What::Effort(effort) => set_effort(&session, *effort).await,
     };
+    let result = result.map(|()| None).map_err(servers::Failure::from);
     Changed { change, result }
 }
 

@@ -10,6 +10,7 @@ mod life;
 pub(crate) mod owed;
 pub(crate) mod prompts;
 mod rewind;
+pub(crate) mod servers;
 mod show;
 mod standing;
 mod tail;
@@ -57,6 +58,11 @@ pub(crate) enum Order {
         title: String,
         reply: oneshot::Sender<Result<bool, Error>>,
     },
+    /// Does something about its MCP servers.
+    Mcp {
+        wish: servers::Wish,
+        reply: servers::Reply,
+    },
     /// Ends the session, and then says so.
     Close(oneshot::Sender<()>),
 }
@@ -71,6 +77,7 @@ impl Order {
             // Whoever asked may have gone.
             Self::Rewind { reply, .. } => drop(reply.send(Err(error))),
             Self::SetTitle { reply, .. } => drop(reply.send(Err(error))),
+            Self::Mcp { reply, .. } => drop(reply.send(Err(error))),
             Self::Cancel | Self::Close(_) => {}
         }
     }

@@ -17,7 +17,7 @@ use outrigger::{Options, Spare};
 use tokio::sync::{mpsc, oneshot};
 
 use self::marks::Marks;
-use crate::ask::{Ask, Desk, Modes};
+use crate::ask::{Ask, Desk, Forms, Modes};
 use crate::open;
 use crate::serve::client::Client;
 use crate::serve::hub::Hub;
@@ -34,6 +34,7 @@ pub(crate) struct Warm {
     pub(crate) options: Options,
     pub(crate) modes: Modes,
     pub(crate) asks: mpsc::Receiver<Ask>,
+    pub(crate) forms: Forms,
 }
 
 /// Whoever wants the spare says where it is to go.
@@ -148,6 +149,7 @@ async fn start(options: &Options, client: Client) -> outrigger::Result<Warm> {
     let id = acp::SessionId::new(uuid::Uuid::new_v4().to_string());
     let modes = Modes::default();
     let (desk, asks) = Desk::new(id.clone(), client, modes.clone());
+    let forms = desk.forms();
     let mut options = open::always(options.clone()).callbacks(desk);
     options.session_id = Some(id.0.to_string());
     let spare = options.clone().prewarm().await?;
@@ -157,5 +159,6 @@ async fn start(options: &Options, client: Client) -> outrigger::Result<Warm> {
         options,
         modes,
         asks,
+        forms,
     })
 }

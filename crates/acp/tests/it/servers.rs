@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use outrigger_sim::peer;
 use serde_json::{Value, json};
 
 use crate::editor::{Answer, Editor, said, updates};
@@ -373,6 +374,112 @@ async fn two_sessions_share_a_server_and_not_its_requests() {
         let last = last.last().expect("the call ended").to_string();
         assert!(last.contains(&format!("answer {number}")), "{last}");
     }
+    editor.leave().await;
+}
+
+/// The servers of a session, by name, with how they fare.
+async fn status(editor: &mut Editor, session: &str) -> Vec<(String, String)> {
+    let told = editor
+        .call("_session/mcp_status", json!({"sessionId": session}))
+        .await;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let servers = told["servers"].as_array().expect("a list").iter();
+    servers
+        .map(|server| (text(&server["name"]), text(&server["status"])))
+        .collect()
+}
+
+fn connected(names: &[&str]) -> Vec<(String, String)> {
+    let connected = |name: &&str| ((*name).to_owned(), "connected".to_owned());
+    names.iter().map(connected).collect()
+}
+
+#[tokio::test]
+async fn servers_are_changed_while_the_session_runs() {
+    let (mut editor, cli) = Editor::simulated();
+    let told = editor.initialize(json!({})).await;
+    let offered = &told["agentCapabilities"]["_meta"]["claudeCode"]["mcpServers"];
+    assert_eq!(
+        *offered,
+        json!({"set": true, "status": true, "reconnect": true, "toggle": true})
+    );
+    editor.answer = serving(|params| Some(text(&params["arguments"].to_string())));
+    let home = tempfile::tempdir().unwrap();
+    let session = open(&mut editor, home.path(), "one", "1").await;
+    editor.turn(&session, "%say that begins it").await;
+    assert_eq!(status(&mut editor, &session).await, connected(&["one"]));
+
+    let server = |name: &str, id: &str| json!({"type": "acp", "name": name, "serverId": id});
+    let set = |servers: &[Value]| json!({"sessionId": session, "mcpServers": servers});
+    let told = editor
+        .call(
+            "_session/set_mcp_servers",
+            set(&[server("one", "1"), server("two", "2")]),
+        )
+        .await;
+    assert_eq!(told, json!({"added": ["two"], "removed": [], "errors": {}}));
+    let call = "%tool mcp__two__echo {\"text\": \"x\"}\n%say done";
+    let (lines, _) = editor.turn(&session, call).await;
+    let ended = |lines: &[Value]| {
+        let last = updates(lines, "tool_call_update");
+        last.last().unwrap_or_else(|| panic!("{lines:#?}"))["status"].clone()
+    };
+    assert_eq!(ended(&lines), "completed", "{lines:#?}");
+    assert_eq!(status(&mut editor, &session).await, connected(&["one", "two"]));
+
+    // One of the same name that is another takes its place.
+    let told = editor
+        .call("_session/set_mcp_servers", set(&[server("two", "3")]))
+        .await;
+    assert_eq!(told, json!({"added": ["two"], "removed": ["one"], "errors": {}}));
+
+    // A new process has the servers that the session had last.
+    cli.started()[0].signal(peer::Signal::Kill);
+    editor.turn(&session, "%say back again").await;
+    assert_eq!(status(&mut editor, &session).await, connected(&["two"]));
+    assert_eq!(cli.started().len(), 2, "the CLI was started again");
+    let (lines, _) = editor.turn(&session, call).await;
+    let called = |line: &Value| is_of_server(line, "tools/call") && line["params"]["serverId"] == "3";
+    assert!(lines.iter().any(called), "{lines:#?}");
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn what_is_no_server_or_no_session_is_refused() {
+    let (mut editor, _cli) = Editor::simulated();
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    editor.answer = serving(|_| None);
+    let session = open(&mut editor, home.path(), "one", "1").await;
+    for (method, more) in [
+        ("mcp_reconnect", json!({"serverName": "none"})),
+        ("mcp_toggle", json!({"serverName": "none", "enabled": true})),
+        ("mcp_toggle", json!({"serverName": "one"})),
+        (
+            "set_mcp_servers",
+            json!({"mcpServers": [{"type": "acp", "name": "ide", "serverId": "1"}]}),
+        ),
+        ("set_mcp_servers", json!({})),
+    ] {
+        for (session, code) in [(session.as_str(), -32602), ("nobody", -32002)] {
+            let mut params = more.clone();
+            params["sessionId"] = json!(session);
+            let refused = editor.refused(&format!("_session/{method}"), params).await;
+            let is_wrong = refused["code"] == -32602;
+            assert!(refused["code"] == code || is_wrong, "{method}: {refused}");
+        }
+    }
+    let refused = editor
+        .refused("_session/mcp_status", json!({"sessionId": "nobody"}))
+        .await;
+    assert_eq!(refused["code"], -32002);
+    for enabled in [false, true] {
+        let params = json!({"sessionId": session, "serverName": "one", "enabled": enabled});
+        assert_eq!(editor.call("_session/mcp_toggle", params).await, json!({}));
+    }
+    let params = json!({"sessionId": session, "serverName": "one"});
+    assert_eq!(editor.call("_session/mcp_reconnect", params).await, json!({}));
+    assert_eq!(status(&mut editor, &session).await, connected(&["one"]));
     editor.leave().await;
 }
 
