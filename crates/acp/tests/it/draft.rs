@@ -38,7 +38,7 @@ pub(crate) async fn opened(editor: &mut Editor, cwd: &Path) -> String {
 }
 
 async fn started() -> (Editor, Simulated, String, TempDir) {
-    let cli = Simulated::agent(|agent| agent.directives());
+    let cli = Simulated::agent(|agent| agent.directives().real_tools(true));
     let (mut editor, _) = met(&cli, json!({"elicitation": {"form": {}}})).await;
     let home = tempfile::tempdir().unwrap();
     let session = opened(&mut editor, home.path()).await;
@@ -203,7 +203,7 @@ async fn a_prompt_is_acknowledged_told_back_and_ended_by_the_state() {
 #[tokio::test]
 async fn a_call_waits_for_its_permission_and_says_so() {
     let (mut editor, _cli, session, home) = started().await;
-    for (choice, status) in [("reject", "failed"), ("allow-once", "completed")] {
+    for (choice, status, is_there) in [("reject", "failed", false), ("allow-once", "completed", true)] {
         editor.answer =
             Box::new(move |_| Some(json!({"outcome": {"outcome": "selected", "optionId": choice}})));
         let file = home.path().join("a.txt");
@@ -235,6 +235,7 @@ async fn a_call_waits_for_its_permission_and_says_so() {
         // The call is there before the question, and the state that waits for the answer behind both.
         let told = at(&|line| line["params"]["update"]["toolCallId"] == *call);
         assert!(told < question && question < at(&|line| state(line) == Some("requires_action")));
+        assert_eq!(file.exists(), is_there);
     }
     editor.leave().await;
 }

@@ -438,6 +438,14 @@ async fn the_draft_shows_terminals_and_what_goes_on_behind_a_turn() {
                 .expect("base64")
         })
         .collect();
+    // The CLI tells the model of it in a turn of its own, which is work as any other.
+    let of_its_own = |lines: &[serde_json::Value]| draft::states(lines).last() == Some(&"idle");
+    while !(draft::states(&lines[from..]).contains(&"running") && of_its_own(&lines[from..])) {
+        lines.push(editor.next().await.expect("a turn"));
+    }
+    draft::laws(&lines);
+    assert_eq!(updates(&lines, "user_message").len(), 1, "{lines:#?}");
+
     // The CLI itself writes behind it how it ended.
     let output = String::from_utf8(output).expect("text");
     assert!(output.starts_with("first\nsecond\n"), "{output:?}");
