@@ -1,10 +1,13 @@
 //! A conversation that is over, told again in the same events.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use outrigger::protocol::RawJson;
-use outrigger::sessions::SessionMessage;
+use outrigger::sessions::read::{MessageKind, Messages, Subagent};
+use outrigger::sessions::{MessageOptions, SessionFile, SessionMessage};
+use serde::Deserialize;
 
 use crate::event::{Event, Extra};
 use crate::reduce::{Reducer, Step, Topic};
@@ -53,6 +56,85 @@ impl History {
     }
 }
 
+/// Reads what was said in a session, in order; what an agent said comes behind the call that began it, as it came when it happened.
+/// Ends as soon as `tell` says that nobody hears it.
+///
+/// # Errors
+/// When the transcript can't be read. One of an agent that can't be is left out.
+pub(crate) fn read(
+    file: &SessionFile,
+    options: &MessageOptions,
+    tell: &mut dyn FnMut(SessionMessage) -> bool,
+) -> outrigger::sessions::Result<()> {
+    let mut agents: HashMap<String, Vec<Subagent>> = HashMap::new();
+    for agent in file.subagents() {
+        if let Some(call) = agent.tool_use_id.clone() {
+            agents.entry(call).or_default().push(agent);
+        }
+    }
+    // What is being read, the innermost last. An agent is read once, so that this ends.
+    let mut reading: Vec<Messages> = vec![file.messages(options)?];
+    while let Some(messages) = reading.last_mut() {
+        let message = match messages.next() {
+            Some(Ok(message)) => message,
+            Some(Err(why)) if reading.len() > 1 => {
+                tracing::warn!(%why, "what an agent said could not be read");
+                reading.pop();
+                continue;
+            }
+            Some(Err(why)) => return Err(why),
+            None => {
+                reading.pop();
+                continue;
+            }
+        };
+        let begun = match agents.is_empty() {
+            true => Vec::new(),
+            false => calls(&message),
+        };
+        if !tell(message) {
+            return Ok(());
+        }
+        // The first comes out first.
+        for agent in begun
+            .iter()
+            .filter_map(|call| agents.remove(call))
+            .flatten()
+            .rev()
+        {
+            match agent.messages(&MessageOptions::new()) {
+                Ok(messages) => reading.push(messages),
+                Err(why) => {
+                    tracing::warn!(%why, agent = %agent.agent_id, "what an agent said could not be read")
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The calls that a message of the model makes.
+fn calls(message: &SessionMessage) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Said {
+        content: Vec<Block>,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        r#type: String,
+        id: Option<String>,
+    }
+    if message.kind != MessageKind::Assistant {
+        return Vec::new();
+    }
+    let said: Option<Said> = message.message.as_ref().and_then(|raw| raw.decode().ok());
+    let blocks = said.map(|said| said.content).unwrap_or_default().into_iter();
+    blocks
+        .filter(|block| block.r#type == "tool_use")
+        .filter_map(|block| block.id)
+        .collect()
+}
+
 fn events(steps: Vec<Step>) -> Vec<Event> {
     let events = steps.into_iter().filter_map(|step| match step {
         Step::Event(event) => Some(event),
@@ -66,7 +148,7 @@ fn events(steps: Vec<Step>) -> Vec<Event> {
 mod tests {
     use std::fmt::Write as _;
 
-    use outrigger::sessions::{MessageOptions, SessionId, Sessions};
+    use outrigger::sessions::{SessionId, Sessions};
     use serde_json::{Value, json};
 
     use super::*;
@@ -76,34 +158,52 @@ mod tests {
 
     /// A transcript of these records, each behind the other, told again.
     fn told(records: &[Value]) -> String {
+        told_with(records, &[])
+    }
+
+    /// The same, with agents: the call that began each, and what was said in it.
+    fn told_with(records: &[Value], agents: &[(&str, &[Value])]) -> String {
         let home = tempfile::tempdir().unwrap();
         let project = home.path().join("projects").join("-w");
-        std::fs::create_dir_all(&project).unwrap();
+        let subagents = project.join(ID).join("subagents");
+        std::fs::create_dir_all(&subagents).unwrap();
+        std::fs::write(project.join(format!("{ID}.jsonl")), transcript("u", records)).unwrap();
+        for (number, (call, records)) in agents.iter().enumerate() {
+            let path = subagents.join(format!("agent-a{number}.jsonl"));
+            let text = transcript(&format!("a{number}-"), records);
+            std::fs::write(&path, text).unwrap();
+            let about = json!({"agentType": "general-purpose", "toolUseId": call});
+            std::fs::write(path.with_extension("meta.json"), about.to_string()).unwrap();
+        }
+        let sessions = Sessions::at(home.path());
+        let file = sessions.find(&SessionId::new(ID).unwrap()).unwrap();
+        let mut history = History::new("/w".into());
+        let mut all = Vec::new();
+        read(&file, &MessageOptions::new(), &mut |message| {
+            all.extend(history.message(&message));
+            true
+        })
+        .unwrap();
+        all.extend(history.end());
+        all.into_iter()
+            .map(|event| line(&Step::Event(event)) + "\n")
+            .collect()
+    }
+
+    fn transcript(prefix: &str, records: &[Value]) -> String {
         let mut text = String::new();
         for (number, record) in records.iter().enumerate() {
             let mut record = record.clone();
             let fields = record.as_object_mut().unwrap();
-            let parent = number.checked_sub(1).map(|before| format!("u{before}"));
-            fields.insert("uuid".into(), json!(format!("u{number}")));
+            let parent = number.checked_sub(1).map(|before| format!("{prefix}{before}"));
+            fields.insert("uuid".into(), json!(format!("{prefix}{number}")));
             fields.insert("parentUuid".into(), json!(parent));
             fields.insert("sessionId".into(), json!(ID));
             fields.insert("cwd".into(), json!("/w"));
             fields.insert("timestamp".into(), json!("2026-01-01T00:00:00.000Z"));
             writeln!(text, "{record}").unwrap();
         }
-        std::fs::write(project.join(format!("{ID}.jsonl")), text).unwrap();
-        let messages = Sessions::at(home.path())
-            .messages(&SessionId::new(ID).unwrap(), &MessageOptions::new())
-            .unwrap();
-        let mut history = History::new("/w".into());
-        let mut all = Vec::new();
-        for message in messages {
-            all.extend(history.message(&message.unwrap()));
-        }
-        all.extend(history.end());
-        all.into_iter()
-            .map(|event| line(&Step::Event(event)) + "\n")
-            .collect()
+        text
     }
 
     fn user(content: Value) -> Value {
@@ -187,5 +287,71 @@ mod tests {
             told.ends_with("  call t InProgress\n  call t Completed\n") && !told.contains("background"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn what_agents_said_comes_below_their_calls() {
+        let call = |id: &str, name: &str, input: Value| {
+            answer(
+                "m",
+                json!({"type": "tool_use", "id": id, "name": name, "input": input}),
+            )
+        };
+        let result = |id: &str| user(json!([{"type": "tool_result", "tool_use_id": id, "content": "done"}]));
+        let agent = json!({"description": "Look", "prompt": "look", "subagent_type": "general-purpose"});
+        let outer = [
+            user(json!("go")),
+            call("one", "Agent", agent.clone()),
+            call("two", "Agent", agent.clone()),
+            result("one"),
+            result("two"),
+            answer("n", json!({"type": "text", "text": "all done"})),
+        ];
+        let one = [
+            user(json!("look")),
+            call("in", "Bash", json!({"command": "ls"})),
+            result("in"),
+            call("deep", "Agent", agent),
+            result("deep"),
+        ];
+        let deep = [
+            user(json!("look deeper")),
+            call("read", "Read", json!({"file_path": "/w/a"})),
+            result("read"),
+        ];
+        let two = [
+            user(json!("look")),
+            answer("t", json!({"type": "text", "text": "seen"})),
+        ];
+        let told = told_with(
+            &outer,
+            &[("deep", &deep), ("one", &one), ("two", &two), ("gone", &deep)],
+        );
+        let input = r#"{"description":"Look","subagent_type":"general-purpose"}"#;
+        let expected = format!(
+            r#"user u0 "go"
+call one Agent Think Pending "Look" ["look"] in={input}
+call in Bash Execute Pending "ls" under one [terminal in] in={{"command":"ls"}}
+  terminal in runs "ls" in Some("/w")
+  call in under one InProgress
+  terminal in "done"
+  terminal in exits Some(0) None
+  call in under one Completed
+call deep Agent Think Pending "Look" under one ["look"] in={input}
+call read Read Read Pending "Read a" under deep @/w/a [] in={{"file_path":"/w/a"}}
+  call read under deep InProgress
+  call read under deep Completed ["```\ndone\n```"]
+  call deep under one InProgress
+  call deep under one Completed ["done"]
+call two Agent Think Pending "Look" ["look"] in={input}
+text t under two "seen"
+  call one InProgress
+  call one Completed ["done"]
+  call two InProgress
+  call two Completed ["done"]
+text n "all done"
+"#
+        );
+        assert_eq!(told, expected);
     }
 }

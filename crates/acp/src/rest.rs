@@ -10,7 +10,7 @@ use outrigger::sessions::{self, ListOptions, MessageOptions, SessionId, SessionI
 use tokio::sync::mpsc;
 
 use crate::error::{self, bad};
-use crate::history::History;
+use crate::history::{self, History};
 use crate::lineage::{self, Lineages};
 use crate::rewind;
 use crate::serve::client::Client;
@@ -222,12 +222,11 @@ pub(crate) async fn tell_again(
     let (tell, mut told) = mpsc::channel(AHEAD);
     let read = work(options, move |sessions| {
         let options = MessageOptions::new().include_system_messages(true);
-        for message in sessions.messages(&lineage::conversation(&sessions, &id), &options)? {
-            if tell.blocking_send(message?).is_err() {
-                break;
-            }
-        }
-        Ok(())
+        let file = sessions.find(&lineage::conversation(&sessions, &id))?;
+        // Nobody hears it any more if it can't be sent.
+        history::read(&file, &options, &mut |message| {
+            tell.blocking_send(message).is_ok()
+        })
     });
     let tell = async {
         let mut history = History::new(cwd.to_owned());

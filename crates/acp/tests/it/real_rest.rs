@@ -183,3 +183,57 @@ async fn titles_and_the_archive_are_those_of_the_cli() {
     assert_eq!(listed["sessions"][0]["archived"], false, "{listed:#}");
     editor.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_agents_did_is_told_again_below_their_calls() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
+    let can = json!({"_meta": {"claudeCode": {"subagentText": true}}});
+    editor.initialize(can.clone()).await;
+    let (session, _) = editor.open(&cwd).await;
+    let inner = format!(
+        "%tool Bash {}\n%say the inner report",
+        json!({"command": "echo inner", "description": "Say it"})
+    );
+    let agent = json!({
+        "description": "Look into it", "prompt": inner, "subagent_type": "general-purpose", "run_in_background": false,
+    });
+    let (live, _) = editor
+        .turn(&session, &format!("%tool Agent {agent}\n%say done"))
+        .await;
+    editor.leave().await;
+
+    let mut editor = rig.editor();
+    editor.initialize(can).await;
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/load", load).await;
+    let (again, _) = editor.until(id).await;
+    // The calls, each with the one above it.
+    let calls = |lines: &[Value]| -> Vec<(Value, Value, Value)> {
+        let calls = updates(lines, "tool_call").into_iter();
+        calls
+            .map(|call| {
+                let about = &call["_meta"]["claudeCode"];
+                (
+                    call["toolCallId"].clone(),
+                    about["toolName"].clone(),
+                    about["parentToolUseId"].clone(),
+                )
+            })
+            .collect()
+    };
+    assert_eq!(calls(&again), calls(&live), "{again:#?}");
+    assert_eq!(calls(&again).len(), 2);
+    assert_eq!(calls(&again)[1].2, calls(&again)[0].0);
+    let of_agent = |lines: &[Value]| {
+        let chunks = updates(lines, "agent_message_chunk").into_iter();
+        let of_agent = chunks.filter(|chunk| chunk["_meta"]["claudeCode"]["parentToolUseId"].is_string());
+        of_agent
+            .map(|chunk| chunk["content"]["text"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of_agent(&again), ["the inner report"], "{again:#?}");
+    editor.leave().await;
+}
