@@ -17,6 +17,8 @@ fn ours(has_buffers: bool) -> acp::Meta {
         "forkUpToMessageId": true,
         "unsavedBuffers": has_buffers,
         "mcpServers": { "set": true, "status": true, "reconnect": true, "toggle": true },
+        "options": true,
+        "emitRawSDKMessages": true,
     } })
     .as_object()
     .cloned()
@@ -94,7 +96,13 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
                 .archive(acp::SessionArchiveCapabilities::new())
                 .status(acp::SessionStatusCapabilities::new())
                 .title(acp::SessionTitleCapabilities::new())
-                .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new()),
+                .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new())
+                .system_prompt(
+                    acp::SessionSystemPromptCapabilities::new().mode(
+                        acp::SessionSystemPromptModeCapabilities::new()
+                            .override_(acp::SessionSystemPromptOverrideCapabilities::new()),
+                    ),
+                ),
         )
         .meta(ours(true));
     let this = acp::Implementation::new(NAME, env!("CARGO_PKG_VERSION")).title(TITLE.to_owned());

@@ -15,6 +15,7 @@ mod coalesce;
 mod config;
 mod error;
 mod event;
+mod given;
 mod history;
 mod lineage;
 mod mcp;

@@ -17,6 +17,7 @@ use crate::auth;
 use crate::choices::Choices;
 use crate::config::may_bypass;
 use crate::error::{self, bad};
+use crate::given::{Given, Raw};
 use crate::mcp;
 use crate::rest;
 use crate::serve::answer::Answer;
@@ -38,6 +39,7 @@ pub(crate) struct Wanted {
     servers: Vec<acp::McpServer>,
     system_prompt: Option<acp::SystemPrompt>,
     origin: Origin,
+    meta: Option<acp::Meta>,
 }
 
 /// Where its conversation comes from.
@@ -72,6 +74,7 @@ macro_rules! wanted {
                     servers: request.mcp_servers,
                     system_prompt: request.system_prompt,
                     origin: Origin::$origin(request.session_id),
+                    meta: request.meta,
                 }
             }
         )+
@@ -89,6 +92,7 @@ impl Wanted {
         servers: &[draft::McpServer],
         system_prompt: Option<&draft::SystemPrompt>,
         origin: Origin,
+        meta: Option<acp::Meta>,
     ) -> Result<Self, Error> {
         Ok(Self {
             cwd: cwd.0,
@@ -96,6 +100,7 @@ impl Wanted {
             servers: convert::servers(servers)?,
             system_prompt: convert::system_prompt(system_prompt)?,
             origin,
+            meta,
         })
     }
 
@@ -114,6 +119,7 @@ impl Wanted {
             servers: request.mcp_servers,
             system_prompt: request.system_prompt,
             origin: Origin::Fork(request.session_id, up_to),
+            meta: request.meta,
         })
     }
 
@@ -124,6 +130,7 @@ impl Wanted {
             servers: request.mcp_servers,
             system_prompt: request.system_prompt,
             origin: Origin::New,
+            meta: request.meta,
         }
     }
 
@@ -137,34 +144,40 @@ impl Wanted {
         Ok(())
     }
 
+    /// The system prompt, wherever it is said.
+    fn prompt(&self, given: &Given) -> Result<Option<SystemPrompt>, Error> {
+        match (&self.system_prompt, &given.system_prompt) {
+            (None, given) => Ok(given.clone()),
+            (Some(prompt), None) => system_prompt(prompt).map(Some),
+            (Some(_), Some(_)) => Err(bad("_meta.systemPrompt", "there is systemPrompt, too")),
+        }
+    }
+
     /// What a spare is to become; nothing if it can't become this.
-    fn claim(&self, base: &Options) -> Option<Claim> {
-        if self.origin != Origin::New || !self.servers.is_empty() {
+    fn claim(&self, base: &Options, given: &Given, prompt: Option<&SystemPrompt>) -> Option<Claim> {
+        if self.origin != Origin::New || !self.servers.is_empty() || given.has_options() {
             return None;
         }
         let claim = Claim::new(&self.cwd).additional_directories(self.directories.iter().cloned());
-        match &self.system_prompt {
+        match prompt {
             None => Some(claim),
-            // What is wrong with it is found where it is started without a spare.
-            Some(prompt) if base.system_prompt.is_none() => match system_prompt(prompt).ok()? {
-                SystemPrompt::Preset {
-                    append: Some(text), ..
-                } => Some(claim.append_system_prompt(text)),
-                _ => None,
-            },
+            Some(SystemPrompt::Preset {
+                append: Some(text),
+                exclude_dynamic_sections: None,
+                snapshot: None,
+            }) if base.system_prompt.is_none() => Some(claim.append_system_prompt(text)),
             Some(_) => None,
         }
     }
 
     /// These options with all that is wanted, but the origin.
-    fn put(&self, mut options: Options) -> Result<Options, Error> {
+    fn put(&self, options: Options, given: &Given, prompt: Option<SystemPrompt>) -> Result<Options, Error> {
+        let mut options = given.put(options)?;
         options.cwd = Some(self.cwd.clone());
         options
             .additional_directories
             .extend(self.directories.iter().cloned());
-        if let Some(prompt) = &self.system_prompt {
-            options.system_prompt = Some(system_prompt(prompt)?);
-        }
+        options.system_prompt = prompt.or(options.system_prompt);
         Ok(options)
     }
 
@@ -279,6 +292,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         asks,
         mut orders,
         cancel,
+        raw,
         ..
     } = ready;
     let stop = hub.stop().clone();
@@ -301,6 +315,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             early,
             orders,
             cancel,
+            raw,
             stop,
             cancel_floor: hub.config.cancel_floor,
         });
@@ -334,6 +349,7 @@ struct Ready {
     asks: mpsc::Receiver<Ask>,
     orders: mpsc::Receiver<Order>,
     cancel: CancelBell,
+    raw: Raw,
 }
 
 /// How far its CLI is.
@@ -345,9 +361,11 @@ enum Opening {
 
 async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready, Error> {
     let servers = mcp::Servers::of(&wanted.servers)?;
+    let given = Given::of(wanted.meta.as_ref())?;
+    let prompt = wanted.prompt(&given)?;
     wanted.check().await?;
     let base = &hub.config.options;
-    let claim = wanted.claim(base);
+    let claim = wanted.claim(base, &given, prompt.as_ref());
     let spare = match &claim {
         Some(_) => hub.spare().take().await,
         None => {
@@ -362,7 +380,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     let (handle, orders, cancel) = session::orders();
     let ready = match claim.zip(spare) {
         Some((claim, warm)) => {
-            let again = wanted.put(warm.options)?;
+            let again = wanted.put(warm.options, &given, prompt)?;
             let host = host(hub, &client, warm.forms, &again);
             hub.enter(&warm.id, handle.clone())?;
             let told = warm.spare.initialized();
@@ -381,10 +399,13 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 asks: warm.asks,
                 orders,
                 cancel,
+                raw: given.raw,
             }
         }
         None => {
-            let (id, options) = wanted.from(base, wanted.put(always(base.clone()))?).await?;
+            let (id, options) = wanted
+                .from(base, wanted.put(always(base.clone()), &given, prompt)?)
+                .await?;
             let modes = Modes::default();
             let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
             let host = host(hub, &client, desk.forms(), &options);
@@ -406,6 +427,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
                 asks,
                 orders,
                 cancel,
+                raw: given.raw,
             }
         }
     };

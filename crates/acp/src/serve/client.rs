@@ -14,6 +14,7 @@ use super::gate::{self, Gate};
 use crate::auth::Known;
 use crate::error;
 use crate::event::Event;
+use crate::given::SdkMessage;
 use crate::wire::v2::convert;
 use crate::wire::{Encoder, Shown, Update};
 
@@ -129,6 +130,22 @@ impl Client {
             }
             (Connection::V1(_), Update::V2(_)) | (Connection::V2(_), Update::V1(_)) => {
                 tracing::error!("an update was written for another version of the protocol");
+            }
+        }
+    }
+
+    /// Hands on what the CLI said, as it said it.
+    pub(crate) fn sdk_message(&self, session: &acp::SessionId, message: serde_json::Value) {
+        let message = SdkMessage {
+            session_id: session.clone(),
+            message,
+        };
+        match &self.connection {
+            Connection::V1(connection) => {
+                self.notify(message, |message| connection.send_notification(message));
+            }
+            Connection::V2(connection) => {
+                self.notify(message, |message| connection.send_notification(message));
             }
         }
     }

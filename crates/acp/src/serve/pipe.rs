@@ -15,6 +15,7 @@ const LONGEST: usize = 256 * 1024 * 1024;
 
 /// How a line begins that the gate counts. The connection writes the members of a notification in this order.
 const UPDATE: &str = r#"{"jsonrpc":"2.0","method":"session/update""#;
+const SDK_MESSAGE: &str = r#"{"jsonrpc":"2.0","method":"_claude/sdkMessage""#;
 
 /// The lines that come in. The token fires at their end: it is there before the connection has worked off what came before it.
 pub(super) fn incoming(
@@ -96,7 +97,7 @@ pub(super) fn outgoing(
 ) -> impl Sink<String, Error = io::Error> + Send + 'static {
     let writer: Pin<Box<dyn AsyncWrite + Send>> = Box::pin(writer);
     sink::unfold((writer, gate), |(mut writer, gate), line: String| async move {
-        let is_update = line.starts_with(UPDATE);
+        let is_update = line.starts_with(UPDATE) || line.starts_with(SDK_MESSAGE);
         let mut bytes = line.into_bytes();
         bytes.push(b'\n');
         writer.write_all(&bytes).await?;

@@ -78,6 +78,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                     &request.mcp_servers,
                     request.system_prompt.as_ref(),
                     Origin::New,
+                    request.meta,
                 );
                 let answer = Answer::new(responder, |opened: Opened| {
                     draft::NewSessionResponse::new(id_of(&opened.id))
@@ -104,6 +105,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                         &request.mcp_servers,
                         request.system_prompt.as_ref(),
                         origin,
+                        request.meta,
                     )
                 });
                 let client = resume_session.client(connection.clone());
@@ -130,6 +132,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                         &request.mcp_servers,
                         request.system_prompt.as_ref(),
                         Origin::Fork(id, up_to),
+                        request.meta,
                     )
                 });
                 let answer = Answer::new(responder, |opened: Opened| {

@@ -29,6 +29,7 @@ use super::show::{Show, Tell};
 use super::{CancelBell, Order, Stop};
 use crate::ask::{Ask, Modes};
 use crate::choices::{self, Choices};
+use crate::given::Raw;
 use crate::serve::answer::Answer;
 use crate::serve::client::Client;
 use crate::{error, outcome, prompt};
@@ -53,6 +54,8 @@ pub(crate) struct Parts {
     pub(crate) asks: mpsc::Receiver<Ask>,
     /// What was ordered before the session was there.
     pub(crate) early: VecDeque<Order>,
+    /// What of the CLI's own messages the editor wants.
+    pub(crate) raw: Raw,
     pub(crate) orders: mpsc::Receiver<Order>,
     pub(crate) cancel: CancelBell,
     pub(crate) stop: Stop,
@@ -78,6 +81,7 @@ pub(crate) struct Actor {
     pub(super) show: Show,
     asks: mpsc::Receiver<Ask>,
     early: VecDeque<Order>,
+    raw: Raw,
     orders: mpsc::Receiver<Order>,
     cancel: CancelBell,
     stop: Stop,
@@ -192,6 +196,7 @@ impl Actor {
             show,
             asks: parts.asks,
             early: parts.early,
+            raw: parts.raw,
             orders: parts.orders,
             cancel: parts.cancel,
             stop: parts.stop,
@@ -522,6 +527,9 @@ impl Actor {
 
     fn frame(&mut self, frame: &Frame) {
         self.prompts.heard();
+        if let Some(message) = self.raw.message(frame) {
+            self.client.sdk_message(&self.id, message);
+        }
         self.follow(frame);
         let updates = self.show.frame(frame);
         self.tell(updates);

@@ -13,6 +13,8 @@ mod draft;
 mod editor;
 mod ends;
 mod faults;
+#[cfg(unix)]
+mod given;
 #[cfg(target_os = "linux")]
 mod process;
 mod prompts;

@@ -77,6 +77,9 @@ async fn nothing_is_left_however_it_ends() {
             .envs(sandbox.env(&api.base_url()))
             .env("CLAUDE_CODE_EXECUTABLE", &cli)
             .env("CLAUDECODE", "1")
+            .env("CLAUDE_CODE_ENTRYPOINT", "of-an-outer-session")
+            .env("CLAUDE_CODE_SSE_PORT", "of-an-outer-session")
+            .env("CLAUDE_CODE_SESSION_ID", "of-an-outer-session")
             .env("RUST_LOG", "debug")
             .current_dir(sandbox.project())
             .stdin(Stdio::piped())
@@ -145,6 +148,7 @@ async fn nothing_is_left_however_it_ends() {
             !env.split('\0').any(|pair| pair.starts_with("CLAUDECODE=")),
             "{env}"
         );
+        assert!(!env.contains("of-an-outer-session"), "{env}");
 
         let agent_pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
         match end {

@@ -451,3 +451,62 @@ async fn the_draft_shows_terminals_and_what_goes_on_behind_a_turn() {
     assert!(output.starts_with("first\nsecond\n"), "{output:?}");
     editor.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_editor_gives_for_a_session_holds() {
+    let rig = Rig::start().await;
+    let more = rig.sandbox.path().join("more");
+    std::fs::create_dir(&more).expect("it is ours");
+    std::fs::write(more.join("a.txt"), "from elsewhere").expect("it is ours");
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let schema =
+        json!({"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]});
+    let options = json!({
+        "outputFormat": {"type": "json_schema", "schema": schema}, "model": "haiku",
+        "permissionMode": "acceptEdits", "disallowedTools": ["WebSearch"],
+    });
+    let opened = editor
+        .call(
+            "session/new",
+            json!({
+                "cwd": rig.sandbox.project(), "mcpServers": [], "additionalDirectories": [more],
+                "systemPrompt": {"mode": "override", "content": [{"type": "text", "text": "You are a parrot."}]},
+                "_meta": {"claudeCode": {"options": options, "emitRawSDKMessages": [{"type": "result"}]}},
+            }),
+        )
+        .await;
+    assert_eq!(opened["modes"]["currentModeId"], "acceptEdits");
+    let session = opened["sessionId"].as_str().expect("an id").to_owned();
+    // A directory of the session's own: nobody is asked.
+    let read = json!({"file_path": more.join("a.txt")});
+    let output = json!({"colour": "green"});
+    let prompt = format!("%tool Read {read}\n%tool StructuredOutput {output}\n%say done");
+    let (lines, answer) = editor.turn(&session, &prompt).await;
+    assert_eq!(
+        answer["_meta"]["claudeCode"]["structuredOutput"], output,
+        "{answer:#} {lines:#?}"
+    );
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line["method"] == "session/request_permission")
+    );
+    let raw: Vec<_> = lines
+        .iter()
+        .filter(|line| line["method"] == "_claude/sdkMessage")
+        .collect();
+    assert_eq!(raw.len(), 1, "{raw:#?}");
+    assert_eq!(raw[0]["params"]["message"]["structured_output"], output);
+
+    let asked = rig.api.message_requests();
+    let asked = asked
+        .iter()
+        .find(|request| request.tools().any(|tool| tool == "Read"))
+        .expect("the model was asked");
+    let system = asked.system_text();
+    assert!(system.contains("You are a parrot."), "{system}");
+    assert!(!asked.tools().any(|tool| tool == "WebSearch"));
+    assert!(asked.model().is_some_and(|model| model.contains("haiku")));
+    editor.leave().await;
+}
