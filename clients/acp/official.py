@@ -9,6 +9,7 @@ from rig import AGENT, equal, holds
 REQUESTS = {
     "session/update": schema.SessionNotification,
     "session/request_permission": schema.RequestPermissionRequest,
+    "fs/read_text_file": schema.ReadTextFileRequest,
     "elicitation/create": schema.CreateElicitationRequest,
 }
 """The models of what the agent asks and tells."""
@@ -29,7 +30,7 @@ REPLIES = {
 
 
 class Client(acp.Client):
-    """Keeps what the agent says, and answers what it asks with `permit` and `form`."""
+    """Keeps what the agent says, and answers what it asks with `permit`, `form` and `read`."""
 
     def __init__(self, rig, capabilities):
         self.rig = rig
@@ -39,6 +40,7 @@ class Client(acp.Client):
         self.permit = None
         self.forms = []
         self.form = None
+        self.read = None
 
     async def session_update(self, session_id, update, **_):
         pass
@@ -56,6 +58,10 @@ class Client(acp.Client):
         self.forms.append((message, mode))
         holds(self.form, f"nobody expected a form: {message}")
         return await self.form(message, mode)
+
+    async def read_text_file(self, path, session_id, **_):
+        holds(self.read, f"nobody expected to be asked for {path}")
+        return await self.read(path, session_id)
 
     async def complete_elicitation(self, elicitation_id, **_):
         pass
