@@ -562,3 +562,90 @@ async fn servers_in_the_editor_are_reached() {
     );
     editor.leave().await;
 }
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+#[tokio::test]
+async fn whatever_happens_each_prompt_is_answered_once_and_the_session_idles() {
+    for seed in 0..16 {
+        let mut dice = Dice(seed);
+        let (mut editor, _cli, session, _home) = started().await;
+        editor.answer =
+            Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
+        let mut prompts: Vec<(i64, String)> = Vec::new();
+        for number in 0..8 {
+            let text = match dice.roll(8) {
+                0 | 1 => format!("%say word {number}"),
+                2 => format!("%slow 5 chunk=2\n%say slow word {number}"),
+                3 => format!("%hang\n%say hanging {number}"),
+                4 => format!("%error 400\n%say never {number}"),
+                5 => format!("%tool Bash {{\"command\": \"true\"}}\n%say ran {number}"),
+                6 => {
+                    editor
+                        .notify("session/cancel", json!({"sessionId": session}))
+                        .await;
+                    continue;
+                }
+                _ => {
+                    if let Some((id, _)) = prompts.last() {
+                        editor.notify("$/cancel_request", json!({"requestId": id})).await;
+                    }
+                    continue;
+                }
+            };
+            let how = ["queue", "queue", "steer", "now"][dice.roll(4) as usize];
+            let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}],
+                "_meta": {"claudeCode": {"delivery": how}}});
+            prompts.push((editor.ask("session/prompt", params).await, text));
+            tokio::time::sleep(std::time::Duration::from_millis(dice.roll(40))).await;
+        }
+        // Hanging ones end no other way.
+        editor
+            .notify("session/cancel", json!({"sessionId": session}))
+            .await;
+        let status = editor.ask("session/status", json!({"sessionId": session})).await;
+        let mut open: Vec<i64> = prompts.iter().map(|(id, _)| *id).chain([status]).collect();
+        let (mut lines, mut is_idle) = (Vec::new(), true);
+        while !(open.is_empty() && is_idle) {
+            let line = editor.next().await.expect("the agent is there");
+            if line.get("method").is_none() {
+                open.retain(|id| line["id"] != *id);
+            }
+            is_idle = state(&line).map_or(is_idle, |state| state == "idle");
+            lines.push(line);
+        }
+        laws(&lines);
+        for (id, text) in &prompts {
+            let answer = lines
+                .iter()
+                .find(|line| line.get("method").is_none() && line["id"] == *id);
+            match answer.and_then(|answer| answer.get("error")) {
+                None => acknowledged(&lines, *id, text),
+                Some(error) => assert_eq!(error["code"], -32800, "seed {seed}: {error}"),
+            }
+        }
+        let told = lines
+            .iter()
+            .filter(|line| line["params"]["update"]["sessionUpdate"] == "user_message")
+            .count();
+        let begun = lines
+            .iter()
+            .filter(|line| line["result"]["messageId"].is_string())
+            .count();
+        assert_eq!(told, begun, "seed {seed}");
+        let last = turn(&mut editor, &session, "%say and on").await;
+        assert_eq!(end(&last)["stopReason"], "end_turn", "seed {seed}");
+        editor.leave().await;
+    }
+}

@@ -285,3 +285,7 @@ pub(crate) fn status(told: &acp::SessionStatusResponse) -> draft::SessionStatusR
         _ => draft::SessionStatus::Saved,
     })
 }
+
+#[cfg(test)]
+#[path = "convert_tests.rs"]
+mod tests;
