@@ -29,7 +29,7 @@ use crate::spare;
 use crate::wire::v2::convert;
 
 /// How long a spare may take to become a session. It takes a tenth of a second; one that hangs is replaced.
-const CLAIM: Duration = Duration::from_secs(10);
+const CLAIM: Duration = Duration::from_secs(5);
 
 /// A session that the editor wants, whatever the request.
 #[derive(Debug)]
@@ -389,7 +389,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             Ready {
                 choices: Choices::new(told, again.allow_dangerously_skip_permissions),
                 meta: account(told),
-                opening: Opening::Claimed(becomes(warm.spare, claim, again.clone())),
+                opening: Opening::Claimed(becomes(hub, warm.spare, claim, again.clone())),
                 id: warm.id,
                 client: client.clone(),
                 handle,
@@ -475,10 +475,12 @@ async fn start(
 }
 
 /// How a spare becomes a session. If it does not, the session is started as usual.
-fn becomes(spare: Spare, claim: Claim, options: Options) -> session::Start {
+fn becomes(hub: &Arc<Hub>, spare: Spare, claim: Claim, options: Options) -> session::Start {
     let mut first = Some((spare, claim));
+    // The session's task is one of the hub's.
+    let hub = Arc::downgrade(hub);
     Box::new(move || {
-        let (first, options) = (first.take(), options.clone());
+        let (first, options, hub) = (first.take(), options.clone(), hub.clone());
         Box::pin(async move {
             if let Some((spare, claim)) = first {
                 match tokio::time::timeout(CLAIM, spare.claim(claim)).await {
@@ -488,6 +490,9 @@ fn becomes(spare: Spare, claim: Claim, options: Options) -> session::Start {
                         tracing::info!(why = %failed.error, "the spare CLI did not become the session")
                     }
                     Err(_) => tracing::warn!("the spare CLI did not become the session in time"),
+                }
+                if let Some(hub) = hub.upgrade() {
+                    hub.spare().give_up();
                 }
             }
             options.start().await.map_err(|error| error::of_sdk(&error))

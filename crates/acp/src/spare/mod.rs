@@ -9,6 +9,7 @@
 
 mod marks;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,7 +43,10 @@ type Wish = oneshot::Sender<Warm>;
 
 /// The place of the spare. Its task has it, and ends it when the place is filled by another or cleared.
 #[derive(Default)]
-pub(crate) struct Place(Mutex<Option<oneshot::Sender<Wish>>>);
+pub(crate) struct Place {
+    filled: Mutex<Option<oneshot::Sender<Wish>>>,
+    given_up: AtomicBool,
+}
 
 /// When to start one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +59,14 @@ pub(crate) enum When {
 
 impl Place {
     fn place(&self) -> MutexGuard<'_, Option<oneshot::Sender<Wish>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.filled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No spare is started any more: one did not become a session, and the next would not either, be it for the CLI's sake or for
+    /// the project's.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+        self.clear();
     }
 
     /// Ends the spare, if there is one.
@@ -74,10 +85,10 @@ impl Place {
 
 /// Has a spare started, unless there is one.
 pub(crate) fn warm(hub: &Arc<Hub>, client: Client, when: When) {
-    if !hub.config.spare {
+    let mut place = hub.spare().place();
+    if !hub.config.spare || hub.spare().given_up.load(Ordering::Acquire) {
         return;
     }
-    let mut place = hub.spare().place();
     // What answers a spare knows what the editor can, which it may just have said anew.
     if place.as_ref().is_some_and(|place| !place.is_closed()) && when != When::Introduced {
         return;

@@ -208,6 +208,10 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
         ("late", &json!("end_turn"))
     );
     assert!(editor.until(mode).await.1["result"].is_object());
+    // The next one would be no better, so that there is none.
+    works(&mut editor, home.path()).await;
+    let started = cli.started();
+    assert!(started.iter().skip(1).all(|cli| !was_claimed(cli)));
     editor.leave().await;
 }
 
