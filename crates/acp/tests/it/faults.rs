@@ -10,7 +10,7 @@ use outrigger_acp::Config;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::editor::Editor;
+use crate::editor::{Editor, said};
 
 /// What goes wrong at some frame.
 fn effect() -> impl Strategy<Value = Effect> {
@@ -47,7 +47,7 @@ fn check_calls(lines: &[Value]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-async fn play(schedule: Schedule, keeps_order: bool) -> Result<(), TestCaseError> {
+async fn play(schedule: Schedule, keeps_order: bool, loses_nothing: bool) -> Result<(), TestCaseError> {
     let cli = Simulated::agent(|agent| agent.directives());
     let faulty = Faulty::new(cli.clone(), &schedule).expect("faults of a transport");
     let config = Config::new()
@@ -70,7 +70,7 @@ async fn play(schedule: Schedule, keeps_order: bool) -> Result<(), TestCaseError
     let write = json!({"file_path": home.path().join("a.txt"), "content": "hello"});
     let mut prompts = Vec::new();
     for text in [
-        "%think of it\n%say one",
+        "%think of it\n%+say one",
         &format!("%tool Write {write}\n%say two"),
         "%say three",
     ] {
@@ -99,6 +99,10 @@ async fn play(schedule: Schedule, keeps_order: bool) -> Result<(), TestCaseError
         prop_assert_eq!(answers(*id).count(), 1, "answers to {}: {:#?}", id, lines);
     }
     check_calls(&lines)?;
+    let has_ended = |id: &i64| answers(*id).any(|line| line["result"]["stopReason"] == "end_turn");
+    if keeps_order && loses_nothing && prompts.iter().all(has_ended) {
+        prop_assert_eq!(said(&lines), "onetwothree");
+    }
     if keeps_order {
         // What belongs to a turn is told before the answer to its prompt, and after the last there is nothing left.
         let last = prompts.iter().filter_map(|id| {
@@ -131,6 +135,7 @@ proptest! {
         let keeps_order = faults.iter().all(|(effect, _)| {
             matches!(effect, Effect::Drop {} | Effect::Delay { .. } | Effect::Duplicate { .. } | Effect::Noise { .. })
         });
+        let loses_nothing = !faults.iter().any(|(effect, _)| *effect == Effect::Drop {});
         let schedule = faults
             .into_iter()
             .fold(Schedule::new(seed), |schedule, (effect, nth)| schedule.with(effect, At::anywhere().nth(nth)));
@@ -139,6 +144,6 @@ proptest! {
             .start_paused(true)
             .build()
             .expect("a runtime");
-        runtime.block_on(play(schedule, keeps_order))?;
+        runtime.block_on(play(schedule, keeps_order, loses_nothing))?;
     }
 }
