@@ -92,21 +92,22 @@ async def play(agent):
                     if turn.get("mode"):
                         await on.connection.set_session_mode(session_id=on.session, mode_id=turn["mode"])
                     place.lines.clear()
-                    reply = await asyncio.wait_for(said(on, place, turn), LIMIT)
+                    reply, end = await asyncio.wait_for(said(on, place, turn), LIMIT)
                     used = "used something" if reply.usage and reply.usage.total_tokens else "used nothing"
-                    text = json.dumps([*seen(place.lines), ["stop", reply.stop_reason], ["usage", used]])
+                    text = json.dumps([*seen(place.lines, end), ["stop", reply.stop_reason], ["usage", used]])
                     text = text.replace(str(place.project), "{project}").replace(on.session, "{session}")
                     told[turn["name"]] = json.loads(text)
     return told
 
 
 async def said(on, place, turn):
-    """Says what a turn has to say, and waits for what comes of it."""
+    """Says what a turn has to say, and waits for what comes of it; the answer, and how many lines came before it."""
     reply = asyncio.create_task(on.prompt(*turn["lines"]))
     if turn.get("cancel"):
         await rig.until(lambda: place.updates("agent_message_chunk"), "something is said")
         await on.connection.cancel(session_id=on.session)
     reply = await reply
+    end = len(place.lines)
     if turn.get("settle"):
         # What goes on behind the turn ends soon, and some say so and some do not.
         count, quiet = -1, 0
@@ -114,14 +115,17 @@ async def said(on, place, turn):
             quiet = quiet + 1 if count == len(place.lines) else 0
             count = len(place.lines)
             await asyncio.sleep(0.1)
-    return reply
+    return reply, end
 
 
-def seen(lines):
-    """What a person sees of a turn: messages in one piece, and calls as they are in the end, in the order of their beginnings."""
+def seen(lines, end):
+    """What a person sees of a turn: messages in one piece, and calls as they are in the end, in the order of their beginnings.
+
+    What the model says behind the end of the turn, of what ended in the background, comes when it comes, and is no part of it.
+    """
     found = []
     calls = {}
-    for who, message in lines:
+    for index, (who, message) in enumerate(lines):
         params = message.get("params", {})
         if who == "agent" and message.get("method") == "session/request_permission":
             options = [[option["optionId"], option["kind"], option["name"]] for option in params["options"]]
@@ -133,6 +137,8 @@ def seen(lines):
         update = params["update"]
         kind = update["sessionUpdate"]
         if kind in ("agent_message_chunk", "agent_thought_chunk"):
+            if index >= end:
+                continue
             if found and found[-1][0] == kind:
                 found[-1][1] += update["content"]["text"]
             else:
