@@ -72,9 +72,23 @@ enum Command {
     },
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let is_agent = matches!(command, Command::Acp { .. });
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::report(Err(error.into())),
+    };
+    let code = runtime.block_on(run(command));
+    if is_agent {
+        // A read of stdin that never ends would keep the program from ending.
+        runtime.shutdown_background();
+    }
+    code
+}
+
+async fn run(command: Command) -> ExitCode {
+    let result = match command {
         Command::Run(args) => run::run(*args).await,
         Command::Chat(args) => chat::run(*args).await,
         Command::Demo(args) => demo::run(args).await,
@@ -87,11 +101,7 @@ async fn main() -> ExitCode {
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,
         Command::Cassette(args) => cassette::run(args).await,
-        Command::Acp { arguments } => {
-            let code = outrigger_acp::run(arguments).await;
-            // A read of stdin that never ends would keep the program from ending.
-            std::process::exit(i32::from(code != ExitCode::SUCCESS));
-        }
+        Command::Acp { arguments } => return outrigger_acp::run(arguments).await,
     };
     exit::report(result)
 }

@@ -9,6 +9,7 @@
     reason = "a test may end in a panic, and shows what it saw"
 )]
 
+mod acp;
 #[cfg(unix)]
 mod asking;
 #[cfg(unix)]
