@@ -1,5 +1,6 @@
 """MCP servers that the client brings along."""
 
+import asyncio
 import json
 import os
 import signal
@@ -125,3 +126,67 @@ async def servers_change(rig):
         told = await ask("set_mcp_servers", mcpServers=[])
         equal(sorted(told["removed"]), ["broken", "kept", "two"], "what was removed at last")
         equal(await names(), {}, "the servers at last")
+
+
+async def servers_ask(rig):
+    """A server asks the user: by a form, by an address; who can show neither declines for the user, and a cancel takes it back."""
+    able = schema.ElicitationCapabilities(
+        form=schema.ElicitationFormCapabilities(), url=schema.ElicitationUrlCapabilities()
+    )
+
+    async def said(on, name):
+        """What the server was answered."""
+        await on.says(tool(f"mcp__lab__{name}"), "%say done")
+        calls = [update for update in rig.updates("tool_call_update") if update.get("status") == "completed"]
+        return str(calls[-1]["content"])
+
+    async with talk(rig, session=False, elicitation=able) as on:
+        on.client.permit = allow()
+        await on.new(servers=[program("lab")])
+
+        async def form(message, mode):
+            equal(message, "Where to?", "the question")
+            holds(list(mode.requested_schema.properties) == ["city", "nights"], f"{mode} has the fields in order")
+            return schema.AcceptElicitationResponse(action="accept", content={"city": "Oslo", "nights": 2})
+
+        on.client.form = form
+        answered = await said(on, "ask")
+        holds("accept" in answered and "Oslo" in answered, f"the server was answered {answered}")
+
+        async def refuse(_message, _mode):
+            return schema.DeclineElicitationResponse(action="decline")
+
+        on.client.form = refuse
+        answered = await said(on, "ask")
+        holds("decline" in answered, f"the server was answered {answered}")
+
+        async def visit(message, mode):
+            equal(message, "Please log in", "the question")
+            equal(str(mode.url), mcp_server.URL["url"], "the address")
+            return schema.AcceptElicitationResponse(action="accept")
+
+        on.client.form = visit
+        answered = await said(on, "visit")
+        holds("accept" in answered, f"the server was answered {answered}")
+
+        asked, gone = asyncio.Event(), asyncio.Event()
+
+        async def nothing(_message, _mode):
+            asked.set()
+            await gone.wait()
+            return schema.CancelElicitationResponse(action="cancel")
+
+        on.client.form = nothing
+        turn = asyncio.create_task(on.prompt(tool("mcp__lab__ask")))
+        await asked.wait()
+        await on.connection.cancel(session_id=on.session)
+        equal((await turn).stop_reason, "cancelled", "the stop reason")
+        gone.set()
+
+    async with talk(rig, session=False) as on:
+        on.client.permit = allow()
+        await on.new(servers=[program("lab")])
+        for name in ("ask", "visit"):
+            answered = await said(on, name)
+            holds("decline" in answered, f"the server was answered {answered}")
+        equal(on.client.forms, [], "forms")

@@ -94,6 +94,7 @@ const PROMISED_OF_ACP: &[&str] = &[
     "servers-sse",
     "servers-named-badly",
     "servers-change",
+    "servers-ask",
     "small-turn",
     "small-carries-on",
     "acpx-turn",

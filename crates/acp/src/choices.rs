@@ -1,16 +1,25 @@
-//! What the user can choose: mode, model, effort. As the CLI has it, in the words of the protocol.
+//! What the user can choose: mode, model, effort, fast mode, agent. As the CLI has it, in the words of the protocol.
 //!
 //! Modes are there twice, as modes and as a config option: older clients know only the former.
 
+mod agent;
+mod fast;
+
 use agent_client_protocol::v1::schema as acp;
+use outrigger::protocol::inbound::system::{FastModeDisabledReason, FastModeState};
 use outrigger::protocol::outbound::InitializeReply;
 use outrigger::protocol::outbound::control::ModelInfo;
 use outrigger::protocol::shared::{Effort, PermissionMode};
+
+use self::agent::Agents;
+use self::fast::Fast;
 
 /// The ids of the config options.
 pub(crate) const MODE: &str = "mode";
 pub(crate) const MODEL: &str = "model";
 pub(crate) const EFFORT: &str = "effort";
+pub(crate) const FAST: &str = "fast";
+pub(crate) const AGENT: &str = "agent";
 
 /// What the CLI calls the model that it takes when none is chosen.
 const DEFAULT: &str = "default";
@@ -24,6 +33,8 @@ pub(crate) struct Choices {
     models: Vec<ModelInfo>,
     model: String,
     effort: Option<Effort>,
+    fast: Fast,
+    agents: Agents,
 }
 
 impl Choices {
@@ -37,7 +48,13 @@ impl Choices {
             models: told.models.clone(),
             model: DEFAULT.to_owned(),
             effort: None,
+            fast: Fast::default(),
+            agents: Agents::new(told),
         };
+        choices.fast_is(
+            told.fast_mode_state.as_ref(),
+            told.fast_mode_disabled_reason.as_ref(),
+        );
         if let Some(model) = &told.current_model {
             choices.model_is(model);
         }
@@ -75,7 +92,11 @@ impl Choices {
 
     /// What the CLI says in a new process.
     pub(crate) fn renewed(&self, told: &InitializeReply) -> Self {
-        Self::new(told, self.bypass)
+        let mut renewed = Self::new(told, self.bypass);
+        if self.agents.is_settled() {
+            renewed.agents.settle();
+        }
+        renewed
     }
 
     /// This effort was chosen; `None` is the model's own.
@@ -86,6 +107,66 @@ impl Choices {
     /// The effort that was chosen.
     pub(crate) fn effort(&self) -> Option<Effort> {
         self.effort
+    }
+
+    /// The CLI says how fast mode is. Returns whether that is news.
+    pub(crate) fn fast_is(
+        &mut self,
+        state: Option<&FastModeState>,
+        why: Option<&FastModeDisabledReason>,
+    ) -> bool {
+        self.fast.is(state, why)
+    }
+
+    /// Fast mode was switched.
+    pub(crate) fn choose_fast(&mut self, on: bool) {
+        self.fast.choose(on);
+    }
+
+    /// What was chosen of fast mode, if anything was.
+    pub(crate) fn fast_chosen(&self) -> Option<bool> {
+        self.fast.chosen()
+    }
+
+    /// Whether there is fast mode, with the model that holds.
+    fn has_fast(&self) -> bool {
+        let current = self.models.iter().find(|info| info.value == self.model);
+        self.fast.can_be_had() && current.is_some_and(|info| info.supports_fast_mode == Some(true))
+    }
+
+    /// What fast mode is to be for an id; nothing where it is not offered, or knows no such id.
+    pub(crate) fn find_fast(&self, id: &str) -> Option<bool> {
+        Fast::find(id).filter(|_| self.has_fast())
+    }
+
+    /// Whether there are agents to choose from.
+    pub(crate) fn has_agents(&self) -> bool {
+        self.agents.are_there()
+    }
+
+    /// The conversation begins, or has begun, after which its agent can't be chosen any more. Returns whether that is news.
+    pub(crate) fn settle_agent(&mut self) -> bool {
+        self.agents.settle()
+    }
+
+    /// The agent that leads; none is Claude Code itself.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        self.agents.current()
+    }
+
+    /// This agent leads now. Returns whether that is news.
+    pub(crate) fn agent_is(&mut self, agent: Option<String>) -> bool {
+        self.agents.is(agent)
+    }
+
+    /// The agent of an id, where there is such a choice.
+    pub(crate) fn find_agent(&self, id: &str) -> Option<Option<String>> {
+        self.agents.find(id)
+    }
+
+    /// Whether there is such an option now.
+    pub(crate) fn has_option(&self, id: &str) -> bool {
+        self.as_options().iter().any(|option| option.id.0.as_ref() == id)
     }
 
     /// The id of the model that holds.
@@ -215,6 +296,10 @@ impl Choices {
                     .category(acp::SessionConfigOptionCategory::ThoughtLevel),
             );
         }
+        if self.has_fast() {
+            options.push(self.fast.option());
+        }
+        options.extend(self.agents.option());
         options
     }
 }

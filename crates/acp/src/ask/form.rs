@@ -114,6 +114,8 @@ impl Desk {
             schema: schema.and_then(|schema| RawJson::encode(schema).ok()),
         };
         match self.forms().ask(form).await {
+            // An address has no fields.
+            Filled::Accepted(None) if request.url.is_some() => ElicitationResult::Accept { content: None },
             Filled::Accepted(content) => match JsonObject::encode(&content.unwrap_or_default()) {
                 Ok(content) => ElicitationResult::Accept {
                     content: Some(content),

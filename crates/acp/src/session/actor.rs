@@ -11,13 +11,14 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use outrigger::protocol::Frame;
-use outrigger::protocol::shared::{Effort, JsonObject, PermissionMode};
+use outrigger::protocol::shared::{Effort, PermissionMode};
 use outrigger::{Options, Outcome, Session, Turn};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::buffers::Read;
+use super::flags;
 use super::foreground::Questions;
 use super::front::Front;
 use super::life::{self, Life, Running};
@@ -140,6 +141,10 @@ enum What {
     Mode(PermissionMode),
     Model(String),
     Effort(Option<Effort>),
+    Fast(bool),
+    Agent(Option<String>),
+    /// Finds out which agent leads.
+    WhichAgent,
     Mcp(Wish),
 }
 
@@ -165,7 +170,15 @@ impl Told {
 
 struct Changed {
     change: Change,
-    result: Result<Option<servers::Told>, servers::Failure>,
+    result: Result<Done, servers::Failure>,
+}
+
+/// What came of a change, besides itself.
+enum Done {
+    Nothing,
+    Servers(servers::Told),
+    /// This agent leads now.
+    Agent(Option<String>),
 }
 
 enum Flow {
@@ -231,6 +244,13 @@ impl Actor {
         }
         if self.told.as_options() != self.choices.as_options() {
             self.tell_options();
+        }
+        if self.again.resume.is_some() && self.choices.settle_agent() {
+            self.tell_options();
+        }
+        if self.choices.has_agents() {
+            self.changes
+                .push_back(Change::new(What::WhichAgent, Told::Nobody));
         }
         for order in std::mem::take(&mut self.early) {
             self.order(order);
@@ -346,6 +366,9 @@ impl Actor {
         };
         match sent {
             Ok(turn) => {
+                if self.choices.settle_agent() {
+                    self.tell_options();
+                }
                 let id = turn.id().to_string();
                 self.show.prompted(&id);
                 self.prompts.sent_as(attempt, id);
@@ -414,6 +437,15 @@ impl Actor {
                 let effort = self.choices.find_effort(value).ok_or_else(unknown)?;
                 Ok(What::Effort(Some(effort)))
             }
+            id if !self.choices.has_option(id) => {
+                Err(error::bad("configId", format!("there is no option {id:?}")))
+            }
+            choices::FAST => self.choices.find_fast(value).map(What::Fast).ok_or_else(unknown),
+            choices::AGENT => self
+                .choices
+                .find_agent(value)
+                .map(What::Agent)
+                .ok_or_else(unknown),
             id => Err(error::bad("configId", format!("there is no option {id:?}"))),
         }
     }
@@ -604,6 +636,12 @@ impl Actor {
         if let Some(effort) = chosen.effort() {
             again.push(What::Effort(Some(effort)));
         }
+        again.extend(chosen.fast_chosen().map(What::Fast));
+        match chosen.agent() {
+            Some(agent) => again.push(What::Agent(Some(agent.to_owned()))),
+            None if self.choices.has_agents() => again.push(What::WhichAgent),
+            None => {}
+        }
         again.extend(self.mcp.again().map(What::Mcp));
         for what in again.into_iter().rev() {
             let told = Told::Nobody;
@@ -659,8 +697,8 @@ impl Actor {
 
     fn changed(&mut self, Changed { change, result }: Changed) {
         self.change = None;
-        let told = match result {
-            Ok(told) => told,
+        let done = match result {
+            Ok(done) => done,
             Err(failed) if failed.is_lost && !change.was_lost => {
                 let is_told = change.process != self.process;
                 let change = Change {
@@ -681,6 +719,14 @@ impl Actor {
                 self.mcp.done(wish);
                 false
             }
+            What::Fast(on) => {
+                self.choices.choose_fast(*on);
+                true
+            }
+            What::Agent(_) | What::WhichAgent => match &done {
+                Done::Agent(agent) => self.choices.agent_is(agent.clone()),
+                _ => false,
+            },
             What::Mode(mode) => self.choices.mode_is(mode.as_str()),
             What::Model(model) => self.choices.model_is(model),
             What::Effort(effort) => {
@@ -702,7 +748,7 @@ impl Actor {
                 news = false;
             }
             Told::Mcp(reply) => {
-                if let Some(told) = told {
+                if let Done::Servers(told) = done {
                     // Whoever asked may have gone.
                     let _ = reply.send(Ok(told));
                 }
@@ -739,6 +785,11 @@ impl Actor {
                 Tell::Update(update) => self.client.update(&self.id, update),
                 Tell::Mode(mode) => self.mode_is(&mode),
                 Tell::Model(model) => self.model_is(&model),
+                Tell::Fast(state, why) => {
+                    if self.choices.fast_is(state.as_ref(), why.as_ref()) {
+                        self.tell_options();
+                    }
+                }
             }
         }
     }
@@ -808,32 +859,31 @@ async fn run(attempt: Attempt, mut turn: Turn, stop: CancellationToken) -> TurnE
 
 async fn make(session: Session, change: Change, plan: Option<Plan>) -> Changed {
     if let Some(plan) = plan {
-        let result = plan.run(&session).await.map(Some);
+        let result = plan.run(&session).await.map(Done::Servers);
         return Changed { change, result };
     }
     let result = match &change.what {
-        What::Mcp(_) => Ok(()),
-        What::Mode(mode) => session.set_permission_mode(*mode).await.map(drop),
+        What::Mcp(_) => Ok(Done::Nothing),
+        What::Mode(mode) => session.set_permission_mode(*mode).await.map(|_| Done::Nothing),
         What::Model(model) => {
             let model = Some(model.as_str()).filter(|model| *model != "default");
-            session.set_model(model).await.map(drop)
+            session.set_model(model).await.map(|_| Done::Nothing)
         }
-        What::Effort(effort) => set_effort(&session, *effort).await,
+        What::Effort(effort) => {
+            let level = effort.map(Effort::as_str);
+            flags::set(&session, "effortLevel", level)
+                .await
+                .map(|()| Done::Nothing)
+        }
+        What::Fast(on) => flags::set(&session, "fastMode", on).await.map(|()| Done::Nothing),
+        What::Agent(agent) => match flags::set(&session, "agent", agent).await {
+            Ok(()) => flags::agent(&session).await.map(Done::Agent),
+            Err(error) => Err(error),
+        },
+        What::WhichAgent => flags::agent(&session).await.map(Done::Agent),
     };
-    let result = result.map(|()| None).map_err(servers::Failure::from);
+    let result = result.map_err(servers::Failure::from);
     Changed { change, result }
-}
-
-async fn set_effort(session: &Session, effort: Option<Effort>) -> outrigger::Result<()> {
-    let mut settings = std::collections::BTreeMap::new();
-    settings.insert("effortLevel", effort.map(Effort::as_str));
-    match JsonObject::encode(&settings) {
-        Ok(settings) => session.apply_flag_settings(settings).await.map(drop),
-        Err(error) => {
-            tracing::warn!(%error, "the effort could not be written");
-            Ok(())
-        }
-    }
 }
 
 /// How a prompt wants to be given: `_meta.claudeCode.delivery`, which is `queue` unless said, `steer` or `now`.

@@ -3,6 +3,7 @@
 mod actor;
 mod buffers;
 mod early;
+mod flags;
 mod foreground;
 pub(crate) mod front;
 mod identity;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outrigger::Session;
 use outrigger::permissions::PermissionRequest;
 use outrigger::protocol::inbound::Message;
-use outrigger::protocol::inbound::system::SystemMessage;
+use outrigger::protocol::inbound::system::{FastModeDisabledReason, FastModeState, SystemMessage};
 use outrigger::protocol::{Frame, RawJson};
 use tokio::time::Instant;
 
@@ -24,6 +24,8 @@ pub(super) enum Tell {
     Mode(String),
     /// The CLI uses this model.
     Model(String),
+    /// Fast mode is so, and why it is off.
+    Fast(Option<FastModeState>, Option<FastModeDisabledReason>),
 }
 
 /// Turns what happens into updates.
@@ -94,6 +96,7 @@ impl Show {
             && let SystemMessage::Init(init) = *system
         {
             told.push(Tell::Model(init.model));
+            told.push(Tell::Fast(init.fast_mode_state, init.fast_mode_disabled_reason));
         }
         told
     }

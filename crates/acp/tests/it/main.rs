@@ -19,6 +19,7 @@ mod given;
 mod process;
 mod prompts;
 mod real;
+mod real_choices;
 mod real_rest;
 mod requests;
 mod rest;

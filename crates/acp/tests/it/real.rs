@@ -50,7 +50,7 @@ impl Rig {
     }
 
     /// All that the CLI loads for a person.
-    fn interactive(mut self) -> Self {
+    pub(crate) fn interactive(mut self) -> Self {
         let options = self.config.options.clone().isolation(Isolation::Interactive);
         self.config = self.config.options(options);
         self

@@ -1,8 +1,10 @@
 //! Sessions: opened, chosen for, closed.
 
 use outrigger::options::Launch;
-use outrigger_sim::peer::{ClientIo, CommandLine, Running, Script, Surroundings};
-use serde_json::json;
+use outrigger::protocol::shared::AgentDefinition;
+use outrigger::testing::Simulated;
+use outrigger_sim::peer::{self, ClientIo, CommandLine, Running, Script, Surroundings};
+use serde_json::{Value, json};
 
 use crate::editor::Editor;
 
@@ -39,6 +41,34 @@ async fn sessions_are_told_with_what_can_be_chosen() {
         .filter_map(|option| option["id"].as_str())
         .collect();
     assert_eq!(&ids[..2], ["mode", "model"]);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_is_chosen_leads_in_a_new_process_too() {
+    let cli = Simulated::agent(|agent| agent.directives());
+    let poet = AgentDefinition::new("Writes verse", "Speak in verse.");
+    let mut editor = Editor::of_options(cli.options().agents("poet", poet));
+    editor.initialize(json!({})).await;
+    let home = tempfile::tempdir().unwrap();
+    let (session, opened) = editor.open(home.path()).await;
+    let agent = |told: &Value| {
+        let options = told["configOptions"].as_array().expect("options");
+        let agent = options.iter().find(|option| option["id"] == "agent");
+        agent.map(|agent| agent["currentValue"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(agent(&opened).as_deref(), Some("default"), "{opened:#}");
+    let choose = |value: &str| json!({"sessionId": session, "configId": "agent", "value": value});
+    let refused = editor.refused("session/set_config_option", choose("Plan")).await;
+    assert_eq!(refused["code"], -32602, "{refused}");
+    let told = editor.call("session/set_config_option", choose("poet")).await;
+    assert_eq!(agent(&told).as_deref(), Some("poet"), "{told:#}");
+    cli.started()[0].signal(peer::Signal::Kill);
+    editor.turn(&session, "%say back again").await;
+    assert_eq!(cli.started().len(), 2);
+    let mode = json!({"sessionId": session, "configId": "mode", "value": "plan"});
+    let told = editor.call("session/set_config_option", mode).await;
+    assert_eq!(agent(&told).as_deref(), Some("poet"), "{told:#}");
     editor.leave().await;
 }
 
