@@ -231,3 +231,27 @@ async fn going_back_is_refused_while_a_prompt_runs_and_when_it_makes_no_sense() 
     assert_eq!(said(&lines), "still here");
     editor.leave().await;
 }
+
+#[tokio::test]
+async fn a_death_before_the_next_prompt_brings_nothing_back() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut editor, cli) = kept(home.path()).await;
+    for (removed, left) in [(1, "onefour"), (0, "four")] {
+        let (session, _) = editor.open(home.path()).await;
+        let mut prompts = Vec::new();
+        for text in ["%say one", "%say two", "%say three"] {
+            prompts.push(turn(&mut editor, &session, text).await);
+        }
+        let params = json!({"sessionId": session, "messageId": prompts[removed], "files": false});
+        let done = editor.call("_session/rewind", params).await;
+        assert_eq!(done["canRewind"], true, "{done:#}");
+        let last = cli.started().last().cloned().expect("a CLI");
+        last.signal(outrigger_sim::peer::Signal::Kill);
+        turn(&mut editor, &session, "%say four").await;
+        editor.call("session/close", json!({"sessionId": session})).await;
+        let (_, said) = told_again(&mut editor, &session, home.path()).await;
+        assert_eq!(said, left);
+        editor.call("session/close", json!({"sessionId": session})).await;
+    }
+    editor.leave().await;
+}
