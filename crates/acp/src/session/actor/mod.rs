@@ -3,6 +3,9 @@
 //! What it waits for, in the order in which it looks: orders of the editor, what the CLI says, what the CLI asks, and only then the ends of
 //! turns, so that a prompt is answered behind the last update of its turn. While the editor is behind it reads orders and nothing else.
 
+mod changes;
+mod ends;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -11,34 +14,30 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use outrigger::protocol::Frame;
-use outrigger::protocol::shared::{Effort, PermissionMode};
-use outrigger::{Options, Outcome, Session, Turn};
+use outrigger::{Options, Outcome, Session};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
+use self::changes::{Change, Changed, Told, What, make};
+use self::ends::{TurnEnd, run};
 use super::buffers::Read;
-use super::flags;
 use super::foreground::Questions;
 use super::front::Front;
 use super::life::{self, Life, Running};
 use super::owed::{End, Owed};
-use super::prompts::{Attempt, Ended, How, MOST, Prompts, ToSend};
+use super::prompts::{How, MOST, Prompts, ToSend};
 use super::rewind::Rewinding;
-use super::servers::{self, Mcp, Plan, Wish};
+use super::servers::Mcp;
 use super::show::{Show, Tell};
 use super::{CancelBell, Order, Stop};
 use crate::ask::{Ask, Modes};
-use crate::choices::{self, Choices};
+use crate::choices::Choices;
 use crate::given::Raw;
-use crate::serve::answer::Answer;
 use crate::serve::client::Client;
 use crate::{error, outcome, prompt};
 
 /// How many result frames are remembered for turns whose end was not told yet.
 const RESULTS: usize = 64;
-
-type TurnEnd = (Attempt, outrigger::Result<Outcome>);
 
 /// What a session's task is made of.
 pub(crate) struct Parts {
@@ -113,72 +112,6 @@ pub(crate) struct Actor {
     process: u64,
     /// The user ended the turn by an answer.
     stopped_by_answer: bool,
-}
-
-/// Something to be changed, and who is to be told.
-struct Change {
-    what: What,
-    told: Told,
-    /// It was begun in a process that ended before it was done. That happens to it once.
-    was_lost: bool,
-    /// In which process it was begun.
-    process: u64,
-}
-
-impl Change {
-    fn new(what: What, told: Told) -> Self {
-        Self {
-            what,
-            told,
-            was_lost: false,
-            process: 0,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum What {
-    Mode(PermissionMode),
-    Model(String),
-    Effort(Option<Effort>),
-    Fast(bool),
-    Agent(Option<String>),
-    /// Finds out which agent leads.
-    WhichAgent,
-    Mcp(Wish),
-}
-
-enum Told {
-    Mode(Answer<acp::SetSessionModeResponse>),
-    Option(Answer<acp::SetSessionConfigOptionResponse>),
-    Mcp(servers::Reply),
-    /// It is done again in a new process.
-    Nobody,
-}
-
-impl Told {
-    fn failed(self, error: agent_client_protocol::Error) {
-        match self {
-            Self::Mode(answer) => answer.refuse(error),
-            Self::Option(answer) => answer.refuse(error),
-            // Whoever asked may have gone.
-            Self::Mcp(reply) => drop(reply.send(Err(error))),
-            Self::Nobody => tracing::warn!(%error, "what was chosen could not be chosen again"),
-        }
-    }
-}
-
-struct Changed {
-    change: Change,
-    result: Result<Done, servers::Failure>,
-}
-
-/// What came of a change, besides itself.
-enum Done {
-    Nothing,
-    Servers(servers::Told),
-    /// This agent leads now.
-    Agent(Option<String>),
 }
 
 enum Flow {
@@ -419,37 +352,6 @@ impl Actor {
         is_prompted || self.front.has_own() || self.change.is_some() || !self.changes.is_empty()
     }
 
-    fn option(
-        &self,
-        request: &acp::SetSessionConfigOptionRequest,
-    ) -> Result<What, agent_client_protocol::Error> {
-        let Some(value) = request.value.as_value_id() else {
-            return Err(error::bad("value", "this option takes the id of a choice"));
-        };
-        let value = value.0.as_ref();
-        let unknown = || error::bad("value", format!("{value:?} is no choice of this option"));
-        match request.config_id.0.as_ref() {
-            choices::MODE => self.choices.find_mode(value).map(What::Mode).ok_or_else(unknown),
-            choices::MODEL if self.choices.has_model(value) => Ok(What::Model(value.to_owned())),
-            choices::MODEL => Err(unknown()),
-            choices::EFFORT if value == "default" => Ok(What::Effort(None)),
-            choices::EFFORT => {
-                let effort = self.choices.find_effort(value).ok_or_else(unknown)?;
-                Ok(What::Effort(Some(effort)))
-            }
-            id if !self.choices.has_option(id) => {
-                Err(error::bad("configId", format!("there is no option {id:?}")))
-            }
-            choices::FAST => self.choices.find_fast(value).map(What::Fast).ok_or_else(unknown),
-            choices::AGENT => self
-                .choices
-                .find_agent(value)
-                .map(What::Agent)
-                .ok_or_else(unknown),
-            id => Err(error::bad("configId", format!("there is no option {id:?}"))),
-        }
-    }
-
     fn prompt(&mut self, request: acp::PromptRequest, answer: Owed) {
         let commands = self.life.session().command_names();
         let is_command = |name: &str| commands.iter().any(|known| known == name);
@@ -475,83 +377,6 @@ impl Actor {
                 let busy = format!("{MOST} prompts are open already; wait for one of them to end");
                 answer.refuse(error::internal(busy));
             }
-        }
-    }
-
-    // ---- The ends of turns ----------------------------------------------------------------------------------------
-
-    fn cancel_all(&mut self) {
-        let ended = self.prompts.cancel_all(Instant::now());
-        self.answer_cancelled(ended);
-        self.cancel_own();
-    }
-
-    fn answer_cancelled(&mut self, ended: impl IntoIterator<Item = Ended<Owed>>) {
-        for ended in ended {
-            self.finish(ended, Ok(outcome::cancelled(None)));
-        }
-    }
-
-    /// The CLI has not ended a turn that was cancelled: it is answered for, and the process is ended, so that nothing goes on unseen.
-    async fn floor_reached(&mut self) {
-        let updates = self.show.cancelled();
-        self.tell(updates);
-        let ended = self.prompts.give_up_cancelled();
-        tracing::warn!(
-            prompts = ended.len(),
-            "the CLI did not end a turn that was cancelled; its process is ended"
-        );
-        self.answer_cancelled(ended);
-        if let Life::Running(Running { session, .. }) = &self.life {
-            let session = session.clone();
-            tokio::spawn(async move {
-                if let Err(error) = session.kill().await {
-                    tracing::warn!(%error, "a process was not seen ending");
-                }
-            });
-        }
-    }
-
-    fn turn_ended(&mut self, end: TurnEnd) {
-        let is_there = match &end.1 {
-            Ok(outcome) => match outcome.frame().and_then(Frame::uuid) {
-                Some(uuid) => self.results.iter().any(|seen| seen == uuid),
-                None => true,
-            },
-            // The frames of a process that ended come first; then its end is told, for all turns.
-            Err(error) if error.is_closed() => return,
-            Err(_) => true,
-        };
-        if is_there {
-            self.settle(end);
-        } else {
-            self.ending.push(end);
-        }
-    }
-
-    /// Answers a prompt whose turn ended.
-    fn settle(&mut self, (attempt, ended): TurnEnd) {
-        let Some(prompt) = self.prompts.end(attempt) else {
-            return;
-        };
-        let was_cancelled = prompt.cancelled
-            || (self.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
-        if was_cancelled {
-            let updates = self.show.cancelled();
-            self.tell(updates);
-        }
-        self.stopped_by_answer = false;
-        let told = match &ended {
-            told if was_cancelled => Ok(outcome::cancelled(told.as_ref().ok())),
-            Ok(outcome) => outcome::of(outcome).map_err(|error| self.failed(error)),
-            Err(error) => Err(self.failed(error::of_sdk(error))),
-        };
-        self.finish(prompt, told);
-    }
-
-    fn settle_all(&mut self) {
-        for end in std::mem::take(&mut self.ending) {
-            self.settle(end);
         }
     }
 
@@ -693,90 +518,6 @@ impl Actor {
         }
     }
 
-    // ---- Choices --------------------------------------------------------------------------------------------------
-
-    fn changed(&mut self, Changed { change, result }: Changed) {
-        self.change = None;
-        let done = match result {
-            Ok(done) => done,
-            Err(failed) if failed.is_lost && !change.was_lost => {
-                let is_told = change.process != self.process;
-                let change = Change {
-                    was_lost: true,
-                    ..change
-                };
-                if is_told {
-                    self.changes.push_front(change);
-                } else {
-                    self.lost = Some(change);
-                }
-                return;
-            }
-            Err(failed) => return change.told.failed(failed.error),
-        };
-        let mut news = match &change.what {
-            What::Mcp(wish) => {
-                self.mcp.done(wish);
-                false
-            }
-            What::Fast(on) => {
-                self.choices.choose_fast(*on);
-                true
-            }
-            What::Agent(_) | What::WhichAgent => match &done {
-                Done::Agent(agent) => self.choices.agent_is(agent.clone()),
-                _ => false,
-            },
-            What::Mode(mode) => self.choices.mode_is(mode.as_str()),
-            What::Model(model) => self.choices.model_is(model),
-            What::Effort(effort) => {
-                self.choices.effort_is(*effort);
-                true
-            }
-        };
-        self.modes.set(self.choices.mode_ids());
-        let is_mode = matches!(change.what, What::Mode(_));
-        match change.told {
-            Told::Mode(answer) => answer.give(Ok(acp::SetSessionModeResponse::new())),
-            Told::Option(answer) => {
-                let options = self.choices.as_options();
-                answer.give(Ok(acp::SetSessionConfigOptionResponse::new(options)));
-                if is_mode && news {
-                    self.tell_mode();
-                }
-                // The answer has said it.
-                news = false;
-            }
-            Told::Mcp(reply) => {
-                if let Done::Servers(told) = done {
-                    // Whoever asked may have gone.
-                    let _ = reply.send(Ok(told));
-                }
-            }
-            Told::Nobody => {}
-        }
-        if news {
-            self.tell_options();
-        }
-    }
-
-    /// The CLI works in this mode: somebody else chose it, or a plan was approved.
-    fn mode_is(&mut self, mode: &str) {
-        if self.choices.mode_is(mode) {
-            self.modes.set(self.choices.mode_ids());
-            self.tell_mode();
-            self.tell_options();
-        }
-    }
-
-    /// The CLI uses this model.
-    fn model_is(&mut self, model: &str) {
-        if self.choices.model_is(model) {
-            self.modes.set(self.choices.mode_ids());
-            self.tell_options();
-        }
-    }
-
     // ---- To the editor --------------------------------------------------------------------------------------------
 
     pub(super) fn tell(&mut self, told: Vec<Tell>) {
@@ -792,17 +533,6 @@ impl Actor {
                 }
             }
         }
-    }
-
-    fn tell_mode(&mut self) {
-        if let Some(update) = self.show.encoder().mode(self.choices.mode()) {
-            self.client.update(&self.id, update);
-        }
-    }
-
-    fn tell_options(&mut self) {
-        let update = self.show.encoder().options(self.choices.as_options());
-        self.client.update(&self.id, update);
     }
 
     // ---- The end --------------------------------------------------------------------------------------------------
@@ -844,47 +574,6 @@ impl Actor {
 
 /// How long a turn may take to end before its session is closed all the same.
 const INTERRUPT: Duration = Duration::from_secs(1);
-
-/// A turn until its end; `stop` ends it.
-async fn run(attempt: Attempt, mut turn: Turn, stop: CancellationToken) -> TurnEnd {
-    tokio::select! {
-        outcome = turn.outcome() => return (attempt, outcome),
-        () = stop.cancelled() => {}
-    }
-    if let Err(error) = turn.cancel().await {
-        tracing::warn!(%error, "a turn was not ended as asked");
-    }
-    (attempt, turn.outcome().await)
-}
-
-async fn make(session: Session, change: Change, plan: Option<Plan>) -> Changed {
-    if let Some(plan) = plan {
-        let result = plan.run(&session).await.map(Done::Servers);
-        return Changed { change, result };
-    }
-    let result = match &change.what {
-        What::Mcp(_) => Ok(Done::Nothing),
-        What::Mode(mode) => session.set_permission_mode(*mode).await.map(|_| Done::Nothing),
-        What::Model(model) => {
-            let model = Some(model.as_str()).filter(|model| *model != "default");
-            session.set_model(model).await.map(|_| Done::Nothing)
-        }
-        What::Effort(effort) => {
-            let level = effort.map(Effort::as_str);
-            flags::set(&session, "effortLevel", level)
-                .await
-                .map(|()| Done::Nothing)
-        }
-        What::Fast(on) => flags::set(&session, "fastMode", on).await.map(|()| Done::Nothing),
-        What::Agent(agent) => match flags::set(&session, "agent", agent).await {
-            Ok(()) => flags::agent(&session).await.map(Done::Agent),
-            Err(error) => Err(error),
-        },
-        What::WhichAgent => flags::agent(&session).await.map(Done::Agent),
-    };
-    let result = result.map_err(servers::Failure::from);
-    Changed { change, result }
-}
 
 /// How a prompt wants to be given: `_meta.claudeCode.delivery`, which is `queue` unless said, `steer` or `now`.
 fn how_of(meta: Option<&acp::Meta>) -> Result<How, agent_client_protocol::Error> {

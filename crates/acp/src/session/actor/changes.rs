@@ -1,0 +1,233 @@
+//! What is changed about a session while it runs: its mode, model and options, and its MCP servers; one after the other.
+
+use agent_client_protocol::v1::schema as acp;
+use outrigger::Session;
+use outrigger::protocol::shared::{Effort, PermissionMode};
+
+use super::Actor;
+use crate::choices;
+use crate::error;
+use crate::serve::answer::Answer;
+use crate::session::flags;
+use crate::session::servers::{self, Plan, Wish};
+
+/// Something to be changed, and who is to be told.
+pub(super) struct Change {
+    pub(super) what: What,
+    pub(super) told: Told,
+    /// It was begun in a process that ended before it was done. That happens to it once.
+    pub(super) was_lost: bool,
+    /// In which process it was begun.
+    pub(super) process: u64,
+}
+
+impl Change {
+    pub(super) fn new(what: What, told: Told) -> Self {
+        Self {
+            what,
+            told,
+            was_lost: false,
+            process: 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    Mode(PermissionMode),
+    Model(String),
+    Effort(Option<Effort>),
+    Fast(bool),
+    Agent(Option<String>),
+    /// Finds out which agent leads.
+    WhichAgent,
+    Mcp(Wish),
+}
+
+pub(super) enum Told {
+    Mode(Answer<acp::SetSessionModeResponse>),
+    Option(Answer<acp::SetSessionConfigOptionResponse>),
+    Mcp(servers::Reply),
+    /// It is done again in a new process.
+    Nobody,
+}
+
+impl Told {
+    pub(super) fn failed(self, error: agent_client_protocol::Error) {
+        match self {
+            Self::Mode(answer) => answer.refuse(error),
+            Self::Option(answer) => answer.refuse(error),
+            // Whoever asked may have gone.
+            Self::Mcp(reply) => drop(reply.send(Err(error))),
+            Self::Nobody => tracing::warn!(%error, "what was chosen could not be chosen again"),
+        }
+    }
+}
+
+pub(super) struct Changed {
+    pub(super) change: Change,
+    pub(super) result: Result<Done, servers::Failure>,
+}
+
+/// What came of a change, besides itself.
+pub(super) enum Done {
+    Nothing,
+    Servers(servers::Told),
+    /// This agent leads now.
+    Agent(Option<String>),
+}
+
+impl Actor {
+    pub(super) fn option(
+        &self,
+        request: &acp::SetSessionConfigOptionRequest,
+    ) -> Result<What, agent_client_protocol::Error> {
+        let Some(value) = request.value.as_value_id() else {
+            return Err(error::bad("value", "this option takes the id of a choice"));
+        };
+        let value = value.0.as_ref();
+        let unknown = || error::bad("value", format!("{value:?} is no choice of this option"));
+        match request.config_id.0.as_ref() {
+            choices::MODE => self.choices.find_mode(value).map(What::Mode).ok_or_else(unknown),
+            choices::MODEL if self.choices.has_model(value) => Ok(What::Model(value.to_owned())),
+            choices::MODEL => Err(unknown()),
+            choices::EFFORT if value == "default" => Ok(What::Effort(None)),
+            choices::EFFORT => {
+                let effort = self.choices.find_effort(value).ok_or_else(unknown)?;
+                Ok(What::Effort(Some(effort)))
+            }
+            id if !self.choices.has_option(id) => {
+                Err(error::bad("configId", format!("there is no option {id:?}")))
+            }
+            choices::FAST => self.choices.find_fast(value).map(What::Fast).ok_or_else(unknown),
+            choices::AGENT => self
+                .choices
+                .find_agent(value)
+                .map(What::Agent)
+                .ok_or_else(unknown),
+            id => Err(error::bad("configId", format!("there is no option {id:?}"))),
+        }
+    }
+
+    pub(super) fn changed(&mut self, Changed { change, result }: Changed) {
+        self.change = None;
+        let done = match result {
+            Ok(done) => done,
+            Err(failed) if failed.is_lost && !change.was_lost => {
+                let is_told = change.process != self.process;
+                let change = Change {
+                    was_lost: true,
+                    ..change
+                };
+                if is_told {
+                    self.changes.push_front(change);
+                } else {
+                    self.lost = Some(change);
+                }
+                return;
+            }
+            Err(failed) => return change.told.failed(failed.error),
+        };
+        let mut news = match &change.what {
+            What::Mcp(wish) => {
+                self.mcp.done(wish);
+                false
+            }
+            What::Fast(on) => {
+                self.choices.choose_fast(*on);
+                true
+            }
+            What::Agent(_) | What::WhichAgent => match &done {
+                Done::Agent(agent) => self.choices.agent_is(agent.clone()),
+                _ => false,
+            },
+            What::Mode(mode) => self.choices.mode_is(mode.as_str()),
+            What::Model(model) => self.choices.model_is(model),
+            What::Effort(effort) => {
+                self.choices.effort_is(*effort);
+                true
+            }
+        };
+        self.modes.set(self.choices.mode_ids());
+        let is_mode = matches!(change.what, What::Mode(_));
+        match change.told {
+            Told::Mode(answer) => answer.give(Ok(acp::SetSessionModeResponse::new())),
+            Told::Option(answer) => {
+                let options = self.choices.as_options();
+                answer.give(Ok(acp::SetSessionConfigOptionResponse::new(options)));
+                if is_mode && news {
+                    self.tell_mode();
+                }
+                // The answer has said it.
+                news = false;
+            }
+            Told::Mcp(reply) => {
+                if let Done::Servers(told) = done {
+                    // Whoever asked may have gone.
+                    let _ = reply.send(Ok(told));
+                }
+            }
+            Told::Nobody => {}
+        }
+        if news {
+            self.tell_options();
+        }
+    }
+
+    /// The CLI works in this mode: somebody else chose it, or a plan was approved.
+    pub(super) fn mode_is(&mut self, mode: &str) {
+        if self.choices.mode_is(mode) {
+            self.modes.set(self.choices.mode_ids());
+            self.tell_mode();
+            self.tell_options();
+        }
+    }
+
+    /// The CLI uses this model.
+    pub(super) fn model_is(&mut self, model: &str) {
+        if self.choices.model_is(model) {
+            self.modes.set(self.choices.mode_ids());
+            self.tell_options();
+        }
+    }
+
+    pub(super) fn tell_mode(&mut self) {
+        if let Some(update) = self.show.encoder().mode(self.choices.mode()) {
+            self.client.update(&self.id, update);
+        }
+    }
+
+    pub(super) fn tell_options(&mut self) {
+        let update = self.show.encoder().options(self.choices.as_options());
+        self.client.update(&self.id, update);
+    }
+}
+
+pub(super) async fn make(session: Session, change: Change, plan: Option<Plan>) -> Changed {
+    if let Some(plan) = plan {
+        let result = plan.run(&session).await.map(Done::Servers);
+        return Changed { change, result };
+    }
+    let result = match &change.what {
+        What::Mcp(_) => Ok(Done::Nothing),
+        What::Mode(mode) => session.set_permission_mode(*mode).await.map(|_| Done::Nothing),
+        What::Model(model) => {
+            let model = Some(model.as_str()).filter(|model| *model != "default");
+            session.set_model(model).await.map(|_| Done::Nothing)
+        }
+        What::Effort(effort) => {
+            let level = effort.map(Effort::as_str);
+            flags::set(&session, "effortLevel", level)
+                .await
+                .map(|()| Done::Nothing)
+        }
+        What::Fast(on) => flags::set(&session, "fastMode", on).await.map(|()| Done::Nothing),
+        What::Agent(agent) => match flags::set(&session, "agent", agent).await {
+            Ok(()) => flags::agent(&session).await.map(Done::Agent),
+            Err(error) => Err(error),
+        },
+        What::WhichAgent => flags::agent(&session).await.map(Done::Agent),
+    };
+    let result = result.map_err(servers::Failure::from);
+    Changed { change, result }
+}
