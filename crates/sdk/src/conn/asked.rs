@@ -28,12 +28,17 @@ pub(crate) struct Asked {
     room: usize,
     /// How many of them nobody has decided yet.
     undecided: usize,
+    /// How many earlier answers to ids that came again wait to be written.
+    earlier: usize,
 }
 
 #[derive(Debug)]
 struct Open {
     stage: Stage,
     bytes: usize,
+    /// How many answers to earlier requests of this id wait to be written. The CLI may have read one, and ask again, before the one
+    /// who wrote it has said so.
+    earlier: usize,
     wire_id: RequestId,
     /// The request, if it was taken in.
     frame: Option<Frame>,
@@ -53,6 +58,10 @@ enum Stage {
 }
 
 impl Open {
+    fn is_answered(&self) -> bool {
+        matches!(self.stage, Stage::Answered)
+    }
+
     /// Nobody waits for the answer: stops whoever works on it.
     fn give_up(self) {
         self.withdrawn.cancel();
@@ -69,7 +78,7 @@ pub(crate) enum Arrival {
     New,
     /// There is no room for more, so it is to be refused at once.
     TooMany,
-    /// It is open already.
+    /// It is open already, and nobody has answered it yet.
     Duplicate,
     /// The CLI asks on and on and does not read the answers.
     Flood,
@@ -83,14 +92,17 @@ impl Asked {
             bytes: 0,
             room,
             undecided: 0,
+            earlier: 0,
         }
     }
 
     pub(crate) fn arrive(&mut self, id: &str, wire_id: &RequestId, bytes: usize) -> Arrival {
-        if self.open.contains_key(id) {
+        let again = self.open.get(id);
+        if again.is_some_and(|open| !open.is_answered()) {
             return Arrival::Duplicate;
         }
-        if self.open.len() >= MAX_UNREAD {
+        let earlier = again.map_or(0, |open| open.earlier + 1);
+        if self.open.len() + self.earlier >= MAX_UNREAD {
             return Arrival::Flood;
         }
         let no_room = !self.open.is_empty() && self.bytes.saturating_add(bytes) > self.room;
@@ -99,11 +111,14 @@ impl Asked {
         } else {
             Arrival::New
         };
+        self.earlier += usize::from(earlier > 0);
         self.bytes += bytes;
         self.undecided += 1;
         let open = Open {
             stage: Stage::Arrived,
-            bytes,
+            // Those of the earlier ones count until the last of them is written.
+            bytes: bytes + again.map_or(0, |open| open.bytes),
+            earlier,
             wire_id: wire_id.clone(),
             frame: None,
             withdrawn: Withdrawn::default(),
@@ -191,13 +206,30 @@ impl Asked {
 
     /// The request is somebody else's to answer.
     pub(crate) fn leave(&mut self, id: &str) {
-        if let Some(open) = self.open.get(id)
-            && !matches!(open.stage, Stage::Answered)
-            && let Some(open) = self.open.remove(id)
-        {
-            self.bytes -= open.bytes;
+        if self.open.get(id).is_some_and(|open| !open.is_answered()) {
             self.undecided -= 1;
+            drop(self.close(id));
         }
+    }
+
+    /// Takes a request that is not answered out. Should an earlier one of its id wait to be written, that one is what is open then.
+    fn close(&mut self, id: &str) -> Option<Open> {
+        let open = self.open.remove(id)?;
+        if open.earlier == 0 {
+            self.bytes -= open.bytes;
+        } else {
+            self.earlier -= 1;
+            let before = Open {
+                stage: Stage::Answered,
+                bytes: open.bytes,
+                earlier: open.earlier - 1,
+                wire_id: open.wire_id.clone(),
+                frame: None,
+                withdrawn: Withdrawn::default(),
+            };
+            self.open.insert(id.to_owned(), before);
+        }
+        Some(open)
     }
 
     /// Claims the right to answer: true once, and never after it was withdrawn.
@@ -240,22 +272,22 @@ impl Asked {
 
     /// The answer was handed to the writer.
     pub(crate) fn written(&mut self, id: &str) {
-        if let Some(open) = self.open.remove(id) {
+        if let Some(open) = self.open.get_mut(id)
+            && open.earlier > 0
+        {
+            open.earlier -= 1;
+            self.earlier -= 1;
+        } else if let Some(open) = self.open.remove(id) {
             self.bytes -= open.bytes;
         }
     }
 
     /// The CLI withdraws a request. One whose answer is on its way stays until that is written.
     pub(crate) fn withdraw(&mut self, id: &str) {
-        if let Some(Open {
-            stage: Stage::Answered,
-            ..
-        }) = self.open.get(id)
-        {
+        if self.open.get(id).is_some_and(Open::is_answered) {
             return;
         }
-        if let Some(open) = self.open.remove(id) {
-            self.bytes -= open.bytes;
+        if let Some(open) = self.close(id) {
             self.undecided -= 1;
             open.give_up();
         }
@@ -263,7 +295,7 @@ impl Asked {
 
     /// Withdraws all.
     pub(crate) fn end(&mut self) {
-        (self.bytes, self.undecided) = (0, 0);
+        (self.bytes, self.undecided, self.earlier) = (0, 0, 0);
         for (_, open) in self.open.drain() {
             open.give_up();
         }
@@ -286,6 +318,43 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The CLI reads an answer before the one who wrote it has said so.
+    #[test]
+    fn an_id_that_comes_again_behind_its_answer_is_a_question_of_its_own() {
+        let mut asked = Asked::new(1000);
+        let arrive = |asked: &mut Asked| asked.arrive("a", &"a".into(), 10);
+        assert_eq!(arrive(&mut asked), Arrival::New);
+        assert!(asked.claim("a"));
+        assert_eq!(arrive(&mut asked), Arrival::New);
+        assert_eq!(arrive(&mut asked), Arrival::Duplicate);
+        assert!(asked.is_deciding());
+        // The first answer.
+        asked.written("a");
+        assert!(asked.is_open("a"));
+        assert!(asked.claim("a"));
+        // Another, which is withdrawn before the second answer is written.
+        assert_eq!(arrive(&mut asked), Arrival::New);
+        asked.withdraw("a");
+        assert!(!asked.is_deciding());
+        assert_eq!(asked.len(), 1);
+        asked.written("a");
+        assert!(asked.is_empty());
+        assert_eq!((asked.bytes, asked.earlier), (0, 0));
+    }
+
+    #[test]
+    fn an_id_that_comes_on_and_on_is_a_flood_too() {
+        let mut asked = Asked::new(1000);
+        for _ in 0..MAX_UNREAD {
+            assert!(matches!(
+                asked.arrive("a", &"a".into(), 0),
+                Arrival::New | Arrival::TooMany
+            ));
+            assert!(asked.claim("a"));
+        }
+        assert_eq!(asked.arrive("a", &"a".into(), 0), Arrival::Flood);
+    }
 
     #[test]
     fn each_is_answered_once_and_counts_until_that_is_written() {
