@@ -17,6 +17,7 @@ use outrigger::{Callbacks, ElicitationRequest, ElicitationResult, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::form::{Filled, Form, Forms};
+pub(crate) use self::options::Approved;
 use self::options::Choice;
 use crate::serve::client::{Asked, Client};
 
@@ -42,6 +43,8 @@ pub(crate) enum Ask {
         allowed: bool,
         stops: bool,
     },
+    /// A plan was approved, and is to be carried out in a new conversation. The turn ends.
+    Approved { call: String, approved: Approved },
 }
 
 /// Answers the CLI for one session.
@@ -107,12 +110,21 @@ impl Desk {
     async fn decide(&self, request: PermissionRequest, choices: Vec<Choice>) -> PermissionDecision {
         let call = request.tool_use_id.clone();
         let options = choices.iter().map(|choice| choice.option.clone()).collect();
+        let mut anew = None;
         let reply = match self.choose(request, options).await {
-            Chosen::Option(position) => choices.into_iter().nth(position).map(|choice| choice.reply),
+            Chosen::Option(position) => choices.into_iter().nth(position).map(|choice| {
+                anew = choice.anew;
+                choice.reply
+            }),
             Chosen::Cancelled => Some(PersonReply::Stop),
             Chosen::Failed(why) => Some(PersonReply::No(why)),
         };
         let reply = reply.unwrap_or_else(|| PersonReply::no(""));
+        if let Some(approved) = anew {
+            // If the session's task is gone, nobody wants to know.
+            let _ = self.asks.send(Ask::Approved { call, approved }).await;
+            return reply.into();
+        }
         let stops = matches!(reply, PersonReply::Stop);
         let decision = PermissionDecision::from(reply);
         self.decided(call, decision.is_allow(), stops).await;
@@ -188,7 +200,12 @@ impl Callbacks for Desk {
     async fn plan(&self, request: PlanRequest) -> PermissionDecision {
         let modes = self.modes.get();
         let modes: Vec<&str> = modes.iter().map(String::as_str).collect();
-        let choices = options::plan_choices(&modes);
+        // A plan of a subagent is not what the prompt came to.
+        let plan = request
+            .plan
+            .as_deref()
+            .filter(|_| request.request.agent_id.is_none());
+        let choices = options::plan_choices(&modes, plan);
         self.decide(request.request, choices).await
     }
 

@@ -14,12 +14,22 @@ use outrigger::protocol::shared::{
 pub(crate) struct Choice {
     pub(crate) option: acp::PermissionOption,
     pub(crate) reply: PersonReply,
+    /// The plan is carried out in a new conversation; the reply ends the turn in the old one.
+    pub(crate) anew: Option<Approved>,
+}
+
+/// A plan that is to be carried out in a new conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Approved {
+    pub(crate) plan: String,
+    pub(crate) mode: PermissionMode,
 }
 
 fn choice(id: &str, name: impl Into<String>, kind: acp::PermissionOptionKind, reply: PersonReply) -> Choice {
     Choice {
         option: acp::PermissionOption::new(id.to_owned(), name, kind),
         reply,
+        anew: None,
     }
 }
 
@@ -55,8 +65,8 @@ pub(crate) fn choices(request: &PermissionRequest) -> Vec<Choice> {
     choices
 }
 
-/// The choices for a plan. `modes` are those that the session can work in.
-pub(crate) fn plan_choices(modes: &[&str]) -> Vec<Choice> {
+/// The choices for a plan. `modes` are those that the session can work in; `plan` is what a new conversation can be given.
+pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<Choice> {
     let to = |mode| {
         vec![PermissionUpdate::set_mode(
             mode,
@@ -85,6 +95,10 @@ pub(crate) fn plan_choices(modes: &[&str]) -> Vec<Choice> {
         let edits = to(PermissionMode::AcceptEdits);
         choices.push(always("exit-plan-accept-edits", "Yes, auto-accept edits", edits));
     }
+    // Behind those that keep the context: a program that takes the first choice that lasts is not to lose it.
+    if let Some(plan) = plan.map(str::trim).filter(|plan| !plan.is_empty()) {
+        choices.push(clearing(modes, plan));
+    }
     // The turn ends, so that the user can say what is to be different.
     choices.push(choice(
         "reject",
@@ -93,6 +107,46 @@ pub(crate) fn plan_choices(modes: &[&str]) -> Vec<Choice> {
         PersonReply::Stop,
     ));
     choices
+}
+
+/// The choice that carries a plan out in a new conversation, in the mode that asks least of those that are offered.
+fn clearing(modes: &[&str], plan: &str) -> Choice {
+    let (id, then, mode) = if modes.contains(&"auto") {
+        ("auto", "use auto mode", PermissionMode::Auto)
+    } else if modes.contains(&"bypassPermissions") {
+        ("bypass", "bypass permissions", PermissionMode::BypassPermissions)
+    } else {
+        ("accept-edits", "auto-accept edits", PermissionMode::AcceptEdits)
+    };
+    Choice {
+        anew: Some(Approved {
+            plan: plan.to_owned(),
+            mode,
+        }),
+        ..choice(
+            &format!("{CLEARING}{id}"),
+            format!("Yes, {CLEARS} and {then}"),
+            acp::PermissionOptionKind::AllowAlways,
+            PersonReply::Stop,
+        )
+    }
+}
+
+/// What the ids of choices begin with that clear the context, and how their labels say that.
+const CLEARING: &str = "exit-plan-clear-";
+const CLEARS: &str = "clear context";
+
+/// Fits the choices that clear the context to the session: there are none unless it can begin anew, and they say how full the context
+/// is, in percent, if that is known.
+pub(crate) fn fit_clearing(options: &mut Vec<acp::PermissionOption>, can_clear: bool, used: Option<u64>) {
+    let is_clearing = |option: &acp::PermissionOption| option.option_id.0.starts_with(CLEARING);
+    options.retain(|option| can_clear || !is_clearing(option));
+    let Some(used) = used else { return };
+    for option in options.iter_mut().filter(|option| is_clearing(option)) {
+        option.name = option
+            .name
+            .replacen(CLEARS, &format!("{CLEARS} ({used}% used)"), 1);
+    }
 }
 
 /// The choices that last.
@@ -386,7 +440,7 @@ mod tests {
     #[test]
     fn plans_are_approved_in_the_modes_that_there_are() {
         let ids = |modes: &[&str]| -> Vec<String> {
-            let choices = plan_choices(modes).into_iter();
+            let choices = plan_choices(modes, None).into_iter();
             choices
                 .map(|choice| choice.option.option_id.0.to_string())
                 .collect()
@@ -404,5 +458,57 @@ mod tests {
                 "reject"
             ]
         );
+    }
+
+    #[test]
+    fn a_plan_can_be_carried_out_in_a_new_conversation() {
+        let of = |modes: &[&str], plan| -> Vec<Choice> {
+            let choices = plan_choices(modes, plan).into_iter();
+            choices.filter(|choice| choice.anew.is_some()).collect()
+        };
+        for (modes, id, name, mode) in [
+            (
+                &["auto", "bypassPermissions"][..],
+                "exit-plan-clear-auto",
+                "Yes, clear context and use auto mode",
+                PermissionMode::Auto,
+            ),
+            (
+                &["bypassPermissions"],
+                "exit-plan-clear-bypass",
+                "Yes, clear context and bypass permissions",
+                PermissionMode::BypassPermissions,
+            ),
+            (
+                &["default"],
+                "exit-plan-clear-accept-edits",
+                "Yes, clear context and auto-accept edits",
+                PermissionMode::AcceptEdits,
+            ),
+        ] {
+            let choices = of(modes, Some(" # First\n"));
+            let [choice] = &choices[..] else {
+                panic!("{choices:?}")
+            };
+            assert_eq!(choice.option.option_id.0.as_ref(), id);
+            assert_eq!(choice.option.name, name);
+            let plan = "# First".to_owned();
+            assert_eq!(choice.anew, Some(Approved { plan, mode }));
+            // The model does not go on where it is.
+            assert!(matches!(choice.reply, PersonReply::Stop));
+        }
+        assert!(of(&["auto"], None).is_empty() && of(&["auto"], Some(" \n")).is_empty());
+        // The first that lasts keeps the context.
+        let all = plan_choices(&["auto"], Some("x")).into_iter();
+        let mut options: Vec<_> = all.map(|choice| choice.option).collect();
+        let lasts = |option: &&acp::PermissionOption| option.kind == acp::PermissionOptionKind::AllowAlways;
+        let first = options.iter().find(lasts).expect("one lasts");
+        assert_eq!(first.option_id.0.as_ref(), "exit-plan-auto");
+
+        fit_clearing(&mut options, true, Some(42));
+        assert_eq!(options[2].name, "Yes, clear context (42% used) and use auto mode");
+        assert_eq!(options.len(), 4);
+        fit_clearing(&mut options, false, None);
+        assert_eq!(options.len(), 3);
     }
 }

@@ -242,6 +242,12 @@ impl Calls {
         }
     }
 
+    /// A plan was approved, whatever its result will say.
+    pub(super) fn approve(&mut self, id: &str, place: &Place, steps: &mut Steps) {
+        self.run(id, place, steps);
+        self.drop_call(id, Status::Completed, steps);
+    }
+
     /// It still runs, for so many seconds.
     pub(super) fn progress(&mut self, id: &str, elapsed: f64, place: &Place, steps: &mut Steps) {
         if let Some(call) = self.open.get_mut(id).filter(|call| !call.is_hidden()) {

@@ -186,6 +186,27 @@ impl Reducer {
         steps.0
     }
 
+    /// The plan of this call was approved, although its turn is ended.
+    pub(crate) fn approved(&mut self, id: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.approve(id, &self.place, &mut steps);
+        steps.0
+    }
+
+    /// Another conversation begins in the place of this one, with nothing in it.
+    pub(crate) fn begins_anew(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.plan.clear(&mut steps);
+        self.streams = Streams::default();
+        self.meter.context(0, &mut steps);
+        steps.0
+    }
+
+    /// How full the context is, in percent, if that is known.
+    pub(crate) fn fullness(&self) -> Option<u64> {
+        self.meter.fullness()
+    }
+
     /// More of the output of a command in the background; see [`Effect::Tail`].
     pub(crate) fn tailed(&mut self, call: &str, bytes: Vec<u8>) -> Vec<Step> {
         let mut steps = Steps::default();

@@ -61,6 +61,13 @@ impl Meter {
         self.tell(steps);
     }
 
+    /// How full the context is, in percent.
+    pub(super) fn fullness(&self) -> Option<u64> {
+        let size = *self.windows.get(self.model.as_ref()?)?;
+        let percent = self.used?.saturating_mul(100).saturating_add(size / 2) / size.max(1);
+        Some(percent.min(100))
+    }
+
     fn tell(&mut self, steps: &mut Steps) {
         let size = self.model.as_ref().and_then(|model| self.windows.get(model));
         // Without the size the fullness means nothing, and a guess would be wrong by a factor of five.

@@ -61,9 +61,6 @@ impl Actor {
 
     /// Looks at a frame for what it says of prompts and turns, before it is shown.
     pub(super) fn follow(&mut self, frame: &Frame) {
-        if !self.tells_state() {
-            return;
-        }
         match (frame.kind(), frame.subtype()) {
             ("command_lifecycle", _) => {
                 self.has_lifecycle = true;
@@ -80,7 +77,9 @@ impl Actor {
                 {
                     self.begins(&id);
                 }
-                self.front.turn_begins();
+                if self.tells_state() {
+                    self.front.turn_begins();
+                }
             }
             _ => {}
         }
@@ -109,6 +108,7 @@ impl Actor {
 
     /// A prompt is part of the conversation now.
     fn begins(&mut self, id: &str) {
+        self.prompts.begun(id);
         let begin = self.prompts.answer_of(id).and_then(Owed::begin);
         if let Some(begin) = begin {
             self.is_part(id, begin);

@@ -55,6 +55,8 @@ struct Sent {
     stop: CancellationToken,
     /// Whether the process has said anything since.
     heard: bool,
+    /// Whether its turn runs.
+    begun: bool,
     /// The message that it is in the conversation.
     message: Option<String>,
 }
@@ -159,6 +161,7 @@ impl<A> Prompts<A> {
             attempt,
             stop: stop.clone(),
             heard: false,
+            begun: false,
             message: None,
         });
         Some(ToSend {
@@ -175,6 +178,53 @@ impl<A> Prompts<A> {
         for sent in sent.filter(|sent| sent.attempt == attempt) {
             sent.message = Some(message.clone());
         }
+    }
+
+    /// The turn of the prompt that was sent under this id runs.
+    pub(crate) fn begun(&mut self, id: &str) {
+        let sent = self.open.iter_mut().filter_map(|open| open.sent.as_mut());
+        for sent in sent.filter(|sent| sent.message.as_deref() == Some(id)) {
+            sent.begun = true;
+        }
+    }
+
+    /// The attempt whose turn runs, unless the client has cancelled it.
+    pub(crate) fn running(&self) -> Option<Attempt> {
+        let sent = |open: &Open<A>| open.sent.as_ref().map(|sent| (sent.begun, sent.attempt));
+        let open = self.open.iter().filter(|open| open.cancelled.is_none());
+        open.filter_map(sent).find(|(begun, _)| *begun).map(|sent| sent.1)
+    }
+
+    /// The conversation ends with the turn that runs, of which this returns the attempt: all others are taken back, and wait again.
+    pub(crate) fn hold_others(&mut self) -> Option<Attempt> {
+        let running = self.running()?;
+        for open in self.open.iter_mut().filter(|open| open.cancelled.is_none()) {
+            if let Some(sent) = open.sent.take_if(|sent| sent.attempt != running) {
+                sent.stop.cancel();
+            }
+        }
+        Some(running)
+    }
+
+    /// Gives an attempt up, and has its prompt wait again, before all others and with other words. Returns whether that is so: it may
+    /// have been cancelled or answered by now.
+    pub(crate) fn replace(&mut self, attempt: Attempt, prompt: Prompt) -> bool {
+        let is_it = |open: &Open<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
+        let position = self.open.iter().position(is_it);
+        let Some(position) = position.filter(|at| self.open[*at].cancelled.is_none()) else {
+            return false;
+        };
+        let Some(open) = self.open.remove(position) else {
+            return false;
+        };
+        self.open.push_front(Open {
+            prompt,
+            how: How::Alone,
+            sent: None,
+            again: false,
+            ..open
+        });
+        true
     }
 
     /// What the prompt is answered with that was sent under this id.

@@ -188,7 +188,7 @@ async fn files(session: &Session, message: &str, dry: bool) -> Result<RewindFile
 }
 
 /// Ends the process, and goes on behind an answer in another; or begins anew, with `again`.
-async fn go_back(
+pub(super) async fn go_back(
     session: Session,
     behind: Option<String>,
     again: Options,

@@ -164,6 +164,23 @@ impl Show {
         self.steps(steps)
     }
 
+    /// The plan of a call was approved, although its turn is ended.
+    pub(super) fn approved(&mut self, call: &str) -> Vec<Tell> {
+        let steps = self.reducer.approved(call);
+        self.all(steps)
+    }
+
+    /// Another conversation begins in the place of this one.
+    pub(super) fn begins_anew(&mut self) -> Vec<Tell> {
+        let steps = self.reducer.begins_anew();
+        self.all(steps)
+    }
+
+    /// How full the context is, in percent, if that is known.
+    pub(super) fn fullness(&self) -> Option<u64> {
+        self.reducer.fullness()
+    }
+
     /// More of the output of a command in the background. Waits for ever if none is followed.
     pub(super) async fn tailed(&mut self) -> Tailed {
         self.tails.next().await

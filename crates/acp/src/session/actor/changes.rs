@@ -126,7 +126,16 @@ impl Actor {
                 }
                 return;
             }
-            Err(failed) => return change.told.failed(failed.error),
+            Err(failed) => {
+                let is_said = matches!((&change.what, &change.told), (What::Mode(_), Told::Nobody));
+                change.told.failed(failed.error);
+                if is_said {
+                    // The editor believes that it was chosen.
+                    self.tell_mode();
+                    self.tell_options();
+                }
+                return;
+            }
         };
         let mut news = match &change.what {
             What::Mcp(wish) => {

@@ -66,6 +66,9 @@ impl Actor {
 
     /// Answers a prompt whose turn ended.
     pub(super) fn settle(&mut self, (attempt, ended): TurnEnd) {
+        if self.goes_on_anew(attempt) {
+            return;
+        }
         let Some(prompt) = self.prompts.end(attempt) else {
             return;
         };

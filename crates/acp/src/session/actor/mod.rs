@@ -3,6 +3,7 @@
 //! What it waits for, in the order in which it looks: orders of the editor, what the CLI says, what the CLI asks, and only then the ends of
 //! turns, so that a prompt is answered behind the last update of its turn. While the editor is behind it reads orders and nothing else.
 
+mod anew;
 mod changes;
 mod ends;
 
@@ -18,6 +19,7 @@ use outrigger::{Options, Outcome, Session};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
+use self::anew::Anew;
 use self::changes::{Change, Changed, Told, What, make};
 use self::ends::{TurnEnd, run};
 use super::buffers::Read;
@@ -30,7 +32,7 @@ use super::rewind::Rewinding;
 use super::servers::Mcp;
 use super::show::{Show, Tell};
 use super::{CancelBell, Order, Stop};
-use crate::ask::{Ask, Modes};
+use crate::ask::{self, Ask, Modes};
 use crate::choices::Choices;
 use crate::given::Raw;
 use crate::serve::client::Client;
@@ -112,6 +114,8 @@ pub(crate) struct Actor {
     process: u64,
     /// The user ended the turn by an answer.
     stopped_by_answer: bool,
+    /// A plan that is carried out in a new conversation once this one is over.
+    anew: Option<Anew>,
 }
 
 enum Flow {
@@ -163,6 +167,7 @@ impl Actor {
             lost: None,
             process: 0,
             stopped_by_answer: false,
+            anew: None,
         }
     }
 
@@ -208,6 +213,7 @@ impl Actor {
         let open = self.client.gate().is_open();
         let floor = self.prompts.floor(self.cancel_floor);
         let due = self.show.due().filter(|_| open);
+        let late = self.anew.as_ref().filter(|_| open).map(Anew::until);
         let gate = self.client.clone();
         tokio::select! {
             biased;
@@ -236,6 +242,7 @@ impl Actor {
                 LifeEvent::Revived(Err(error)) => self.not_revived(&error),
             },
             Some(ask) = self.asks.recv(), if open => self.ask(ask),
+            () = at(late) => self.anew_is_late(),
             () = at(due), if open => {
                 let updates = self.show.tick();
                 self.tell(updates);
@@ -262,7 +269,7 @@ impl Actor {
             return;
         };
         self.begin_rewind(&session);
-        if self.rewinding.is_on() {
+        if self.rewinding.is_on() || self.anew.is_some() {
             return;
         }
         if self.change.is_none()
@@ -424,6 +431,11 @@ impl Actor {
     }
 
     fn ended(&mut self, why: &outrigger::Error) {
+        if let Some(anew) = self.anew.take()
+            && self.begin_anew(anew)
+        {
+            return;
+        }
         self.process_over();
         self.life.give_up();
         self.process += 1;
@@ -497,9 +509,11 @@ impl Actor {
         match ask {
             Ask::Permission {
                 request,
-                options,
+                mut options,
                 reply,
             } => {
+                let can_clear = self.prompts.running().is_some();
+                ask::options::fit_clearing(&mut options, can_clear, self.show.fullness());
                 let (updates, shown) = self.show.asked(&request);
                 self.tell(updates);
                 // Dropped if nobody waits for it any more, by which the editor learns that.
@@ -515,6 +529,7 @@ impl Actor {
                 let updates = self.show.decided(&call, allowed);
                 self.tell(updates);
             }
+            Ask::Approved { call, approved } => self.approved(&call, approved),
         }
     }
 

@@ -16,6 +16,9 @@ enum Happening {
     Cancel(usize),
     CancelAll,
     Floor,
+    Begun(usize),
+    /// The turn that runs is over with its conversation, and its prompt goes on as another.
+    Anew,
     Word,
     Death,
 }
@@ -29,6 +32,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         2 => any::<usize>().prop_map(Happening::Cancel),
         1 => Just(Happening::CancelAll),
         1 => Just(Happening::Floor),
+        3 => any::<usize>().prop_map(Happening::Begun),
+        1 => Just(Happening::Anew),
         2 => Just(Happening::Word),
         1 => Just(Happening::Death),
     ]
@@ -74,6 +79,7 @@ impl Watch {
             Happening::Send => {
                 if let Some(sent) = self.prompts.send() {
                     assert!(!sent.stop.is_cancelled());
+                    self.prompts.sent_as(sent.attempt, format!("{:?}", sent.attempt));
                     self.attempts.push(sent.attempt);
                 }
             }
@@ -104,6 +110,21 @@ impl Watch {
                 assert_eq!(due, !ended.is_empty());
                 self.answer(ended);
                 assert!(self.prompts.floor(Duration::ZERO).is_none());
+            }
+            Happening::Begun(which) => {
+                if !self.attempts.is_empty() {
+                    let attempt = self.attempts[which % self.attempts.len()];
+                    self.prompts.begun(&format!("{attempt:?}"));
+                }
+            }
+            Happening::Anew => {
+                if let Some(attempt) = self.prompts.hold_others() {
+                    let cancelled = self.prompts.give_up_cancelled();
+                    self.answer(cancelled);
+                    assert!(self.prompts.replace(attempt, Prompt::text("y")));
+                    assert!(!self.prompts.is_running());
+                    assert!(self.prompts.end(attempt).is_none(), "it was given up");
+                }
             }
             Happening::Word => self.prompts.heard(),
             Happening::Death => {
@@ -145,6 +166,36 @@ fn a_death_fails_the_turn_that_ran_and_no_other() {
     watch.happens(&Happening::End(1));
     assert_eq!(watch.open(), [2, 3]);
     assert!(watch.prompts.is_waiting());
+}
+
+#[test]
+fn a_prompt_goes_on_as_another_before_those_that_wait() {
+    let mut prompts = Prompts::default();
+    for name in ["one", "two", "three"] {
+        prompts.accept(name.into(), How::Alone, name).unwrap();
+    }
+    let first = prompts.send().unwrap();
+    let second = prompts.send().unwrap();
+    prompts.sent_as(first.attempt, "first".to_owned());
+    prompts.sent_as(second.attempt, "second".to_owned());
+    assert_eq!(prompts.hold_others(), None, "none of them runs");
+    prompts.begun("first");
+    assert_eq!(prompts.hold_others(), Some(first.attempt));
+    assert!(second.stop.is_cancelled() && !first.stop.is_cancelled());
+    assert!(prompts.end(second.attempt).is_none(), "it waits again");
+    assert!(prompts.replace(first.attempt, "plan".into()));
+    assert!(!prompts.replace(first.attempt, "plan".into()));
+    let again = prompts.send().unwrap();
+    assert_eq!(prompts.end(again.attempt).unwrap().answer, "one");
+    // One that is cancelled does not go on.
+    let running = prompts.send().unwrap();
+    prompts.sent_as(running.attempt, "running".to_owned());
+    prompts.begun("running");
+    assert_eq!(prompts.hold_others(), Some(running.attempt));
+    prompts.cancel_all(Instant::now());
+    assert!(!prompts.replace(running.attempt, "plan".into()));
+    assert!(prompts.end(running.attempt).unwrap().cancelled);
+    assert!(prompts.is_empty());
 }
 
 #[test]
