@@ -16,6 +16,7 @@ mod faults;
 #[cfg(unix)]
 mod given;
 #[cfg(target_os = "linux")]
+mod plans;
 mod process;
 mod prompts;
 mod real;

@@ -237,3 +237,56 @@ async fn what_agents_did_is_told_again_below_their_calls() {
     assert_eq!(of_agent(&again), ["the inner report"], "{again:#?}");
     editor.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approved_plan_is_carried_out_with_a_cleared_context() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&cwd).await;
+    let mode = json!({"sessionId": session, "modeId": "plan"});
+    editor.call("session/set_mode", mode).await;
+    turn(&mut editor, &session, "%say thinking").await;
+    let request = last_request(&rig);
+    let from = request.find("/plans/").expect("the CLI names the plan's file");
+    let is_before = |c: char| c.is_whitespace() || "\"`(".contains(c);
+    let begin = request[..from].rfind(is_before).expect("a path") + 1;
+    let end = from + request[from..].find(".md").expect("a file") + 3;
+    let write = json!({"file_path": request[begin..end], "content": "# Build it\n%say built\n"});
+    editor.answer = Box::new(|question| {
+        let options = question["params"]["options"].as_array()?;
+        let ids = options.iter().filter_map(|option| option["optionId"].as_str());
+        let id = ids.clone().find(|id| id.starts_with("exit-plan-clear-"));
+        let id = id.or_else(|| ids.clone().find(|id| *id == "allow-once"))?;
+        Some(json!({"outcome": {"outcome": "selected", "optionId": id}}))
+    });
+    let plan = format!("%tool Write {write}\n%tool ExitPlanMode {{}}\n%say in the old one");
+    let (lines, answer) = editor.turn(&session, &plan).await;
+    assert_eq!(
+        (said(&lines).as_str(), &answer["stopReason"]),
+        ("built", &json!("end_turn")),
+        "{lines:#?}"
+    );
+    let request = last_request(&rig);
+    assert!(request.contains("Implement this plan:"), "{request}");
+    assert!(!request.contains("thinking"), "the context is kept: {request}");
+    let calls = updates(&lines, "tool_call_update").into_iter();
+    let failed = calls.filter(|call| call["status"] == "failed").count();
+    assert_eq!(failed, 0, "{lines:#?}");
+    let modes = updates(&lines, "current_mode_update");
+    let mode = modes.last().map(|update| update["currentModeId"].clone());
+    assert!(mode.is_some_and(|mode| mode != "plan"), "{modes:?}");
+    editor.turn(&session, "%say after it").await;
+    assert!(last_request(&rig).contains("Implement this plan:"));
+    editor.leave().await;
+
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    let id = editor.ask("session/load", load).await;
+    let (lines, answer) = editor.until(id).await;
+    assert!(answer.get("error").is_none(), "{answer:#}");
+    assert_eq!(said(&lines), "builtafter it", "{lines:#?}");
+    editor.leave().await;
+}
