@@ -1,9 +1,10 @@
 //! What the agent costs beside the CLI that it drives, and beside another agent for the same.
 //!
 //! `cargo bench -p outrigger-acp --bench beside [-- RUNS]` starts the program, built for release, with the real, pinned CLI
-//! against a scripted API on this machine, ten times unless said otherwise. `OUTRIGGER_ACP_OTHER` is the command line of
-//! another agent, its parts separated by spaces; then the two take turns. Run it inside of `cargo xtask isolated`, which leaves
-//! it no network but the loopback. Printed are medians, and ratios to the first row of each table.
+//! against a scripted API on this machine, ten times unless said otherwise. `OUTRIGGER_ACP` names another build of the program,
+//! and `OUTRIGGER_ACP_OTHER` is the command line of another agent, its parts separated by spaces; then the two take turns. Run it
+//! inside of `cargo xtask isolated`, which leaves it no network but the loopback. Printed are medians, and ratios to the first row
+//! of each table.
 //!
 //! * *initialize*: from the start of the process to the answer.
 //! * *session/new*: from the request to the answer. The *floor* is the CLI by itself, from its start to its answer to
@@ -14,7 +15,8 @@
 //! * *cancel*: from `session/cancel` in the middle of an answer to the answer of the prompt.
 //! * *exit*: from the end of the input to the end of the process.
 //! * *memory*: what is resident of the agent's process after all that, the CLI not included.
-//! * *starts*: how often the CLI was started from the beginning to the end of a session with three prompts.
+//! * *starts*: how often the CLI was started from the beginning to the end of a session with four prompts. It is over before a second has
+//!   gone by, after which the next spare would be started.
 //! * *bytes*: what the agent writes for a turn that reads a file, edits it, and runs a command that prints 600 lines.
 
 #![expect(clippy::print_stdout, reason = "a program for a terminal")]
@@ -162,8 +164,13 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
+/// The program that is measured.
+fn ours() -> String {
+    std::env::var("OUTRIGGER_ACP").unwrap_or_else(|_| env!("CARGO_BIN_EXE_outrigger-acp").to_owned())
+}
+
 fn subjects() -> Vec<Subject> {
-    let ours = env!("CARGO_BIN_EXE_outrigger-acp").to_owned();
+    let ours = ours();
     let mut subjects = vec![
         Subject {
             name: "outrigger-acp",
@@ -247,6 +254,6 @@ async fn main() {
     let mut table = Table::new("bytes of a turn");
     each(&mut table, |run| run.bytes);
     table.print();
-    let program = std::fs::metadata(env!("CARGO_BIN_EXE_outrigger-acp")).unwrap();
+    let program = std::fs::metadata(ours()).unwrap();
     println!("\nthe program: {:.1} MB", program.len() as f64 / 1e6);
 }
