@@ -149,7 +149,7 @@ mod tests {
         let request = json!({"sessionId": "s", "prompt": links, "_meta": meta});
         let request: acp::PromptRequest = serde_json::from_value(request).unwrap();
         let client: acp::ClientCapabilities = serde_json::from_value(client).unwrap();
-        let roots = [PathBuf::from("/work"), PathBuf::from("/more")];
+        let roots = [PathBuf::from("/place"), PathBuf::from("/more")];
         let found = mentioned(&request, &client, roots.iter()).into_iter();
         found.map(|file| file.path.display().to_string()).collect()
     }
@@ -159,18 +159,18 @@ mod tests {
     fn files_of_the_workspace_are_asked_for() {
         let can = json!({"fs": {"readTextFile": true}});
         let uris = [
-            "file:///work/a%20b.rs#L3:7",
+            "file:///place/a%20b.rs#L3:7",
             "file:///more/c.rs",
             "file:///etc/passwd",
-            "file:///work/../etc/passwd",
-            "https://example.com/work/d",
-            "file:///work/a%20b.rs#L3:7",
-            "file:///work/%ff",
-            "file://work/e",
-            "file:///work/%2e%2e/f",
+            "file:///place/../etc/passwd",
+            "https://example.com/place/d",
+            "file:///place/a%20b.rs#L3:7",
+            "file:///place/%ff",
+            "file://place/e",
+            "file:///place/%2e%2e/f",
         ];
-        assert_eq!(found(&uris, can, Value::Null), ["/work/a b.rs", "/more/c.rs"]);
-        let many: Vec<String> = (0..40).map(|number| format!("file:///work/{number}")).collect();
+        assert_eq!(found(&uris, can, Value::Null), ["/place/a b.rs", "/more/c.rs"]);
+        let many: Vec<String> = (0..40).map(|number| format!("file:///place/{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(
             found(&many, json!({"fs": {"readTextFile": true}}), Value::Null).len(),
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn who_cannot_tell_or_does_not_want_to_is_not_asked() {
-        let uris = ["file:///work/a.rs"];
+        let uris = ["file:///place/a.rs"];
         let off = json!({"claudeCode": {"unsavedBuffers": false}});
         assert!(found(&uris, json!({}), Value::Null).is_empty());
         assert!(
