@@ -162,6 +162,26 @@ fn calls() -> impl Strategy<Value = PermissionRequest> {
     ])
 }
 
+/// A call for each command of a line of them; else the call.
+fn parts(call: &PermissionRequest) -> Vec<PermissionRequest> {
+    let input: Value = serde_json::from_str(call.input.get()).unwrap();
+    match input["command"].as_str() {
+        Some(line) => line.split(" && ").map(bash).collect(),
+        None => vec![call.clone()],
+    }
+}
+
+#[test]
+fn each_command_of_a_line_may_be_allowed_by_another() {
+    let git = Policy::allow_list(["Bash(git *)"]).unwrap();
+    let rm = Policy::allow_list(["Bash(rm *)"]).unwrap();
+    let line = bash("git x && rm y");
+    assert!(!git.decision(&line).is_allow());
+    assert!(git.clone().and(rm).decision(&line).is_allow());
+    let none = Policy::allow_list(["Bash(npm *)"]).unwrap();
+    assert!(!git.and(none).decision(&line).is_allow());
+}
+
 proptest! {
     /// What a rule of any policy in it refuses is refused by every composition, in any order.
     #[test]
@@ -187,12 +207,15 @@ proptest! {
         }
     }
 
-    /// Both policies in one allow nothing that neither allows.
+    /// Both policies in one allow nothing that neither allows. Of a line of commands each may be allowed by another, as by two rules
+    /// of one policy.
     #[test]
     fn together_they_allow_no_more((a, _) in policy(), (b, _) in policy(), call in calls()) {
         let both = a.clone().and(b.clone()).decision(&call);
         if both.is_allow() {
-            prop_assert!(a.decision(&call).is_allow() || b.decision(&call).is_allow());
+            for part in parts(&call) {
+                prop_assert!(a.decision(&part).is_allow() || b.decision(&part).is_allow());
+            }
         }
         prop_assert_eq!(both.is_allow(), b.and(a).decision(&call).is_allow());
     }
