@@ -9,7 +9,7 @@ use outrigger::protocol::shared::{Effort, PermissionMode, SettingSource, SystemP
 
 use crate::ask::Ask;
 use crate::exit::{Failure, Status};
-use crate::policy::FilePolicy;
+use crate::policy;
 use crate::screen::{Notes, Screen};
 
 /// Names that hold secrets. Every process of the machine can read a command line, so they are refused there.
@@ -241,18 +241,13 @@ impl AgentArgs {
 
     /// The options with what answers the CLI, and with what there is to see when more is to be shown.
     pub(crate) fn hosted(&self, asking: &Ask, screen: &Screen) -> Result<Options, Failure> {
-        let policy = self.policy()?;
+        let policy = self.policy.as_deref().map(policy::read).transpose()?;
         let notes = self.verbose.then(|| screen.notes());
-        let options = asking.answers(self.options()?, policy.as_ref(), notes.clone());
+        let options = asking.answers(self.options()?, policy, notes.clone());
         Ok(match notes {
             Some(notes) => observed(options, &notes),
             None => options,
         })
-    }
-
-    /// The rules of `--policy`.
-    fn policy(&self) -> Result<Option<FilePolicy>, Failure> {
-        self.policy.as_deref().map(FilePolicy::read).transpose()
     }
 
     fn auth(&self) -> Result<Auth, Failure> {

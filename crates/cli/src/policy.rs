@@ -3,58 +3,31 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use outrigger::options::Options;
 use outrigger::permissions::{Policy, PolicyError, PolicyFile};
-use outrigger::protocol::settings::{PermissionSettings, Settings};
 
 use crate::exit::{Failure, Status};
 
-/// A policy with the file that it stands in.
-#[derive(Debug, Clone)]
-pub(crate) struct FilePolicy {
-    pub(crate) policy: Policy,
-    file: PolicyFile,
-}
-
-impl FilePolicy {
-    /// Reads a file in TOML or JSON: by its extension, else by whether it begins like a JSON object.
-    ///
-    /// # Errors
-    /// When it can't be read, or any of it can't be understood: with the line and the key.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let wrong = |error: anyhow::Error| {
-            Failure::new(
-                Status::Usage,
-                error.context(format!("--policy: {}", path.display())),
-            )
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.into()))?;
-        let is_json = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("json") => true,
-            Some("toml") => false,
-            _ => text.trim_start().starts_with('{'),
-        };
-        let file = if is_json { json(&text) } else { toml(&text) };
-        let file = file.map_err(|error| wrong(error.into_error()))?;
-        let policy = file
-            .policy()
-            .map_err(|error| wrong(Wrong::of_policy(&text, &error).into_error()))?;
-        Ok(Self { policy, file })
-    }
-
-    /// Has the CLI itself hold to what the policy refuses and what it wants asked: the CLI asks nobody about what it knows to be
-    /// harmless, such as reading in the working directory.
-    pub(crate) fn impose(&self, mut options: Options) -> Options {
-        options.disallowed_tools.extend(self.file.deny.iter().cloned());
-        if !self.file.ask.is_empty() {
-            let mut permissions = PermissionSettings::default();
-            permissions.ask = Some(self.file.ask.clone());
-            let mut settings = Settings::default();
-            settings.permissions = Some(permissions);
-            options = options.settings(settings);
-        }
-        options
-    }
+/// Reads a file in TOML or JSON: by its extension, else by whether it begins like a JSON object.
+///
+/// # Errors
+/// When it can't be read, or any of it can't be understood: with the line and the key.
+pub(crate) fn read(path: &Path) -> Result<Policy, Failure> {
+    let wrong = |error: anyhow::Error| {
+        Failure::new(
+            Status::Usage,
+            error.context(format!("--policy: {}", path.display())),
+        )
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.into()))?;
+    let is_json = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => true,
+        Some("toml") => false,
+        _ => text.trim_start().starts_with('{'),
+    };
+    let file = if is_json { json(&text) } else { toml(&text) };
+    let file = file.map_err(|error| wrong(error.into_error()))?;
+    file.policy()
+        .map_err(|error| wrong(Wrong::of_policy(&text, &error).into_error()))
 }
 
 /// What is wrong with a file.

@@ -102,11 +102,6 @@ impl Drop for Handle {
 }
 
 impl Session {
-    /// Where its tools are called, as far as that is known: where it was started.
-    pub(crate) fn place(&self) -> crate::permissions::rules::Place {
-        self.origin().place()
-    }
-
     pub(crate) fn new(conn: Arc<Conn>, initialized: InitializeReply, settings: Settings) -> Self {
         let session = Self(Arc::new(Handle {
             conn,

@@ -10,16 +10,15 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use outrigger::options::Options;
-use outrigger::permissions::rules::Call;
 use outrigger::permissions::{
-    Decided, Foreseen, Layer as _, Outlook, PermissionDecision, PermissionHandler, PermissionRequest,
-    PlanReply, QuestionReply, chain, record,
+    Decided, Foreseen, Outlook, PermissionDecision, PermissionHandler, PermissionRequest, Policy, chain,
+    record,
 };
+use outrigger::protocol::RawJson;
 use outrigger::transport::BoxFuture;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::keyboard::{self, Keyboard};
-use crate::policy::FilePolicy;
 use crate::screen::{Notes, plain};
 
 /// What records call the rules of `--policy`.
@@ -60,45 +59,24 @@ impl Ask {
     /// Has all that the CLI asks answered in this way, after the rules of `policy`. Where nobody is there the model does not get
     /// the tool that asks the user, plans are refused as tool calls are, and MCP servers are declined. `notes` are told who
     /// decided.
-    pub(crate) fn answers(
-        &self,
-        options: Options,
-        policy: Option<&FilePolicy>,
-        notes: Option<Notes>,
-    ) -> Options {
-        let options = match policy {
-            None => recorded(options, chain().last(self.name(), self.clone()), notes),
-            Some(file) => {
-                let rules = chain().layer(POLICY, file.policy.clone());
-                recorded(file.impose(options), rules.last(self.name(), self.clone()), notes)
-            }
+    pub(crate) fn answers(&self, options: Options, policy: Option<Policy>, notes: Option<Notes>) -> Options {
+        let rules = match policy {
+            None => chain(),
+            Some(policy) => chain().layer(POLICY, policy),
         };
+        let options = recorded(options, rules.last(self.name(), self.clone()), notes);
         let Self::Person(person) = self else {
             return options;
         };
         let (questions, plans, forms) = (Arc::clone(person), Arc::clone(person), Arc::clone(person));
-        // These do not come to the handler, and deny rules hold for them, too.
-        let (may_ask, may_plan) = (policy.cloned(), policy.cloned());
         options
             .questions(move |asked| {
                 let person = Arc::clone(&questions);
-                let refused = refused(may_ask.as_ref(), &asked.request);
-                async move {
-                    match refused {
-                        Some(why) => QuestionReply::Declined(why),
-                        None => question::answer(&person, &asked).await,
-                    }
-                }
+                async move { question::answer(&person, &asked).await }
             })
             .plans(move |plan| {
                 let person = Arc::clone(&plans);
-                let refused = refused(may_plan.as_ref(), &plan.request);
-                async move {
-                    match refused {
-                        Some(why) => PlanReply::KeepPlanning(why),
-                        None => plan::decide(&person, &plan).await,
-                    }
-                }
+                async move { plan::decide(&person, &plan).await }
             })
             .elicitation(move |request| {
                 let person = Arc::clone(&forms);
@@ -113,12 +91,6 @@ impl Ask {
             Self::Nobody(_) => "nobody",
         }
     }
-}
-
-/// What the policy says about something that no handler is asked about.
-fn refused(policy: Option<&FilePolicy>, request: &PermissionRequest) -> Option<String> {
-    let (deny, _) = policy?.policy.refuses(request)?;
-    Some(deny.message)
 }
 
 /// Has the handler asked, and who decided noted.
@@ -153,7 +125,7 @@ impl PermissionHandler for Ask {
         })
     }
 
-    fn foresee(&self, _: &Call<'_>) -> Foreseen {
+    fn foresee(&self, _: &str, _: &RawJson) -> Foreseen {
         match self {
             Self::Person(_) => Foreseen::new(Outlook::Asked, "the person at the terminal is asked"),
             Self::Nobody(why) => Foreseen::new(Outlook::Refused, *why),

@@ -6,8 +6,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use outrigger::permissions::ask;
-use outrigger::{AmbientEvent, Event, Options, Outcome, Policy, Session, TurnUsage, Verdict};
+use outrigger::permissions::{PermissionDecision, ask};
+use outrigger::protocol::tools::ToolInput;
+use outrigger::{AmbientEvent, Event, Options, Outcome, Session, TurnUsage, Verdict};
 use outrigger_protocol::RawJson;
 use outrigger_sim::claude::Sandbox;
 use serde_json::json;
@@ -59,7 +60,7 @@ impl Steps<'_> {
         told: impl Future<Output = io::Result<Status>>,
     ) -> anyhow::Result<Ended> {
         let mut told = pin!(told);
-        let options = options.include_partial_messages(true).permissions(self.policy());
+        let options = options.include_partial_messages(true).permissions(self.decide());
         let session = tokio::select! {
             session = options.start() => session.context("the session does not start")?,
             status = &mut told => return Ok(Ended::Told(status?)),
@@ -91,21 +92,24 @@ impl Steps<'_> {
     }
 
     /// Allows what is harmless in a directory that is thrown away, refuses to remove anything, and shows it.
-    fn policy(&self) -> impl outrigger::permissions::PermissionHandler + use<> {
+    fn decide(&self) -> impl outrigger::permissions::PermissionHandler + use<> {
         let screen = self.screen.clone();
-        let policy = Policy::allow_list(["Write", "Bash"])
-            .and_then(|policy| policy.deny(["Bash(rm *)"]))
-            .unwrap_or_default();
         ask(move |request| {
             let what = call(&request.tool_name, &request.input);
-            let decision = policy.decision(&request);
+            let decision = match request.tool() {
+                ToolInput::Bash(bash) if bash.command.starts_with("rm ") => {
+                    PermissionDecision::deny("it removes no files")
+                }
+                ToolInput::Bash(_) | ToolInput::Write(_) => PermissionDecision::allow(),
+                _ => PermissionDecision::deny("this demo needs no such tool"),
+            };
             let verdict = if decision.is_allow() {
                 screen.paint.green("yes")
             } else {
                 screen.paint.red("no, it removes no files")
             };
             screen.line(&format!(
-                "   {}{}? the policy says {verdict}",
+                "   {}{}? the program says {verdict}",
                 screen.paint.yellow(format!("{:<8}", "asks")),
                 plain(&what)
             ));
@@ -156,7 +160,7 @@ impl Steps<'_> {
 
     async fn refusal(&self, session: &Session) -> anyhow::Result<()> {
         self.screen
-            .step(2, "Permissions: the policy says no, and no it is");
+            .step(2, "Permissions: the program says no, and no it is");
         let remove = json!({"command": "rm sum.sh", "description": "Remove the script"});
         let directives = format!("%tool Bash {remove}\n%say I may not, so the script stays.");
         let seen = self

@@ -18,7 +18,7 @@ fn demo(command: &mut Command) -> String {
     assert_eq!(code, 0, "{text}");
     for said in [
         "1 + 2 + ... + 10 = 55",
-        "Bash rm sum.sh? the policy says no",
+        "Bash rm sum.sh? the program says no",
         "✓ interrupted",
         "finished.txt is there",
         "ended with exit code 0",

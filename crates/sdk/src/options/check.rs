@@ -329,6 +329,10 @@ impl Options {
         }
         each("allowed_tools", &self.allowed_tools, rules::rule)?;
         each("disallowed_tools", &self.disallowed_tools, rules::rule)?;
+        if let Some((rule, layer)) = self.hosting.handlers.permissions.rules().misplaced {
+            let rule = rule.to_string();
+            return Err(OptionsError::RuleBehindLayer { rule, layer });
+        }
         if let Some(Skills::Named(names)) = &self.skills {
             each("skills", names, rules::skill)?;
         }

@@ -53,6 +53,14 @@ pub enum OptionsError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A policy that allows by rules stands behind a layer that decides for itself. The CLI would run what the rules allow without
+    /// asking that layer.
+    RuleBehindLayer {
+        /// The first of those rules.
+        rule: String,
+        /// The layer before the policy.
+        layer: String,
+    },
     /// Permissions are to be skipped by the superuser, which the CLI refuses.
     BypassAsRoot,
     /// A variable was set by hand that the chosen account decides on.
@@ -167,6 +175,11 @@ impl fmt::Display for OptionsError {
             Self::Invalid { option, value, problem } => write!(f, "`{option}` is {value:?}, which {problem}"),
             Self::Agent { name, .. } => write!(f, "`agents`: the CLI would refuse {name:?} and drop all agents with it"),
             Self::McpServer { name, problem } => write!(f, "`sdk_mcp_server`: {name:?} is invalid: {problem}"),
+            Self::RuleBehindLayer { rule, layer } => write!(
+                f,
+                "`permissions`: the rule `{rule}` allows calls that the CLI then runs without asking, also the layer `{layer}` \
+                 before it: put the policy first, or make `{layer}` a PreToolUse hook, which sees all calls"
+            ),
             Self::BypassAsRoot => f.write_str(
                 "the CLI refuses `permission_mode` bypassPermissions and `allow_dangerously_skip_permissions` to root: \
                  run as another user, or, in a throw-away container only, set `assume_sandbox` (IS_SANDBOX=1)",

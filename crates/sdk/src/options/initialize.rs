@@ -62,9 +62,7 @@ pub(super) fn request(options: &Options, delivered: Delivered) -> Result<Initial
     // What is too long or too secret for the command line.
     request.mcp_servers = delivered.mcp_servers.then(|| options.mcp_servers.clone());
     request.plugins = delivered.plugins.then(|| options.plugins.clone());
-    request.disallowed_tools = delivered
-        .disallowed_tools
-        .then(|| options.disallowed_tools.clone());
+    request.disallowed_tools = delivered.disallowed_tools.then(|| options.denied());
     request.settings = delivered.settings;
     request.managed_settings = delivered.managed_settings;
 

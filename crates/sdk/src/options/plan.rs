@@ -12,6 +12,8 @@ use outrigger_protocol::shared::{
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::permissions::rules::Rule;
+
 use super::args::{Args, LONG};
 use super::{
     Confirmation, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, initialize,
@@ -260,8 +262,9 @@ impl Options {
             Some(Tools::Only(names)) => args.value_or_empty("tools", "tools", names.join(","))?,
             None => {}
         }
-        if !self.disallowed_tools.is_empty() {
-            let list = self.disallowed_tools.join(",");
+        let denied = self.denied();
+        if !denied.is_empty() {
+            let list = denied.join(",");
             match self.disallowed_tools_delivery {
                 Delivery::CommandLine => args.value("disallowed_tools", "disallowedTools", list)?,
                 Delivery::Auto if list.len() <= LONG => {
@@ -270,7 +273,8 @@ impl Options {
                 _ => delivered.disallowed_tools = true,
             }
         }
-        let mut allowed = self.allowed_tools.clone();
+        let policy = self.hosting.handlers.permissions.rules();
+        let mut allowed = with(&self.allowed_tools, &policy.allow);
         match &self.skills {
             Some(Skills::All) => allowed.push("Skill".to_owned()),
             Some(Skills::Named(names)) => allowed.extend(names.iter().map(|name| format!("Skill({name})"))),
@@ -284,6 +288,14 @@ impl Options {
             args.value("allowed_tools", "allowedTools", list)?;
         }
         Ok(Vec::new())
+    }
+
+    /// [`disallowed_tools`](Self::disallowed_tools) and what the permission handler has refused by rules.
+    pub(super) fn denied(&self) -> Vec<String> {
+        with(
+            &self.disallowed_tools,
+            &self.hosting.handlers.permissions.rules().deny,
+        )
     }
 
     fn settings_args(
@@ -305,7 +317,14 @@ impl Options {
             args.value_or_empty("setting_sources", "setting-sources", list.join(","))?;
         }
 
+        let asked = texts(&self.hosting.handlers.permissions.rules().ask);
         let inline = match &self.settings {
+            Some(SettingsInput::File(_)) if !asked.is_empty() => {
+                return Err(OptionsError::Conflict {
+                    options: ["permissions", "settings"],
+                    advice: "rules that ask go into inline settings: read the file, or put the rules into it",
+                });
+            }
             Some(SettingsInput::File(path)) if spilled.is_empty() => {
                 args.value("settings", "settings", base.join(path))?;
                 None
@@ -317,7 +336,9 @@ impl Options {
                 });
             }
             Some(SettingsInput::Inline(settings)) => Some(settings.as_ref().clone()),
-            None if self.sandbox.is_some() || !spilled.is_empty() => Some(Settings::default()),
+            None if self.sandbox.is_some() || !spilled.is_empty() || !asked.is_empty() => {
+                Some(Settings::default())
+            }
             None => None,
         };
         if let Some(mut settings) = inline {
@@ -328,6 +349,14 @@ impl Options {
                     .allow
                     .get_or_insert_default();
                 rules.extend(spilled);
+            }
+            if !asked.is_empty() {
+                let rules = settings
+                    .permissions
+                    .get_or_insert_default()
+                    .ask
+                    .get_or_insert_default();
+                rules.extend(asked);
             }
             let json = object("settings", &settings)?;
             let json = match &self.sandbox {
@@ -413,6 +442,17 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// The list, and those of the rules that it lacks.
+fn with(list: &[String], rules: &[Rule]) -> Vec<String> {
+    let mut all = list.to_vec();
+    all.extend(texts(rules).into_iter().filter(|rule| !list.contains(rule)));
+    all
+}
+
+fn texts(rules: &[Rule]) -> Vec<String> {
+    rules.iter().map(|rule| rule.as_str().to_owned()).collect()
 }
 
 fn display_arg(args: &mut Args, display: Option<ThinkingDisplay>) -> Result<(), OptionsError> {

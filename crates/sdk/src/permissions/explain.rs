@@ -1,16 +1,14 @@
 //! Who would decide about a call, and what keeps a handler from being asked.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::{HookEvent, PermissionMode};
 
 use super::layers::{Foreseen, Outlook};
-use super::rules::{Call, Place, Rule, Sureness};
+use super::rules::{About, Rule};
 use super::{PLAN, QUESTION};
-use crate::env;
 use crate::options::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
 use crate::session::Session;
 
@@ -25,13 +23,15 @@ use crate::session::Session;
 /// // Unless a mode is chosen the CLI chooses one, and who would decide is not sure.
 /// let options = Agent::builder()
 ///     .permission_mode(PermissionMode::Default)
-///     .allowed_tools(["Bash(git log *)"])
-///     .permissions(Policy::read_only());
+///     .permissions(Policy::read_only().allow(["Bash(git log *)"])?.deny(["WebFetch"])?);
 /// let input = RawJson::from_text(r#"{"command": "git log --oneline"}"#)?;
 /// let explanation = options.explain("Bash", &input);
-/// assert_eq!(explanation.outlook(), Outlook::Allowed);
-/// assert_eq!(explanation.decisive().unwrap().rule.as_deref(), Some("Bash(git log *)"));
+/// // Whether the rule means this command only the CLI can tell.
+/// assert_eq!(explanation.steps[0].rule.as_deref(), Some("Bash(git log *)"));
+/// assert!(!explanation.steps[0].is_sure);
+/// assert_eq!(explanation.decisive().unwrap().outlook, Outlook::Refused);
 /// println!("{explanation}");
+/// assert_eq!(options.explain("WebFetch", &RawJson::from_text("{}")?).outlook(), Outlook::Refused);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub enum Decider {
     Tools,
     /// [`Options::disallowed_tools`].
     DisallowedTools,
+    /// The rules of the permission handler, such as those of a [`Policy`](super::Policy), which the CLI judges.
+    Policy,
     /// The rules of [`Options::settings`] and [`Options::managed_settings`].
     Settings,
     /// [`Options::permission_mode`].
@@ -140,6 +142,7 @@ impl fmt::Display for Decider {
             Self::Hook => "a hook",
             Self::Tools => "the tools of the session",
             Self::DisallowedTools => "disallowed_tools",
+            Self::Policy => "the rules of the permission handler",
             Self::Settings => "the settings of the session",
             Self::PermissionMode => "permission_mode",
             Self::AllowedTools => "allowed_tools",
@@ -199,23 +202,41 @@ impl Steps {
         self.0.iter().any(|step| step.is_sure)
     }
 
-    /// Adds the rules of a list that could be about the call, as the CLI reads them.
-    fn rules(&mut self, who: Decider, outlook: Outlook, rules: &[String], call: &Call<'_>) {
+    /// Adds the rules of a list that could be about the call. Only the CLI can tell whether a rule for some calls means this
+    /// one, and whether it asks in spite of a rule that allows.
+    fn rules<'a>(
+        &mut self,
+        who: Decider,
+        outlook: Outlook,
+        rules: impl IntoIterator<Item = &'a str>,
+        tool: &str,
+    ) {
         for text in rules {
-            let (sureness, why) = match text.parse::<Rule>() {
-                Ok(rule) => (rule.sureness(call, outlook == Outlook::Allowed), "a rule"),
+            let (about, why) = match text.parse::<Rule>() {
+                Ok(rule) if outlook == Outlook::Allowed && rule.check_allow().is_err() => (About::None, ""),
+                Ok(rule) => (
+                    rule.about(tool),
+                    "only the CLI can tell whether the rule means this call",
+                ),
                 Err(_) => (
-                    whole(text, call),
+                    whole(text, tool),
                     "a rule that the CLI may read in another way than it looks",
                 ),
             };
-            if sureness != Sureness::No {
-                self.add(who, outlook, sureness == Sureness::Yes, why);
-                if let Some(step) = self.0.last_mut() {
-                    step.rule = Some(text.clone());
-                }
+            let (is_sure, why) = match (about, outlook) {
+                (About::None, _) => continue,
+                (About::All, Outlook::Allowed) => (
+                    false,
+                    "the rule means all calls of the tool; the CLI's own checks may want some asked",
+                ),
+                (About::All, _) => (true, "the rule means all calls of the tool"),
+                (About::Some, _) => (false, why),
+            };
+            self.add(who, outlook, is_sure, why);
+            if let Some(step) = self.0.last_mut() {
+                step.rule = Some(text.to_owned());
             }
-            if self.is_settled() {
+            if is_sure {
                 return;
             }
         }
@@ -237,12 +258,21 @@ impl Steps {
 }
 
 /// Rules that this library does not take and the CLI does: `Tool()`, and the like.
-fn whole(text: &str, call: &Call<'_>) -> Sureness {
+fn whole(text: &str, tool: &str) -> About {
     match text.split_once('(') {
-        Some((tool, ")")) if tool == call.tool() => Sureness::Yes,
-        Some((tool, _)) if tool == call.tool() => Sureness::Perhaps,
-        _ => Sureness::No,
+        Some((name, ")")) if name == tool => About::All,
+        Some((name, _)) if name == tool => About::Some,
+        _ => About::None,
     }
+}
+
+/// Whether the tool only reads files.
+fn only_reads(tool: &str) -> bool {
+    matches!(tool, "Read" | "Glob" | "Grep" | "LS" | "LSP" | "NotebookRead")
+}
+
+fn texts(rules: &Option<Vec<String>>) -> impl Iterator<Item = &str> {
+    rules.iter().flatten().map(String::as_str)
 }
 
 /// Whether a hook with this matcher may be called for the tool. An expression may match anything.
@@ -264,23 +294,17 @@ impl Options {
     /// Who would decide about a call of this tool with this input, as far as the options say: a hook, rules, the mode, the
     /// permission handler, and in a [`Policy`](super::Policy) which rule. Nothing is started, and nobody is asked.
     ///
-    /// What is not known here is named in the [`Explanation`]. Rules of the CLI are read as in [`rules`](super::rules); where the
-    /// CLI may read one in another way, it is there as one that perhaps decides.
+    /// What is not known here is named in the [`Explanation`]. The CLI alone reads what stands between the parentheses of a rule:
+    /// such a rule is there as one that perhaps decides.
     pub fn explain(&self, tool: &str, input: &RawJson) -> Explanation {
-        let place = self.place();
-        self.explain_at(tool, input, place)
-    }
-
-    fn explain_at(&self, tool: &str, input: &RawJson, place: Place) -> Explanation {
-        let call = Call::new(tool, input, place);
-        let tool = call.tool().to_owned();
+        let tool = outrigger_protocol::tools::canonical_name(tool).to_owned();
         let mut steps = Steps(Vec::new());
-        self.explain_refusals(&tool, &call, &mut steps);
+        self.explain_refusals(&tool, &mut steps);
         if !steps.is_settled() {
-            self.explain_allowances(&tool, &call, &mut steps);
+            self.explain_allowances(&tool, &mut steps);
         }
         if !steps.is_settled() {
-            self.explain_asking(&tool, &call, &mut steps);
+            self.explain_asking(&tool, input, &mut steps);
         }
         if let Some(last) = steps.0.iter().position(|step| step.is_sure) {
             steps.0.truncate(last + 1);
@@ -301,7 +325,7 @@ impl Options {
         self.managed_settings.as_deref().into_iter().chain(own)
     }
 
-    fn explain_refusals(&self, tool: &str, call: &Call<'_>, steps: &mut Steps) {
+    fn explain_refusals(&self, tool: &str, steps: &mut Steps) {
         let deciding =
             |event: &HookEvent| matches!(event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
         let own = self
@@ -347,12 +371,11 @@ impl Options {
                 "the session does not have this tool",
             );
         }
-        steps.rules(
-            Decider::DisallowedTools,
-            Outlook::Refused,
-            &self.disallowed_tools,
-            call,
-        );
+        let disallowed = self.disallowed_tools.iter().map(String::as_str);
+        steps.rules(Decider::DisallowedTools, Outlook::Refused, disallowed, tool);
+        let policy = self.hosting.handlers.permissions.rules();
+        let denied = policy.deny.iter().map(Rule::as_str);
+        steps.rules(Decider::Policy, Outlook::Refused, denied, tool);
         for permissions in self
             .inline_settings()
             .filter_map(|settings| settings.permissions.as_ref())
@@ -360,25 +383,23 @@ impl Options {
             steps.rules(
                 Decider::Settings,
                 Outlook::Refused,
-                permissions.deny.as_deref().unwrap_or_default(),
-                call,
+                texts(&permissions.deny),
+                tool,
             );
         }
     }
 
-    fn explain_allowances(&self, tool: &str, call: &Call<'_>, steps: &mut Steps) {
+    fn explain_allowances(&self, tool: &str, steps: &mut Steps) {
+        let policy = self.hosting.handlers.permissions.rules();
         let asks = |steps: &mut Steps| {
             for permissions in self
                 .inline_settings()
                 .filter_map(|settings| settings.permissions.as_ref())
             {
-                steps.rules(
-                    Decider::Settings,
-                    Outlook::Asked,
-                    permissions.ask.as_deref().unwrap_or_default(),
-                    call,
-                );
+                steps.rules(Decider::Settings, Outlook::Asked, texts(&permissions.ask), tool);
             }
+            let asked = policy.ask.iter().map(Rule::as_str);
+            steps.rules(Decider::Policy, Outlook::Asked, asked, tool);
         };
         if tool == QUESTION || tool == PLAN {
             return;
@@ -413,7 +434,7 @@ impl Options {
                     "acceptEdits allows edits, and plain commands on files, in the working directories",
                 )
             }
-            Some(PermissionMode::Plan) if !call.only_reads() => {
+            Some(PermissionMode::Plan) if !only_reads(tool) => {
                 steps.add(
                     Decider::PermissionMode,
                     Outlook::Unknown,
@@ -437,19 +458,16 @@ impl Options {
             ),
             _ => {}
         }
-        steps.rules(Decider::AllowedTools, Outlook::Allowed, &self.allowed_tools, call);
+        let allowed = self.allowed_tools.iter().map(String::as_str);
+        steps.rules(Decider::AllowedTools, Outlook::Allowed, allowed, tool);
+        let allowed = policy.allow.iter().map(Rule::as_str);
+        steps.rules(Decider::Policy, Outlook::Allowed, allowed, tool);
         for permissions in self
             .inline_settings()
             .filter_map(|settings| settings.permissions.as_ref())
         {
-            if !steps.is_settled() {
-                steps.rules(
-                    Decider::Settings,
-                    Outlook::Allowed,
-                    permissions.allow.as_deref().unwrap_or_default(),
-                    call,
-                );
-            }
+            let allowed = texts(&permissions.allow);
+            steps.rules(Decider::Settings, Outlook::Allowed, allowed, tool);
         }
         match &self.skills {
             Some(Skills::All) if tool == "Skill" => {
@@ -457,21 +475,22 @@ impl Options {
             }
             Some(Skills::Named(names)) => {
                 let rules: Vec<String> = names.iter().map(|name| format!("Skill({name})")).collect();
-                steps.rules(Decider::Skills, Outlook::Allowed, &rules, call);
+                let rules = rules.iter().map(String::as_str);
+                steps.rules(Decider::Skills, Outlook::Allowed, rules, tool);
             }
             _ => {}
         }
         if !steps.is_settled() {
             let why = match tool {
                 "Bash" => "it runs commands that it knows to be read-only without asking",
-                _ if call.only_reads() => "it reads in the working directories without asking",
+                _ if only_reads(tool) => "it reads in the working directories without asking",
                 _ => "some tools it never asks about",
             };
             steps.add(Decider::Cli, Outlook::Allowed, false, why);
         }
     }
 
-    fn explain_asking(&self, tool: &str, call: &Call<'_>, steps: &mut Steps) {
+    fn explain_asking(&self, tool: &str, input: &RawJson, steps: &mut Steps) {
         if self.permission_mode == Some(PermissionMode::DontAsk) {
             return steps.add(
                 Decider::PermissionMode,
@@ -516,7 +535,7 @@ impl Options {
         if tool == PLAN && handlers.plans.is_some() {
             return steps.add(Decider::Plans, Outlook::Asked, true, "the plan is passed on");
         }
-        let foreseen = handlers.permissions.foresee(call);
+        let foreseen = handlers.permissions.foresee(tool, input);
         steps.foreseen(match (tool, foreseen.outlook) {
             // No rule stands for a person.
             (QUESTION | PLAN, Outlook::Allowed) => {
@@ -576,30 +595,6 @@ impl Options {
     pub(crate) fn warn(&self) {
         for warning in self.warnings() {
             tracing::warn!("{warning}");
-        }
-    }
-
-    /// Where tools are called, as far as the options say.
-    pub(crate) fn place(&self) -> Place {
-        // A private home is made for each process.
-        let private = self.isolation == Isolation::Hermetic;
-        let home = env::get(self.environment.own(), "HOME").map(PathBuf::from);
-        let base = std::env::current_dir().ok();
-        let cwd = match (&self.cwd, base) {
-            (Some(cwd), _) if cwd.is_absolute() => Some(cwd.clone()),
-            (Some(cwd), Some(base)) => Some(base.join(cwd)),
-            (None, base) => base,
-            (Some(_), None) => None,
-        };
-        let place = Place {
-            cwd,
-            home: home.or_else(|| if private { None } else { std::env::home_dir() }),
-            is_remote: false,
-        };
-        if self.hosting.is_local() {
-            place
-        } else {
-            place.remote()
         }
     }
 }

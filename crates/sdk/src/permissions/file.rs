@@ -10,9 +10,9 @@ use super::rules::RuleError;
 /// A policy as it stands in a file, in TOML, JSON or whatever else serde reads. Keys that it does not know are refused.
 ///
 /// ```toml
-/// # What becomes of calls that no rule is about: "deny" (unless said), "ask" or "allow".
+/// # What becomes of calls that the CLI asks about: "deny" (unless said), "ask" or "allow".
 /// default = "ask"
-/// # Whether the built-in tools that only read are allowed; not unless said. Does not go with default = "allow".
+/// # Whether reading in the working directories is allowed; not unless said. Does not go with default = "allow".
 /// read_only = true
 /// # Rules as in the CLI's settings. Those that refuse win over those that ask, and these over those that allow.
 /// allow = ["Bash(git log *)", "Edit(src/**)"]
@@ -33,9 +33,9 @@ use super::rules::RuleError;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct PolicyFile {
-    /// What becomes of calls that no rule is about.
+    /// What becomes of calls that the CLI asks about.
     pub default: PolicyDefault,
-    /// Whether the built-in tools that only read are allowed.
+    /// Whether reading in the working directories is allowed.
     pub read_only: bool,
     /// Rules that allow.
     pub allow: Vec<String>,

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use outrigger_protocol::shared::PermissionDeny;
+use outrigger_protocol::RawJson;
 use tokio::sync::mpsc;
 
-use super::rules::{Call, Place};
+use super::rules::Rules;
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
 use crate::transport::BoxFuture;
 
@@ -28,16 +28,23 @@ pub trait Layer: Send + Sync + 'static {
     /// What it says about a call.
     fn consider<'a>(&'a self, request: &'a PermissionRequest) -> BoxFuture<'a, (Opinion, Option<String>)>;
 
-    /// Whether it refuses a call whatever the layers before it say, and by which rule. This is asked of all layers first, so it
-    /// must not take long.
-    fn refuses(&self, request: &PermissionRequest) -> Option<(PermissionDeny, String)> {
-        let _ = request;
-        None
+    /// Rules that the CLI judges for it, before it asks anybody.
+    ///
+    /// Those that ask or refuse hold whichever layer has them. Those that allow are an error when the session starts if a layer
+    /// before it decides for itself, since that layer would not be asked about what they allow.
+    fn rules(&self) -> Rules {
+        Rules::default()
+    }
+
+    /// Whether all that it has to say about what may run is in its [`rules`](Self::rules), so that it allows and refuses nothing
+    /// of what the CLI asks.
+    fn only_has_rules(&self) -> bool {
+        false
     }
 
     /// What it would say about a call; see [`PermissionHandler::foresee`].
-    fn foresee(&self, call: &Call<'_>) -> Foreseen {
-        let _ = call;
+    fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
+        let _ = (tool, input);
         Foreseen::unknown("decides when it is asked")
     }
 }
@@ -108,13 +115,16 @@ pub struct DecidedBy {
 /// ```
 /// use outrigger::permissions::{chain, layer, Opinion, PermissionDecision, Policy};
 ///
+/// // What the rules allow runs without a question; the closure decides about what the CLI asks.
 /// let handler = chain()
+///     .layer("rules", Policy::ask_all().allow(["Bash(cargo test *)"])?)
 ///     .layer("no nights", layer(|request| async move {
 ///         let is_night = false;
 ///         if is_night { Opinion::Decided(PermissionDecision::deny("not at night")) } else { Opinion::Pass }
 ///     }))
-///     .last("policy", Policy::read_only());
+///     .last("nobody", Policy::deny_all());
 /// # let _ = handler;
+/// # Ok::<(), outrigger::permissions::rules::RuleError>(())
 /// ```
 ///
 /// # Cancel safety
@@ -148,7 +158,9 @@ pub fn chain() -> Chain {
 
 /// Layers, of which the first that decides does. [`last`](Self::last) makes a handler of them.
 ///
-/// What a policy refuses by a rule is refused, whichever layer the policy is and whatever those before it say.
+/// What a policy refuses by a rule the CLI refuses, whichever layer the policy is, also the last one and in a chain inside of a
+/// chain. What a policy allows by a rule runs without a question, so policies with such rules come first: behind a layer that
+/// decides for itself they are an error when the session starts.
 #[derive(Clone)]
 pub struct Chain {
     layers: Vec<(String, Arc<dyn Layer>)>,
@@ -211,11 +223,6 @@ impl PermissionHandler for Chained {
         };
         Box::pin(async move {
             for (name, layer) in &self.layers {
-                if let Some((deny, rule)) = layer.refuses(&request) {
-                    return (deny.into(), by(name, Some(rule)));
-                }
-            }
-            for (name, layer) in &self.layers {
                 match layer.consider(&request).await {
                     (Opinion::Decided(decision), rule) => return (decision, by(name, rule)),
                     (Opinion::Ask, _) => break,
@@ -230,7 +237,27 @@ impl PermissionHandler for Chained {
         })
     }
 
-    fn foresee(&self, call: &Call<'_>) -> Foreseen {
+    fn rules(&self) -> Rules {
+        let mut rules = Rules::default();
+        let mut decides: Option<&str> = None;
+        let mut take = |decides: Option<&str>, mut of: Rules| {
+            if let (Some(name), Some(rule)) = (decides, of.allow.first()) {
+                of.misplaced
+                    .get_or_insert_with(|| (rule.clone(), name.to_owned()));
+            }
+            rules.add(of);
+        };
+        for (name, layer) in &self.layers {
+            take(decides, layer.rules());
+            if !layer.only_has_rules() {
+                decides.get_or_insert(name);
+            }
+        }
+        take(decides, self.last.rules());
+        rules
+    }
+
+    fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
         let named = |name: &str, foreseen: Foreseen| Foreseen {
             layer: Some(match foreseen.layer {
                 Some(inner) => format!("{name}: {inner}"),
@@ -241,7 +268,7 @@ impl PermissionHandler for Chained {
         let all: Vec<(&String, Foreseen)> = self
             .layers
             .iter()
-            .map(|(name, layer)| (name, layer.foresee(call)))
+            .map(|(name, layer)| (name, layer.foresee(tool, input)))
             .collect();
         // Rules that refuse come first.
         if let Some((name, refused)) = all
@@ -257,7 +284,7 @@ impl PermissionHandler for Chained {
                 _ => return named(name, foreseen),
             }
         }
-        named(&self.name, self.last.foresee(call))
+        named(&self.name, self.last.foresee(tool, input))
     }
 
     fn answers_questions(&self) -> bool {
@@ -303,6 +330,8 @@ impl Sink for mpsc::Sender<Decided> {
 
 /// Has each decision of a handler recorded before it goes out: the request, what was said, and which layer and rule said it.
 ///
+/// What the CLI decides by itself, by rules for one, it asks nobody about: hooks see all calls.
+///
 /// What the CLI withdraws before it was decided is not recorded. A call that was [parked](PermissionDecision::Parked) is
 /// recorded as such; what is said later by [`Session::decide`](crate::Session::decide) is not. A closure that panics refuses
 /// the call.
@@ -342,8 +371,12 @@ pub fn record(handler: impl PermissionHandler, sink: impl Sink) -> impl Permissi
             })
         }
 
-        fn foresee(&self, call: &Call<'_>) -> Foreseen {
-            self.0.foresee(call)
+        fn rules(&self) -> Rules {
+            self.0.rules()
+        }
+
+        fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
+            self.0.foresee(tool, input)
         }
 
         fn answers_questions(&self) -> bool {
@@ -351,14 +384,6 @@ pub fn record(handler: impl PermissionHandler, sink: impl Sink) -> impl Permissi
         }
     }
     Recorded(handler, sink)
-}
-
-/// Where the call of a request happens.
-pub(super) fn place_of(request: &PermissionRequest) -> Place {
-    request
-        .context
-        .session()
-        .map_or_else(Place::anywhere, |session| session.place())
 }
 
 #[cfg(test)]

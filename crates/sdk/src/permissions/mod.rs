@@ -65,9 +65,15 @@ pub trait PermissionHandler: Send + Sync + 'static {
 
     /// What it would say about a call, as far as that is known without asking anybody. For
     /// [`Options::explain`](crate::Options::explain).
-    fn foresee(&self, call: &rules::Call<'_>) -> Foreseen {
-        let _ = call;
+    fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
+        let _ = (tool, input);
         Foreseen::unknown("the permission handler decides when it is asked")
+    }
+
+    /// Rules that the CLI judges for this handler before it asks: those of a [`Policy`], or of the policies in a [`chain`]. They
+    /// are handed to the CLI when the session starts.
+    fn rules(&self) -> rules::Rules {
+        rules::Rules::default()
     }
 }
 
@@ -179,8 +185,12 @@ impl PermissionHandler for Arc<dyn PermissionHandler> {
         (**self).decide_and_tell(request)
     }
 
-    fn foresee(&self, call: &rules::Call<'_>) -> Foreseen {
-        (**self).foresee(call)
+    fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
+        (**self).foresee(tool, input)
+    }
+
+    fn rules(&self) -> rules::Rules {
+        (**self).rules()
     }
 }
 

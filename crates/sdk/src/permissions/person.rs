@@ -1,12 +1,13 @@
 //! What a person says about a call.
 
+use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::{
     PermissionAllow, PermissionDecisionClassification, PermissionDeny, PermissionUpdate,
 };
 use tokio::sync::Mutex;
 
 use super::layers::{DecidedBy, Foreseen};
-use super::rules::Call;
+use super::rules::Rules;
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
 use crate::transport::BoxFuture;
 
@@ -109,8 +110,12 @@ pub fn one_at_a_time(handler: impl PermissionHandler) -> impl PermissionHandler 
             })
         }
 
-        fn foresee(&self, call: &Call<'_>) -> Foreseen {
-            self.0.foresee(call)
+        fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
+            self.0.foresee(tool, input)
+        }
+
+        fn rules(&self) -> Rules {
+            self.0.rules()
         }
 
         fn answers_questions(&self) -> bool {

@@ -1,21 +1,31 @@
-//! Policies: decisions by rules.
+//! Policies: rules for the CLI, and what becomes of the calls that it asks about all the same.
 
+use outrigger_protocol::RawJson;
+use outrigger_protocol::inbound::DecisionReasonType;
 use outrigger_protocol::shared::PermissionDeny;
 use serde::Deserialize;
 
-use super::layers::{DecidedBy, Foreseen, Layer, Opinion, Outlook, place_of};
-use super::rules::{Call, Place, Rule, RuleError, Rules};
+use super::layers::{DecidedBy, Foreseen, Layer, Opinion, Outlook};
+use super::rules::{Rule, RuleError, Rules, parse};
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
 use crate::transport::BoxFuture;
 
-/// Decides by [rules](super::rules) about what the CLI asks.
+/// [Rules](super::rules) for the CLI, and what becomes of the calls that it asks about all the same.
 ///
-/// Rules that refuse win over rules that ask, those win over rules that allow, and these over the
-/// [default](PolicyDefault), in whatever order they were given. What only a person may answer (questions to the user, plans) no rule
-/// allows.
+/// The CLI judges the rules: they are handed to it when the session starts. Rules that refuse win over rules that ask, and those
+/// over rules that allow, in whatever order they were given. They hold for every call, also for those that the CLI would run
+/// without asking, such as reading in the working directory.
+///
+/// What the CLI asks about in spite of the rules is answered by the [default](PolicyDefault): no rule allows a call that the CLI,
+/// given the same rule, wants to be asked about. What a rule allows the CLI runs without asking anybody in this program, so that
+/// neither [`record`](super::record) nor a layer of a [`chain`](super::chain) sees the call; a `PreToolUse` hook does.
 ///
 /// As a handler by itself a policy refuses what it wants to be asked: nobody is there to be asked. As a layer of a
-/// [`chain`](super::chain) it leaves that to the last layer.
+/// [`chain`](super::chain) it leaves that to the last layer. What only a person may answer (questions to the user, plans) it never
+/// allows.
+///
+/// On a machine whose administrator takes only rules of managed settings (`allowManagedPermissionRulesOnly`) the CLI passes over
+/// the rules of a policy.
 ///
 /// ```
 /// use outrigger::Policy;
@@ -28,13 +38,10 @@ use crate::transport::BoxFuture;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     default: PolicyDefault,
-    allow: Rules,
-    deny: Rules,
-    ask: Rules,
-    place: Option<Place>,
+    rules: Rules,
 }
 
-/// What a [`Policy`] does with calls that no rule is about. In a [`PolicyFile`](super::PolicyFile) in small letters.
+/// What a [`Policy`] does with calls that the CLI asks about. In a [`PolicyFile`](super::PolicyFile) in small letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyDefault {
@@ -47,13 +54,9 @@ pub enum PolicyDefault {
     Deny,
 }
 
-/// The built-in tools that only read.
+/// Reading in the working directories, and tools that only look at what the session knows.
 const READING: &[&str] = &[
-    "Read",
-    "Glob",
-    "Grep",
-    "LSP",
-    "NotebookRead",
+    "Read(./**)",
     "TodoWrite",
     "TaskList",
     "TaskGet",
@@ -62,26 +65,17 @@ const READING: &[&str] = &[
     "ToolSearch",
 ];
 
-const ONLY_A_PERSON: &str = "only a person may answer this, and nobody is there to be asked";
+const UNBOUND: &str = "the policy's rules were not handed to the CLI, so the policy allows nothing: a handler that asks a policy has to pass on \
+     its `rules()`";
 
-/// What a policy says, and why.
-enum Says<'a> {
-    Refuses(&'a Rule),
-    Asks(&'a Rule),
-    Allows(Vec<&'a Rule>),
-    /// No rule is about it; why none allows it.
-    Nothing(String),
-}
+const ONLY_A_PERSON: &str = "only a person may answer this, and nobody is there to be asked";
 
 impl Policy {
     /// A policy without rules.
     pub fn new(default: PolicyDefault) -> Self {
         Self {
             default,
-            allow: Rules::default(),
-            deny: Rules::default(),
-            ask: Rules::default(),
-            place: None,
+            rules: Rules::default(),
         }
     }
 
@@ -90,7 +84,8 @@ impl Policy {
         Self::new(PolicyDefault::Deny)
     }
 
-    /// Allows everything that the CLI asks about, but for what only a person may answer. Deny rules of the CLI still bind.
+    /// Allows everything that the CLI asks about, but for what only a person may answer: also what its own checks want asked,
+    /// such as a change of its settings files. Deny rules bind.
     pub fn allow_all() -> Self {
         Self::new(PolicyDefault::Allow)
     }
@@ -100,14 +95,15 @@ impl Policy {
         Self::new(PolicyDefault::Ask)
     }
 
-    /// Allows the built-in tools that only read, and refuses the rest.
+    /// Allows reading in the working directories, and refuses the rest that the CLI asks about.
     ///
-    /// The CLI itself runs shell commands that it knows to be read-only without asking.
+    /// The CLI itself runs shell commands that it knows to be read-only without asking. A file outside of the working directories
+    /// is refused; allow `Read` to have all files read.
     pub fn read_only() -> Self {
         Self::deny_all().reading()
     }
 
-    /// Allows what these rules cover and refuses the rest.
+    /// Allows what these rules mean and refuses the rest that the CLI asks about.
     ///
     /// # Errors
     /// As [`allow`](Self::allow).
@@ -115,7 +111,8 @@ impl Policy {
         Self::deny_all().allow(rules)
     }
 
-    /// Refuses what these rules could mean and allows the rest.
+    /// Refuses what these rules mean and allows the rest. How far a rule that refuses reaches is said in the
+    /// [`rules`](super::rules).
     ///
     /// # Errors
     /// As [`deny`](Self::deny).
@@ -123,104 +120,117 @@ impl Policy {
         Self::allow_all().deny(rules)
     }
 
-    /// Allows the built-in tools that only read as well.
+    /// Allows reading in the working directories as well.
     pub fn reading(mut self) -> Self {
-        let reading = READING.iter().filter_map(|tool| tool.parse().ok());
-        self.allow.extend(reading);
+        let reading = READING.iter().filter_map(|rule| rule.parse().ok());
+        self.rules.allow.extend(reading);
         self
     }
 
-    /// Allows the calls that these rules surely mean.
+    /// Has the CLI run the calls that these rules mean without asking, unless its own checks want them asked.
     ///
     /// # Errors
     /// The first rule that can't be read, or that [may not allow](Rule::check_allow).
     pub fn allow<S: AsRef<str>>(mut self, rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
-        let rules = Rules::parse(rules)?;
+        let rules = parse(rules)?;
         rules.iter().try_for_each(Rule::check_allow)?;
-        self.allow.extend(rules);
+        self.rules.allow.extend(rules);
         Ok(self)
     }
 
-    /// Refuses the calls that these rules could mean, whatever else is allowed.
+    /// Has the CLI refuse the calls that these rules mean, whatever else is allowed. A rule for a whole tool takes the tool away:
+    /// the model does not see it.
     ///
     /// # Errors
     /// The first rule that can't be read.
     pub fn deny<S: AsRef<str>>(mut self, rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
-        self.deny.extend(Rules::parse(rules)?);
+        self.rules.deny.extend(parse(rules)?);
         Ok(self)
     }
 
-    /// Has somebody asked about the calls that these rules could mean, even if a rule allows them.
+    /// Has somebody asked about the calls that these rules mean, even if a rule allows them.
     ///
     /// # Errors
     /// The first rule that can't be read.
     pub fn ask<S: AsRef<str>>(mut self, rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
-        self.ask.extend(Rules::parse(rules)?);
+        self.rules.ask.extend(parse(rules)?);
         Ok(self)
-    }
-
-    /// Says what relative paths and `~/` in the rules mean. Unless this is set, the directory in which the session was started
-    /// and its home directory.
-    pub fn place(mut self, place: Place) -> Self {
-        self.place = Some(place);
-        self
     }
 
     /// Both policies in one: the rules of both, and the stricter default.
     pub fn and(mut self, other: Self) -> Self {
-        self.allow.extend(other.allow);
-        self.deny.extend(other.deny);
-        self.ask.extend(other.ask);
+        self.rules.add(other.rules);
         self.default = self.default.max(other.default);
-        self.place = self.place.or(other.place);
         self
-    }
-
-    fn says(&self, call: &Call<'_>) -> Says<'_> {
-        if let Some(rule) = self.deny.touches(call) {
-            return Says::Refuses(rule);
-        }
-        if let Some(rule) = self.ask.touches(call) {
-            return Says::Asks(rule);
-        }
-        match self.allow.covers(call) {
-            Ok(rules) => Says::Allows(rules),
-            Err(why) => Says::Nothing(why),
-        }
-    }
-
-    fn call<'a>(&self, request: &'a PermissionRequest) -> Call<'a> {
-        let place = self.place.clone().unwrap_or_else(|| place_of(request));
-        Call::new(&request.tool_name, &request.input, place)
     }
 
     fn opinion(&self, request: &PermissionRequest) -> (Opinion, Option<String>) {
         let tool = &request.tool_name;
-        let allow = || Opinion::Decided(PermissionDecision::allow());
-        match self.says(&self.call(request)) {
-            Says::Refuses(rule) => (
-                Opinion::Decided(refused(tool, rule).into()),
+        let names = |rules: &[Rule]| rules.iter().find(|rule| rule.names_all_of(tool)).cloned();
+        // The CLI does not ask about a tool that it was told to refuse. One that asks all the same is refused here.
+        if let Some(rule) = names(&self.rules.deny) {
+            return (
+                Opinion::Decided(refused(tool, &rule).into()),
                 Some(rule.to_string()),
-            ),
-            Says::Asks(rule) => (Opinion::Ask, Some(rule.to_string())),
-            _ if request.requires_user_interaction => (Opinion::Ask, None),
-            Says::Allows(rules) => (allow(), Some(list(&rules))),
-            Says::Nothing(why) => match self.default {
-                PolicyDefault::Allow => (allow(), None),
-                PolicyDefault::Ask => (Opinion::Pass, None),
-                PolicyDefault::Deny => (
-                    Opinion::Decided(PermissionDecision::deny(format!(
-                        "the policy does not allow {tool}: {why}"
-                    ))),
-                    None,
-                ),
-            },
+            );
+        }
+        if let Some(rule) = names(&self.rules.ask) {
+            return (Opinion::Ask, Some(rule.to_string()));
+        }
+        if request.requires_user_interaction || self.wants_asked(request) {
+            return (Opinion::Ask, None);
+        }
+        if self.default != PolicyDefault::Deny && !self.binds(request) {
+            return (Opinion::Decided(PermissionDecision::deny(UNBOUND)), None);
+        }
+        let opinion = match self.default {
+            PolicyDefault::Allow => Opinion::Decided(PermissionDecision::allow()),
+            PolicyDefault::Ask => Opinion::Pass,
+            PolicyDefault::Deny => {
+                let why = match &request.decision_reason {
+                    Some(reason) => format!("the CLI asked about it: {reason}"),
+                    None => "the CLI asked about it in spite of the policy's rules".to_owned(),
+                };
+                Opinion::Decided(PermissionDecision::deny(format!(
+                    "the policy does not allow this call of {tool}: {why}"
+                )))
+            }
+        };
+        (opinion, None)
+    }
+
+    /// Whether the CLI of the session holds to the rules that ask and refuse. It does not know them if the policy is asked by a
+    /// handler that keeps them to itself.
+    fn binds(&self, request: &PermissionRequest) -> bool {
+        if self.rules.ask.is_empty() && self.rules.deny.is_empty() {
+            return true;
+        }
+        request.context.session().is_some_and(|session| {
+            let handed = session.origin().hosting.handlers.permissions.rules();
+            self.rules.ask.iter().all(|rule| handed.ask.contains(rule))
+                && self.rules.deny.iter().all(|rule| handed.deny.contains(rule))
+        })
+    }
+
+    /// Whether one of the policy's own rules may be why the CLI asks. The CLI names the kind of reason, not always the rule.
+    /// Where that leaves it open, the stricter reading counts.
+    fn wants_asked(&self, request: &PermissionRequest) -> bool {
+        if self.rules.ask.is_empty() {
+            return false;
+        }
+        if request.matched_ask_rule.is_some() {
+            return true;
+        }
+        match &request.decision_reason_type {
+            Some(reason) if *reason == DecisionReasonType::Rule => true,
+            Some(reason) if *reason == DecisionReasonType::SubcommandResults => {
+                self.default != PolicyDefault::Deny
+            }
+            _ => false,
         }
     }
 
-    /// What this policy by itself says about a call. What it wants to be asked it refuses.
-    ///
-    /// This looks at the file system if rules for files are about the call.
+    /// What this policy by itself says about a call that the CLI asks about. What it wants to be asked it refuses.
     pub fn decision(&self, request: &PermissionRequest) -> PermissionDecision {
         self.decide_now(request).0
     }
@@ -234,24 +244,39 @@ impl Policy {
                 "the policy's rule `{rule}` wants somebody to be asked about this, and nobody is there"
             )),
             _ => PermissionDecision::deny(format!(
-                "the policy wants somebody to be asked about {}, and nobody is there",
+                "the policy wants somebody to be asked about this call of {}, and nobody is there",
                 request.tool_name
             )),
         };
         (decision, DecidedBy { layer: None, rule })
     }
+
+    fn foresees(&self, tool: &str) -> Foreseen {
+        let names = |rules: &[Rule]| rules.iter().find(|rule| rule.names_all_of(tool)).cloned();
+        if let Some(rule) = names(&self.rules.deny) {
+            return Foreseen::new(Outlook::Refused, "a rule of the policy refuses it").by(rule.as_str());
+        }
+        if let Some(rule) = names(&self.rules.ask) {
+            return Foreseen::new(Outlook::Asked, "a rule of the policy wants somebody to be asked")
+                .by(rule.as_str());
+        }
+        match self.default {
+            PolicyDefault::Allow => {
+                Foreseen::new(Outlook::Allowed, "the policy allows what the CLI asks about")
+            }
+            PolicyDefault::Ask => Foreseen::new(
+                Outlook::Asked,
+                "the policy leaves to others what the CLI asks about",
+            ),
+            PolicyDefault::Deny => {
+                Foreseen::new(Outlook::Refused, "the policy refuses what the CLI asks about")
+            }
+        }
+    }
 }
 
 fn refused(tool: &str, rule: &Rule) -> PermissionDeny {
     PermissionDeny::new(format!("the policy refuses {tool} by its rule `{rule}`"))
-}
-
-fn list(rules: &[&Rule]) -> String {
-    rules
-        .iter()
-        .map(|rule| rule.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 impl Default for Policy {
@@ -265,44 +290,16 @@ impl Layer for Policy {
         Box::pin(std::future::ready(self.opinion(request)))
     }
 
-    fn refuses(&self, request: &PermissionRequest) -> Option<(PermissionDeny, String)> {
-        let rule = self.deny.touches(&self.call(request))?;
-        Some((refused(&request.tool_name, rule), rule.to_string()))
+    fn rules(&self) -> Rules {
+        self.rules.clone()
     }
 
-    fn foresee(&self, call: &Call<'_>) -> Foreseen {
-        let here;
-        let call = match &self.place {
-            Some(place) => {
-                here = Call::new(call.tool(), call.input(), place.clone());
-                &here
-            }
-            None => call,
-        };
-        match self.says(call) {
-            Says::Refuses(rule) => {
-                Foreseen::new(Outlook::Refused, "a rule of the policy refuses it").by(rule.as_str())
-            }
-            Says::Asks(rule) => {
-                Foreseen::new(Outlook::Asked, "a rule of the policy wants somebody to be asked")
-                    .by(rule.as_str())
-            }
-            Says::Allows(rules) => {
-                Foreseen::new(Outlook::Allowed, "rules of the policy allow it").by(list(&rules))
-            }
-            Says::Nothing(why) => match self.default {
-                PolicyDefault::Allow => Foreseen::new(
-                    Outlook::Allowed,
-                    "no rule of the policy is about it, and it allows the rest",
-                ),
-                PolicyDefault::Ask => {
-                    Foreseen::new(Outlook::Asked, format!("the policy leaves it to others: {why}"))
-                }
-                PolicyDefault::Deny => {
-                    Foreseen::new(Outlook::Refused, format!("the policy refuses the rest: {why}"))
-                }
-            },
-        }
+    fn only_has_rules(&self) -> bool {
+        self.default == PolicyDefault::Ask
+    }
+
+    fn foresee(&self, tool: &str, _: &RawJson) -> Foreseen {
+        self.foresees(tool)
     }
 }
 
@@ -318,8 +315,12 @@ impl PermissionHandler for Policy {
         Box::pin(std::future::ready(self.decide_now(&request)))
     }
 
-    fn foresee(&self, call: &Call<'_>) -> Foreseen {
-        let foreseen = Layer::foresee(self, call);
+    fn rules(&self) -> Rules {
+        self.rules.clone()
+    }
+
+    fn foresee(&self, tool: &str, _: &RawJson) -> Foreseen {
+        let foreseen = self.foresees(tool);
         match foreseen.outlook {
             // Nobody is there to be asked.
             Outlook::Asked => Foreseen {

@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use outrigger_protocol::{Frame, RawJson};
 use serde_json::json;
 
-use super::super::{Policy, ask};
+use super::super::{Policy, ask, one_at_a_time};
 use super::*;
 
 fn bash(command: &str) -> PermissionRequest {
@@ -19,95 +19,145 @@ fn person() -> impl PermissionHandler {
 
 fn handler() -> impl PermissionHandler {
     chain()
+        .layer("rules", Policy::ask_all().allow(["Bash(git *)"]).unwrap())
         .layer(
             "closure",
             layer(|request| async move {
-                match request.input.get().contains("magic") {
+                match request.input.get() {
+                    input if input.contains("magic") => Opinion::Decided(PermissionDecision::allow()),
+                    input if input.contains("push") => Opinion::Ask,
+                    _ => Opinion::Pass,
+                }
+            }),
+        )
+        .layer(
+            "ls",
+            layer(|request| async move {
+                match request.input.get().contains("ls") {
                     true => Opinion::Decided(PermissionDecision::allow()),
                     false => Opinion::Pass,
                 }
             }),
         )
-        .layer(
-            "first",
-            Policy::ask_all()
-                .allow(["Bash(git *)"])
-                .unwrap()
-                .ask(["Bash(git push *)"])
-                .unwrap(),
-        )
-        .layer(
-            "second",
-            Policy::ask_all()
-                .allow(["Bash"])
-                .unwrap()
-                .deny(["Bash(rm *)"])
-                .unwrap(),
-        )
         .last("person", person())
 }
 
-fn told(handler: &impl PermissionHandler, command: &str) -> (bool, Option<String>, Option<String>) {
+fn told(handler: &impl PermissionHandler, command: &str) -> (bool, Option<String>) {
     let (decision, by) = handler.decide_and_tell(bash(command)).now_or_never().unwrap();
     let alone = handler.decide(bash(command)).now_or_never().unwrap();
     assert_eq!(alone.is_allow(), decision.is_allow());
-    (decision.is_allow(), by.layer, by.rule)
+    (decision.is_allow(), by.layer)
 }
 
 #[test]
 fn the_first_that_decides_does() {
     let handler = handler();
     let some = |text: &str| Some(text.to_owned());
-    assert_eq!(told(&handler, "magic"), (true, some("closure"), None));
-    assert_eq!(
-        told(&handler, "git status"),
-        (true, some("first"), some("Bash(git *)"))
-    );
-    assert_eq!(told(&handler, "ls"), (true, some("second"), some("Bash")));
+    assert_eq!(told(&handler, "magic"), (true, some("closure")));
+    assert_eq!(told(&handler, "ls"), (true, some("ls")));
+    assert_eq!(told(&handler, "mkdir"), (false, some("person")));
     // What is to be asked no layer between allows.
-    assert_eq!(told(&handler, "git push"), (false, some("person"), None));
-    // What a later layer refuses no earlier one allows.
+    assert_eq!(told(&handler, "git push ls"), (false, some("person")));
+    // The CLI judges rules: what it asks about in spite of one the rule does not allow.
+    assert_eq!(told(&handler, "git status"), (false, some("person")));
+    assert_eq!(told(&chain().or_deny(), "x"), (false, some("nobody")));
+}
+
+fn rules(policy: Result<Policy, super::super::rules::RuleError>) -> Policy {
+    policy.unwrap()
+}
+
+/// Wherever a policy is, its rules that ask and refuse are handed over.
+#[test]
+fn chains_hand_over_the_rules_of_all_their_policies() {
+    let texts = |rules: &[super::super::rules::Rule]| -> Vec<String> {
+        rules.iter().map(ToString::to_string).collect()
+    };
+    let inner = chain()
+        .layer("c", rules(Policy::ask_all().ask(["Bash(c *)"])))
+        .last("d", rules(Policy::allow_all().deny(["Bash(d *)"])));
+    let handler = chain()
+        .layer("a", rules(Policy::ask_all().allow(["Bash(a *)"])))
+        .layer("closure", layer(|_| async { Opinion::Pass }))
+        .layer("b", rules(Policy::ask_all().deny(["Bash(b *)"])))
+        .last("inner", inner);
+    let handed = record(one_at_a_time(handler), |_: Decided| {}).rules();
+    assert_eq!(texts(&handed.allow), ["Bash(a *)"]);
+    assert_eq!(texts(&handed.ask), ["Bash(c *)"]);
+    assert_eq!(texts(&handed.deny), ["Bash(b *)", "Bash(d *)"]);
+    assert_eq!(handed.misplaced, None);
+}
+
+/// What such a rule allows would run without the layer before it being asked.
+#[test]
+fn rules_that_allow_stand_before_whoever_decides() {
+    let allows = || rules(Policy::ask_all().allow(["Bash(a *)"]));
+    let closure = || layer(|_| async { Opinion::Pass });
+    let misplaced = |handler: &dyn PermissionHandler| {
+        handler
+            .rules()
+            .misplaced
+            .map(|(rule, layer)| (rule.to_string(), layer))
+    };
+    let by = |layer: &str| Some(("Bash(a *)".to_owned(), layer.to_owned()));
     assert_eq!(
-        told(&handler, "rm magic"),
-        (false, some("second"), some("Bash(rm *)"))
+        misplaced(&chain().layer("a", allows()).layer("b", closure()).or_deny()),
+        None
     );
     assert_eq!(
-        told(&handler, "git x; rm y"),
-        (false, some("second"), some("Bash(rm *)"))
+        misplaced(&chain().layer("b", closure()).layer("a", allows()).or_deny()),
+        by("b")
     );
-    let (decision, by) = chain()
-        .or_deny()
-        .decide_and_tell(bash("x"))
-        .now_or_never()
-        .unwrap();
-    assert!(!decision.is_allow() && by.layer == some("nobody"));
+    assert_eq!(
+        misplaced(&chain().layer("b", closure()).last("a", allows())),
+        by("b")
+    );
+    let inner = chain().last("a", allows());
+    assert_eq!(
+        misplaced(&chain().layer("b", closure()).last("inner", inner)),
+        by("b")
+    );
+    // A policy that decides about everything is never passed, and what stands behind it would widen it.
+    assert_eq!(
+        misplaced(&chain().layer("all", Policy::deny_all()).last("a", allows())),
+        by("all")
+    );
+    let error = crate::Agent::builder()
+        .permissions(chain().layer("b", closure()).last("a", allows()))
+        .check()
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("`Bash(a *)`") && error.to_string().contains("`b`"),
+        "{error}"
+    );
 }
 
 #[test]
 fn chains_foresee() {
-    let foreseen = |command: &str| {
-        let input = RawJson::encode(&json!({ "command": command })).unwrap();
-        let foreseen = handler().foresee(&Call::new("Bash", &input, Place::anywhere()));
+    let input = RawJson::encode(&json!({ "command": "x" })).unwrap();
+    let foreseen = |handler: &dyn PermissionHandler| {
+        let foreseen = handler.foresee("Bash", &input);
         (foreseen.outlook, foreseen.layer.unwrap(), foreseen.rule)
     };
     assert_eq!(
-        foreseen("rm x"),
-        (
-            Outlook::Refused,
-            "second".to_owned(),
-            Some("Bash(rm *)".to_owned())
-        )
+        foreseen(&handler()),
+        (Outlook::Unknown, "closure".to_owned(), None)
     );
-    assert_eq!(foreseen("git x"), (Outlook::Unknown, "closure".to_owned(), None));
-    let chain = chain()
-        .layer("first", Policy::ask_all().ask(["Bash(git push *)"]).unwrap())
-        .layer("second", Policy::ask_all().allow(["Bash"]).unwrap())
-        .last("inner", self::chain().last("person", person()));
-    let input = RawJson::encode(&json!({"command": "git push"})).unwrap();
-    let foreseen = chain.foresee(&Call::new("Bash", &input, Place::anywhere()));
+    let refused = chain()
+        .layer("closure", layer(|_| async { Opinion::Pass }))
+        .layer("rules", rules(Policy::ask_all().deny(["Bash"])))
+        .last("person", person());
     assert_eq!(
-        (foreseen.outlook, foreseen.layer.as_deref()),
-        (Outlook::Unknown, Some("inner: person"))
+        foreseen(&refused),
+        (Outlook::Refused, "rules".to_owned(), Some("Bash".to_owned()))
+    );
+    let asks = chain()
+        .layer("first", rules(Policy::ask_all().ask(["Bash"])))
+        .layer("second", Policy::allow_all())
+        .last("inner", chain().last("person", person()));
+    assert_eq!(
+        foreseen(&asks),
+        (Outlook::Unknown, "inner: person".to_owned(), None)
     );
 }
 
@@ -125,10 +175,7 @@ async fn decisions_are_recorded_before_they_go_out() {
         layer: Some(layer.to_owned()),
         rule: rule.map(str::to_owned),
     };
-    assert_eq!(
-        *seen.lock().unwrap(),
-        [("Bash".to_owned(), true, by("second", Some("Bash")))]
-    );
+    assert_eq!(*seen.lock().unwrap(), [("Bash".to_owned(), true, by("ls", None))]);
 
     let (sender, mut receiver) = mpsc::channel(1);
     let recorded = record(Policy::allow_all(), sender);

@@ -21,13 +21,13 @@ mod mcp;
 mod options;
 mod output;
 #[cfg(target_os = "linux")]
+mod policy;
+#[cfg(target_os = "linux")]
 mod process;
 mod queue;
 #[cfg(unix)]
 mod revive;
 pub(crate) mod rig;
-#[cfg(target_os = "linux")]
-mod rules;
 mod sessions;
 mod steering;
 mod turns;

@@ -1,0 +1,311 @@
+//! What can be written in a rule, and what the CLI would skip or read in another way than it looks.
+
+use outrigger_protocol::tools::{BUILTIN_TOOL_NAMES, canonical_name};
+
+use super::{GOES_BY, Rule, Tools};
+
+/// What a tool does, in a field that rules name in another way.
+const MAIN_FIELDS: &[(&str, &str, &str)] = &[
+    ("Bash", "command", "Bash(git log *)"),
+    ("PowerShell", "command", "PowerShell"),
+    ("Read", "file_path", "Read(./path)"),
+    ("Edit", "file_path", "Edit(./path)"),
+    ("WebFetch", "url", "WebFetch(domain:example.com)"),
+];
+
+/// Fields of `Bash` that are no beginnings of commands.
+const BASH_FIELDS: &[&str] = &[
+    "dangerouslyDisableSandbox",
+    "description",
+    "run_in_background",
+    "timeout",
+];
+
+const BY_FIELD: &str = "is about a field of the input, by which a call can be refused but not allowed";
+
+/// Why a rule can't stand among those that allow.
+type NotToAllow = Option<&'static str>;
+
+/// Reads a rule. The error says what is wrong, and what to write instead.
+pub(super) fn read(text: &str) -> Result<Rule, String> {
+    crate::options::rules::rule(text)?;
+    let (name, spec) = match text.split_once('(') {
+        Some((name, spec)) => (name, Some(spec.strip_suffix(')').unwrap_or(spec))),
+        None => (text, None),
+    };
+    let tools = tools(name)?;
+    let (is_whole, not_to_allow) = match (&tools, spec) {
+        (_, None) => (true, any_name(&tools)),
+        (Tools::One(tool), Some(spec)) => what(tool, spec)?,
+        (_, Some(_)) => return Err("has parentheses behind a name for several tools: leave them out".into()),
+    };
+    Ok(Rule {
+        text: text.to_owned(),
+        tools,
+        is_whole,
+        not_to_allow,
+    })
+}
+
+fn tools(name: &str) -> Result<Tools, String> {
+    if let Some(rest) = name.strip_prefix("mcp__") {
+        if rest.is_empty() || rest.starts_with("__") || rest.ends_with("__") {
+            return Err(
+                "names no MCP server or none of its tools: write `mcp__server` or `mcp__server__tool`".into(),
+            );
+        }
+        return Ok(match () {
+            () if rest.contains('*') => Tools::Pattern(name.to_owned()),
+            () if rest.contains("__") => Tools::One(name.to_owned()),
+            () => Tools::Server(format!("{name}__")),
+        });
+    }
+    if name.contains('*') {
+        return Ok(Tools::Pattern(name.to_owned()));
+    }
+    let in_its_letters = BUILTIN_TOOL_NAMES
+        .iter()
+        .find(|tool| tool.eq_ignore_ascii_case(name));
+    if let Some(tool) = in_its_letters.filter(|tool| **tool != name) {
+        return Err(format!(
+            "names a tool in other letters than its own: write `{tool}`"
+        ));
+    }
+    if !name
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"_-.:".contains(&b))
+    {
+        return Err("names no tool: those have letters, digits, `_`, `-` and `.` only".into());
+    }
+    Ok(Tools::One(canonical_name(name).to_owned()))
+}
+
+/// The CLI skips rules that allow tools by a pattern, but for those of one MCP server.
+fn any_name(tools: &Tools) -> NotToAllow {
+    let Tools::Pattern(pattern) = tools else {
+        return None;
+    };
+    let server = pattern
+        .strip_prefix("mcp__")
+        .and_then(|rest| rest.split_once("__"));
+    server.is_none_or(|(server, _)| server.contains('*')).then_some(
+        "allows tools of any name: name each, or write `mcp__server__*` for those of an MCP server",
+    )
+}
+
+/// Whether the rule is about all calls of the tool.
+fn what(tool: &str, spec: &str) -> Result<(bool, NotToAllow), String> {
+    if spec.is_empty() {
+        return Err(format!(
+            "has nothing between its parentheses: write `{tool}` to mean all of its calls"
+        ));
+    }
+    if let Some((_, by)) = GOES_BY.iter().find(|(name, _)| *name == tool) {
+        return Err(format!(
+            "has no effect: write `{by}({spec})`, which goes for `{tool}` too"
+        ));
+    }
+    let field = field(spec);
+    if let Some((_, _, instead)) = MAIN_FIELDS
+        .iter()
+        .find(|(name, main, _)| *name == tool && field == Some(*main))
+    {
+        return Err(format!(
+            "names the field that the tool's rules are about anyway: write it as in `{instead}`"
+        ));
+    }
+    let is_mcp = tool.starts_with("mcp__");
+    let some = |not_to_allow| Ok((false, not_to_allow));
+    match tool {
+        "Read" | "Edit" => {
+            file(spec)?;
+            some(None)
+        }
+        _ if spec == "*" && !is_mcp => Ok((true, None)),
+        "Bash" => {
+            command(spec)?;
+            some(match field {
+                Some(field) if BASH_FIELDS.contains(&field) => Some(BY_FIELD),
+                _ => names_no_program(spec),
+            })
+        }
+        "Skill" => {
+            skill(spec)?;
+            some(None)
+        }
+        "Agent" if is_agent(spec) => some(None),
+        "WebFetch" if spec.starts_with("domain:") => {
+            host(&spec["domain:".len()..])?;
+            some(None)
+        }
+        _ if field.is_some() => some(Some(BY_FIELD)),
+        "WebFetch" => Err("names no domain: write `WebFetch(domain:example.com)`".into()),
+        "PowerShell" => Err(
+            "is about single commands of PowerShell, of which it is not known how the CLI reads them: write `PowerShell`"
+                .into(),
+        ),
+        _ => Err(format!(
+            "says more than is known about calls of `{tool}`: write `{tool}`"
+        )),
+    }
+}
+
+/// The field of `name:value`, the other meaning of what is between parentheses.
+fn field(spec: &str) -> Option<&str> {
+    let (name, _) = spec.split_once(':')?;
+    let name = name.trim();
+    let sound = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    sound.then_some(name)
+}
+
+fn is_agent(spec: &str) -> bool {
+    spec.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"_-.: ".contains(&b))
+        && spec == spec.trim()
+}
+
+fn skill(spec: &str) -> Result<(), &'static str> {
+    let name = spec
+        .strip_suffix(":*")
+        .or_else(|| spec.strip_suffix(" *"))
+        .unwrap_or(spec);
+    crate::options::rules::skill(name)?;
+    if name.contains('*') {
+        return Err("has a `*` in the name of a skill: it stands at the end, behind a colon or a blank");
+    }
+    Ok(())
+}
+
+fn command(spec: &str) -> Result<(), &'static str> {
+    if spec.contains("\\*") {
+        return Err("has `\\*`, which no `*` of a command can be told from: leave the backslash out");
+    }
+    if spec != spec.trim() {
+        return Err("begins or ends with a blank between its parentheses");
+    }
+    let text = match spec.strip_suffix(":*").or_else(|| spec.strip_suffix(" *")) {
+        Some(prefix) if !prefix.contains('*') => prefix,
+        Some(_) if spec.ends_with(":*") => {
+            return Err("has a `*` before its `:*`; end it with ` *` instead");
+        }
+        _ => spec,
+    };
+    if text.contains(":*") {
+        return Err("has `:*` before its end, where the colon is an ordinary character: put a blank there");
+    }
+    if text.chars().all(|c| c == '*' || c == ' ') {
+        return Err("names no command; name the tool alone to mean all of its calls");
+    }
+    Ok(())
+}
+
+/// A `*` in the first word of a command lets the model choose the program.
+fn names_no_program(spec: &str) -> NotToAllow {
+    let first = spec.strip_suffix(":*").unwrap_or(spec);
+    let first = first.split_whitespace().next().unwrap_or_default();
+    first.contains('*').then_some(
+        "leaves open which program runs, since a `*` stands in its first word: write the program's name in full, as in `Bash(git *)`",
+    )
+}
+
+fn host(domain: &str) -> Result<(), &'static str> {
+    let domain = domain.strip_suffix('.').unwrap_or(domain);
+    if domain.is_empty() {
+        return Err("names no domain; name the tool alone to mean all of them");
+    }
+    if domain.contains("://") || domain.contains('/') {
+        return Err("holds a URL: write the host alone, as in `domain:example.com`");
+    }
+    if domain.contains(':') {
+        return Err("holds a port, which no rule can tell apart: leave it out");
+    }
+    if !domain.is_ascii() {
+        return Err("holds a letter that domains have in another spelling: write the domain's `xn--` form");
+    }
+    if !domain
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.*".contains(&b))
+    {
+        return Err("holds a character that no domain has");
+    }
+    if domain.split('.').any(str::is_empty) {
+        return Err("holds two dots in a row, or begins with one");
+    }
+    Ok(())
+}
+
+fn file(spec: &str) -> Result<(), &'static str> {
+    let rest = ["//", "~/", "/", "./"]
+        .iter()
+        .find_map(|base| spec.strip_prefix(base))
+        .unwrap_or(spec);
+    if spec != spec.trim() {
+        return Err("begins or ends with a blank between its parentheses");
+    }
+    if spec == "*" {
+        return Err(
+            "is read in several ways: name the tool alone for all files, or write `./**` for those below the \
+                    working directory",
+        );
+    }
+    if rest.is_empty() {
+        return Err(
+            "names no file: write `./**` for all below the working directory, `//**` for all there are",
+        );
+    }
+    if spec.starts_with('!') {
+        return Err(
+            "is an exception to other rules, which depend on their order: write rules for what is meant instead",
+        );
+    }
+    if spec.starts_with('#') {
+        return Err("is a comment to the CLI: write `[#]` for a `#`");
+    }
+    if spec.starts_with('~') && !spec.starts_with("~/") {
+        return Err("begins with `~` and no slash: write `~/path` for a path in the home directory");
+    }
+    if spec.chars().nth(1) == Some(':') && spec.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return Err("begins with a drive: write `//c/path` for `C:\\path`");
+    }
+    letters(rest)?;
+    for segment in rest.trim_end_matches('/').split('/') {
+        match segment {
+            "" => return Err("holds two slashes in a row"),
+            "." | ".." => {
+                return Err("holds `.` or `..`, which never matches: write the path from the root with `//`");
+            }
+            "**" => {}
+            segment if segment.contains("**") => {
+                return Err("holds `**` beside other characters: it stands between slashes");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The characters that mean something in a pattern for files.
+fn letters(pattern: &str) -> Result<(), &'static str> {
+    let mut in_brackets = false;
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if !chars.next().is_some_and(|c| "*?[]!#\\ ".contains(c)) => {
+                return Err("holds a backslash before an ordinary character: paths are written with slashes");
+            }
+            '[' => in_brackets = true,
+            ']' => in_brackets = false,
+            '{' | '}' if !in_brackets => {
+                return Err(
+                    "holds a brace, which is an ordinary character to the CLI: write a rule for each, or `[{]`",
+                );
+            }
+            _ => {}
+        }
+    }
+    match in_brackets {
+        true => Err("has an opening bracket without a closing one"),
+        false => Ok(()),
+    }
+}

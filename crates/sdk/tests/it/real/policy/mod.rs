@@ -1,0 +1,326 @@
+//! What a policy allows the real CLI runs by itself with the same rules; what the CLI refuses by a rule, or asks about, no rule of
+//! a policy allows.
+
+mod diff;
+mod place;
+
+use outrigger::Policy;
+use outrigger::options::{OptionsError, Tools};
+use outrigger::permissions::{
+    Opinion, PermissionDecision, PermissionResult, PolicyDefault, ask, chain, layer, one_at_a_time,
+};
+use outrigger::protocol::settings::Settings;
+use serde_json::{Value, json};
+
+use self::place::{Did, Place, bash, edit, made, read, write};
+
+/// In each case the CLI, given the rules as its own, asks: it does not take them for leave to do this.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cli_asks_about_in_spite_of_a_rule_is_refused() {
+    let place = Place::new().await;
+    let at = |path: &str| place.at(path);
+    let fsmonitor = [
+        write(&at("project/src/r/HEAD"), "ref: refs/heads/x\n"),
+        write(
+            &at("project/src/r/config"),
+            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"touch ../../../out/PWNED; false\"\n",
+        ),
+        write(&at("project/src/r/objects/x"), ""),
+        write(&at("project/src/r/refs/heads/x"), ""),
+        bash("cd src/r && git status"),
+    ];
+    let rules_and_calls: Vec<(Policy, Vec<(&str, Value)>)> = vec![
+        (
+            Policy::read_only(),
+            vec![
+                read(&at("home/.ssh/id_test")),
+                read(&at("out/secret")),
+                read("~/.ssh/id_test"),
+                read(&at("project/src/link/secret")),
+                bash(&format!("cat {}", at("out/secret"))),
+            ],
+        ),
+        (
+            Policy::allow_list(["Edit(./**)"]).unwrap(),
+            [
+                ".claude/settings.json",
+                ".claude/skills/x/SKILL.md",
+                ".git/hooks/pre-commit",
+                ".git/config",
+                ".mcp.json",
+                ".vscode/tasks.json",
+                ".bashrc",
+            ]
+            .iter()
+            .map(|path| write(&at(&format!("project/{path}")), "{}"))
+            .chain([write(&at("project/src/link/new"), "x")])
+            .collect(),
+        ),
+        (
+            Policy::allow_list([
+                "Bash(cat *)",
+                "Bash(rm *)",
+                "Bash(cp *)",
+                "Bash(touch *)",
+                "Bash(sed *)",
+            ])
+            .unwrap(),
+            vec![
+                bash(&format!("cat {}", at("out/secret"))),
+                bash(&format!("rm -rf {}", at("out/secret"))),
+                bash(&format!("cp top.txt {}", at("out/copy"))),
+                bash(&format!("touch {}", at("out/touched"))),
+                bash("cp top.txt .git/hooks/pre-commit"),
+                bash("touch .claude/settings.json"),
+            ],
+        ),
+        (
+            Policy::allow_list(["Bash(awk *)"]).unwrap(),
+            vec![bash("awk 'BEGIN{system(\"touch AWKPWN\")}'")],
+        ),
+        (
+            Policy::allow_list(["Edit(src/**)", "Bash(cd *)", "Bash(git status *)"]).unwrap(),
+            fsmonitor.to_vec(),
+        ),
+        // The CLI trims these paths, and hands them on as the model wrote them.
+        (
+            Policy::allow_list(["Read(./**)"]).unwrap(),
+            vec![
+                (
+                    "Grep",
+                    json!({"pattern": "SECRET", "path": format!(" {}", at("out"))}),
+                ),
+                (
+                    "Grep",
+                    json!({"pattern": "SECRET", "path": format!("\t{}", at("out"))}),
+                ),
+                ("Glob", json!({"pattern": "*", "path": format!(" {}", at("out"))})),
+            ],
+        ),
+    ];
+    for (policy, calls) in rules_and_calls {
+        let options = place
+            .rig
+            .options()
+            .tools(Tools::only(["Bash", "Read", "Edit", "Write", "Glob", "Grep"]));
+        let before = place.outside();
+        let did = made(options.permissions(policy.clone()), &calls).await;
+        for ((tool, input), (did, text)) in calls.iter().zip(&did) {
+            // The chain of calls that leads to code of the model's choice begins with harmless ones.
+            let harmless = input["file_path"]
+                .as_str()
+                .is_some_and(|path| path.contains("/src/r/"));
+            assert!(
+                harmless || *did != Did::Ran,
+                "{policy:?}: {tool} {input} ran: {text}"
+            );
+            assert!(!text.contains("TOPSECRET"), "{policy:?}: {tool} {input} leaked");
+        }
+        assert_eq!(place.outside(), before, "{policy:?}");
+        let project = place.rig.sandbox.project();
+        assert!(!project.join("AWKPWN").exists() && !project.join(".mcp.json").exists());
+    }
+}
+
+/// And what rules are written for runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_rule_allows_runs() {
+    let place = Place::new().await;
+    let policy = Policy::read_only()
+        .allow([
+            "Edit(src/**)",
+            "Bash(touch *)",
+            "Bash(mkdir *)",
+            "Read(~/notes/**)",
+        ])
+        .unwrap();
+    let calls = [
+        read(&place.at("project/top.txt")),
+        read("top.txt"),
+        read(&place.at("home/notes/a")),
+        write(&place.at("project/src/new"), "x"),
+        edit(&place.at("project/src/new"), "x", "y"),
+        bash("touch made && mkdir dir"),
+        bash("cat top.txt | grep x"),
+    ];
+    for (did, text) in made(place.rig.options().permissions(policy), &calls).await {
+        assert_eq!(did, Did::Ran, "{text}");
+    }
+    assert!(place.rig.sandbox.project().join("made").exists());
+}
+
+/// Also for calls about which the CLI asks nobody, wherever the policy is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_rule_refuses_is_refused_wherever_the_policy_is() {
+    let place = Place::new().await;
+    let out = format!("Read(/{})", place.at("out/**"));
+    let deny = ["Read(.env)", "Bash(touch *)", out.as_str()];
+    let allows = || layer(|_| async { Opinion::Decided(PermissionDecision::allow()) });
+    let all = || Policy::allow_all().deny(deny).unwrap();
+    let passes = || Policy::ask_all().deny(deny).unwrap();
+    let options = || place.rig.options().tools(Tools::only(["Bash", "Read", "Grep", "Glob"]));
+    let handled = [
+        options().permissions(all()),
+        options().permissions(Policy::read_only().deny(deny).unwrap()),
+        options().permissions(chain().layer("yes", allows()).last("policy", all())),
+        options().permissions(chain().layer("yes", allows()).layer("policy", passes()).or_deny()),
+        options().permissions(chain().layer("yes", allows()).last(
+            "inner",
+            chain().layer("policy", passes()).last("yes", Policy::allow_all()),
+        )),
+        options().permissions(one_at_a_time(
+            chain().layer("yes", allows()).last("policy", all()),
+        )),
+    ];
+    let calls = [
+        read(".env"),
+        read(&place.at("project/.env")),
+        read(&place.at("out/secret")),
+        bash("cat .env"),
+        bash("touch made"),
+        bash("true && touch made"),
+        ("Grep", json!({"pattern": "SECRET", "path": ".env"})),
+        (
+            "Grep",
+            json!({"pattern": "SECRET", "path": format!(" {}", place.at("out"))}),
+        ),
+        (
+            "Grep",
+            json!({"pattern": "SECRET", "path": format!("\t{}", place.at("out"))}),
+        ),
+    ];
+    for (index, options) in handled.into_iter().enumerate() {
+        for ((tool, input), (_, text)) in calls.iter().zip(made(options, &calls).await) {
+            assert!(
+                !text.contains("TOPSECRET"),
+                "{index}: {tool} {input} leaked: {text}"
+            );
+        }
+        assert!(!place.rig.sandbox.project().join("made").exists(), "{index}");
+    }
+}
+
+/// A rule that asks has somebody asked, and only what it means.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_rule_wants_asked_is_asked() {
+    let place = Place::new().await;
+    let rules = || Policy::new(PolicyDefault::Ask).allow(["Bash(touch *)"]).unwrap();
+    let policy = rules().ask(["Bash(touch a *)", "Read(./top.txt)"]).unwrap();
+    let person = || ask(async |_| PermissionResult::deny("it was asked"));
+    let calls = [
+        bash("touch b"),
+        bash("touch a c"),
+        bash("touch b && touch a c"),
+        read("top.txt"),
+    ];
+    let expected = [Did::Ran, Did::Asked, Did::Asked, Did::Asked];
+    let options = place
+        .rig
+        .options()
+        .permissions(chain().layer("rules", policy.clone()).last("person", person()));
+    let did = made(options, &calls).await;
+    assert_eq!(
+        did.iter().map(|(did, _)| *did).collect::<Vec<_>>(),
+        expected,
+        "{did:?}"
+    );
+
+    // By itself, whatever its default: nobody is there to be asked. What no rule is about goes by the default.
+    for (default, other) in [(PolicyDefault::Deny, false), (PolicyDefault::Allow, true)] {
+        let policy = Policy::new(default).and(
+            Policy::allow_all()
+                .ask(["Bash(touch a *)", "Read(./top.txt)"])
+                .unwrap(),
+        );
+        let calls = [bash("touch a c"), read("top.txt"), bash("mkdir d")];
+        let did = made(place.rig.options().permissions(policy), &calls).await;
+        assert!(did[0].0 != Did::Ran && did[1].0 != Did::Ran, "{did:?}");
+        assert_eq!(did[2].0 == Did::Ran, other, "{did:?}");
+    }
+}
+
+/// Settings of the session, and a claim's or later changes of them, take no rule of a policy away.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_leave_the_rules_of_a_policy_alone() {
+    let place = Place::new().await;
+    let settings: Settings = serde_json::from_value(
+        json!({"permissions": {"ask": ["Bash(mkdir *)"], "allow": ["Bash(touch *)"]}}),
+    )
+    .unwrap();
+    let policy = Policy::allow_all()
+        .ask(["Bash(touch a *)"])
+        .unwrap()
+        .deny(["Read(.env)"])
+        .unwrap();
+    let session = place
+        .rig
+        .options()
+        .settings(settings)
+        .permissions(policy)
+        .start()
+        .await
+        .unwrap();
+    let change = json!({"permissions": {"allow": ["Bash", "Read"]}});
+    session
+        .apply_flag_settings(serde_json::from_value(change).unwrap())
+        .await
+        .unwrap();
+    let did = place::calls(&session, &[bash("touch a c"), read(".env"), bash("touch b")]).await;
+    assert_eq!(
+        did.iter().map(|(did, _)| *did).collect::<Vec<_>>(),
+        [Did::Asked, Did::Refused, Did::Ran],
+        "{did:?}"
+    );
+    session.close().await.unwrap();
+
+    let file = place.rig.sandbox.write("settings.json", "{}").unwrap();
+    let error = place
+        .rig
+        .options()
+        .settings(file)
+        .permissions(Policy::ask_all().ask(["Bash(x)"]).unwrap())
+        .check()
+        .unwrap_err();
+    assert!(matches!(error, OptionsError::Conflict { .. }), "{error}");
+}
+
+/// The documentation says that rules do not reach so far: the CLI asks about these, and runs them if it is told to.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_rule_that_refuses_does_not_see_is_asked_about() {
+    let place = Place::new().await;
+    let seen = [
+        "froba",
+        "echo 1 && froba 2",
+        "echo $(froba 2)",
+        "FOO=1 froba x",
+        "env A=1 froba x",
+        "sudo froba x",
+        "xargs froba",
+        "fro\\ba x",
+        "/usr/bin/froba x",
+    ];
+    let unseen = [
+        "sh -c 'froba x'",
+        "eval froba x",
+        "find . -maxdepth 0 -exec froba {} +",
+        "git -C . push x",
+    ];
+    let person = ask(async |_| PermissionResult::deny("it was asked"));
+    let policy = Policy::ask_all()
+        .deny(["Bash(froba *)", "Bash(git push *)"])
+        .unwrap();
+    let options = place
+        .rig
+        .options()
+        .permissions(chain().layer("rules", policy).last("person", person));
+    let calls: Vec<_> = seen.iter().chain(&unseen).map(|line| bash(line)).collect();
+    let did = made(options, &calls).await;
+    for (index, ((_, input), (did, text))) in calls.iter().zip(&did).enumerate() {
+        let expected = if index < seen.len() {
+            Did::Refused
+        } else {
+            Did::Asked
+        };
+        assert_eq!(*did, expected, "{input}: {text}");
+    }
+}
