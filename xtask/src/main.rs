@@ -13,6 +13,7 @@ mod fuzz;
 mod guards;
 mod inventory;
 mod isolation;
+mod policy_diff;
 mod servers;
 mod sessions;
 mod soak;
@@ -39,6 +40,9 @@ usage: cargo xtask COMMAND
   inventory [--version V] [--output FILE] [--no-cli]
                        writes down what the published TypeScript SDK (the newest, or V) and its Claude Code have: kinds, fields,
                        sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
+  policy-diff [--seed N] [--rounds N]
+                       gives random rules and calls to the real Claude Code as its own rules and as those of a policy, and
+                       fails where they do not come to the same; 50 rounds, from another seed each time
   servers              installs the servers that the tests of stores start and that Debian has no package of, below the target
                        directory, and prints where; needs python3
   sessions-diff        compares what the official SDKs and this workspace read of the same sessions, of the real Claude Code and
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
+        Some("policy-diff") => policy_diff::run(&arguments.collect::<Vec<_>>()),
         Some("servers") => servers::run().map(|path| {
             println!("{}", path.display());
             ExitCode::SUCCESS

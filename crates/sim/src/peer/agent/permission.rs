@@ -1,11 +1,13 @@
 //! May this tool be used?
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::brain::ToolResult;
 use super::context::{Abort, Answer, Context, State};
 use super::hooks::{self, Fired};
-use super::rules::{Rule, Rules, Source};
+use super::rules::{Access, Place, Rule, Rules, Source, Subject, What, allowing};
 use super::turn::{Call, Halt, Turn};
 use super::{mcp, plans, settings, structured, tools};
 
@@ -46,6 +48,40 @@ const READ_ONLY: &[&str] = &[
 /// Commands that `acceptEdits` allows, and that make the CLI suggest it.
 const FILE_COMMANDS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"];
 
+/// Files and directories that nobody changes without being asked, whatever rule allows it.
+const SENSITIVE: &[&str] = &[
+    ".git",
+    ".claude",
+    ".vscode",
+    ".idea",
+    ".mcp.json",
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".gitconfig",
+    ".gitmodules",
+];
+
+fn is_sensitive(path: &str) -> bool {
+    path.split('/').any(|part| SENSITIVE.contains(&part))
+}
+
+/// What rules look at in a call.
+fn looked_at<'a>(tool: &'a str, input: &'a Value) -> Subject<'a> {
+    let text = |key: &str| input[key].as_str().unwrap_or_default();
+    let what = match tool {
+        "Bash" | "Monitor" => What::Command(text("command")),
+        "Read" => What::File(Access::Read, text("file_path")),
+        "Glob" | "Grep" => What::File(Access::Read, text("path").trim()),
+        "Write" | "Edit" => What::File(Access::Write, text("file_path")),
+        "NotebookEdit" => What::File(Access::Write, text("notebook_path")),
+        "WebFetch" => What::Url(text("url")),
+        _ => What::Other,
+    };
+    Subject { tool, what }
+}
+
 fn subject<'a>(tool: &str, input: &'a Value) -> &'a str {
     let key = match tool {
         "Bash" => "command",
@@ -66,7 +102,10 @@ fn all_commands(command: &str, known: &[&str]) -> bool {
 fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
     let subject = subject(tool, input);
     let bash = tool == "Bash";
-    let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.covers(tool, subject)).cloned();
+    let (cwd, home) = (ctx.cwd(), Path::new(&ctx.config.home));
+    let place = Place { cwd: &cwd, home };
+    let call = looked_at(tool, input);
+    let hit = |rules: &'_ [Rule]| rules.iter().find(|rule| rule.touches(&call, &place)).cloned();
     if hit(&state.rules.deny).is_some() {
         let what = if bash {
             format!("{tool} with command {subject}")
@@ -90,18 +129,6 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
     if state.mode == "bypassPermissions" {
         return Verdict::Allow("mode");
     }
-    if let Some(rule) = hit(&state.rules.allow) {
-        if rule.source.is_file() && rule.names(subject) {
-            return Verdict::AllowForGood;
-        }
-        let whole = state.rules.allow.iter().any(|rule| rule.text == tool);
-        return Verdict::Allow(if bash && !whole {
-            "subcommandResults"
-        } else {
-            "rule"
-        });
-    }
-    let cwd = ctx.cwd();
     let inside = |path: &str| {
         let path = cwd.join(path);
         path.starts_with(&cwd)
@@ -113,9 +140,33 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
     let stays = |command: &str| {
         let words = tools::commands(command).into_iter().flatten();
         words
-            .filter(|word| word.starts_with('/'))
-            .all(|word| inside(&word))
+            .filter(|word| word.starts_with(['/', '~']) || word.contains(".."))
+            .all(|word| !word.contains("..") && inside(&word))
     };
+    if let Some(rule) = allowing(&state.rules.allow, &call, &place, READ_ONLY) {
+        if rule.source.is_file() && rule.names(subject) {
+            return Verdict::AllowForGood;
+        }
+        let whole = state.rules.allow.iter().any(|rule| rule.text == tool);
+        let is_kept = match call.what {
+            What::Command(line) if !whole => {
+                stays(line)
+                    && !tools::commands(line)
+                        .iter()
+                        .flatten()
+                        .any(|word| is_sensitive(word))
+            }
+            What::File(Access::Write, path) => !is_sensitive(path),
+            _ => true,
+        };
+        if is_kept {
+            return Verdict::Allow(if bash && !whole {
+                "subcommandResults"
+            } else {
+                "rule"
+            });
+        }
+    }
     let edits = state.mode == "acceptEdits";
     match tool {
         "Bash" if all_commands(subject, READ_ONLY) && stays(subject) => Verdict::Allow("subcommandResults"),

@@ -1,6 +1,10 @@
 //! Rules for tools: allow, deny and ask.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
+
+use super::tools;
 
 /// Where a rule, or a directory, comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,18 +119,89 @@ impl Rule {
         }
     }
 
-    /// Whether it speaks about this call. `Tool(prefix:*)` and `Tool(exact)` are understood, for commands and paths.
-    pub(super) fn covers(&self, tool: &str, subject: &str) -> bool {
+    /// Whether it means all calls of this tool.
+    fn is_for_all(&self, tool: &str) -> bool {
         let (name, content) = self.parts();
-        let name_fits = name == tool || (tool.starts_with("mcp__") && tool.starts_with(&format!("{name}__")));
-        name_fits
-            && match content {
-                None | Some("*") => true,
-                Some(content) => match content.strip_suffix(":*") {
-                    Some(prefix) => subject.starts_with(prefix),
-                    None => subject == content,
-                },
+        let named = name == tool
+            || (tool.starts_with("mcp__") && tool.starts_with(&format!("{name}__")))
+            || (name.contains('*') && is_like(&glob(name, ".*"), tool));
+        named && matches!(content, None | Some("*"))
+    }
+
+    /// Whether it means this one command, of which a line may have several.
+    fn means_command(&self, words: &[String]) -> bool {
+        let ("Bash", Some(pattern)) = self.parts() else {
+            return false;
+        };
+        let command = words.join(" ");
+        let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
+        match prefix {
+            Some(prefix) if !prefix.contains('*') => {
+                command == prefix || command.starts_with(&format!("{prefix} "))
             }
+            _ => command == pattern || is_like(&glob(pattern, ".*"), &command),
+        }
+    }
+
+    /// Whether it means this file. Who may write a file may read it.
+    fn means_file(&self, access: Access, path: &Path, place: &Place<'_>) -> bool {
+        let (name, Some(pattern)) = self.parts() else {
+            return false;
+        };
+        let fits = match name {
+            "Read" => access == Access::Read,
+            "Edit" => true,
+            _ => false,
+        };
+        fits && is_below(pattern, path, place)
+    }
+
+    /// Whether it allows this call; a line of commands may need several rules.
+    fn allows(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
+        self.is_for_all(call.tool)
+            || match call.what {
+                What::File(access, path) => self.means_file(access, &place.cwd.join(path), place),
+                What::Command(_) => false,
+                What::Url(url) => self.means_host(url),
+                What::Other => false,
+            }
+    }
+
+    /// Whether it asks about this call, or refuses it.
+    pub(super) fn touches(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
+        if self.is_for_all(call.tool) {
+            return true;
+        }
+        match call.what {
+            What::File(access, path) => {
+                let path = place.cwd.join(path);
+                // What may not be read may not be written.
+                let read = self.parts().0 == "Read";
+                self.means_file(if read { Access::Read } else { access }, &path, place)
+                    && (read || access == Access::Write)
+            }
+            What::Command(line) => tools::commands(line).iter().any(|words| {
+                self.means_command(words)
+                    || words.iter().skip(1).any(|word| {
+                        self.parts().0 == "Read"
+                            && self.means_file(Access::Read, &place.cwd.join(word), place)
+                    })
+            }),
+            What::Url(url) => self.means_host(url),
+            What::Other => false,
+        }
+    }
+
+    fn means_host(&self, url: &str) -> bool {
+        let ("WebFetch", Some(domain)) = self.parts() else {
+            return false;
+        };
+        let Some(domain) = domain.strip_prefix("domain:") else {
+            return false;
+        };
+        let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
+        is_like(&glob(domain, "[^.]+"), host)
     }
 
     /// Whether it is for exactly this call.
@@ -152,6 +227,112 @@ impl Rule {
         }
         listed
     }
+}
+
+/// The rule that allows a call; of a line of commands each is allowed by one, or is `harmless`.
+pub(super) fn allowing<'a>(
+    rules: &'a [Rule],
+    call: &Subject<'_>,
+    place: &Place<'_>,
+    harmless: &[&str],
+) -> Option<&'a Rule> {
+    if let Some(rule) = rules.iter().find(|rule| rule.allows(call, place)) {
+        return Some(rule);
+    }
+    let What::Command(line) = call.what else {
+        return None;
+    };
+    if line.contains(['$', '`', '>', '<', '(', '{']) {
+        return None;
+    }
+    let mut by = None;
+    for words in tools::commands(line) {
+        match rules.iter().find(|rule| rule.means_command(&words)) {
+            Some(rule) => by = by.or(Some(rule)),
+            None if words
+                .first()
+                .is_some_and(|word| harmless.contains(&word.as_str())) => {}
+            None => return None,
+        }
+    }
+    by
+}
+
+/// What a call is about, as far as rules look at it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) tool: &'a str,
+    pub(super) what: What<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What<'a> {
+    Command(&'a str),
+    File(Access, &'a str),
+    Url(&'a str),
+    Other,
+}
+
+/// What is done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// What paths in rules begin with.
+pub(super) struct Place<'a> {
+    pub(super) cwd: &'a Path,
+    pub(super) home: &'a Path,
+}
+
+/// Whether a pattern for files, as in a `.gitignore`, means this one.
+fn is_below(pattern: &str, path: &Path, place: &Place<'_>) -> bool {
+    let (base, pattern) = match pattern {
+        _ if pattern.starts_with("//") => (Path::new("/"), &pattern[2..]),
+        _ if pattern.starts_with("~/") => (place.home, &pattern[2..]),
+        _ if pattern.starts_with('/') => (place.cwd, &pattern[1..]),
+        _ => (place.cwd, pattern),
+    };
+    let name = pattern
+        .strip_prefix("./")
+        .unwrap_or(pattern)
+        .trim_end_matches('/');
+    let floats = base == place.cwd && !name.contains('/') && !pattern.starts_with('/');
+    let Ok(path) = path.strip_prefix(base) else {
+        return false;
+    };
+    let path = path.to_string_lossy();
+    let pattern = glob(name, "[^/]*");
+    let pattern = if floats {
+        format!("(?:.*/)?{pattern}")
+    } else {
+        pattern
+    };
+    // What is in a directory goes with it.
+    is_like(&format!("{pattern}(?:/.*)?"), &path)
+}
+
+/// The pattern as a regular expression, with what a single `*` stands for.
+fn glob(pattern: &str, any: &str) -> String {
+    let mut expression = String::new();
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let (text, read) = match rest {
+            _ if rest.starts_with("**/") => ("(?:.*/)?".to_owned(), 3),
+            _ if rest.starts_with("**") => (".*".to_owned(), 2),
+            _ if c == '*' => (any.to_owned(), 1),
+            _ if c == '?' && any != ".*" => ("[^/]".to_owned(), 1),
+            _ => (regex_lite::escape(&rest[..c.len_utf8()]), c.len_utf8()),
+        };
+        expression.push_str(&text);
+        rest = &rest[read..];
+    }
+    expression
+}
+
+fn is_like(expression: &str, text: &str) -> bool {
+    regex_lite::Regex::new(&format!("(?s)^(?:{expression})$")).is_ok_and(|regex| regex.is_match(text))
 }
 
 fn split(rules: &str) -> Vec<String> {

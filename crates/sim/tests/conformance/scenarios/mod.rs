@@ -164,6 +164,21 @@ fn permissions() -> Vec<Scenario> {
         Scenario::new("tool_rules")
             .flags("--allowedTools Bash(touch:*) --disallowedTools Write")
             .turn(&format!("{TOUCH}\n{WRITE}\n%say done")),
+        Scenario::new("rules_for_commands_and_files")
+            .flag("--allowedTools", "Bash(touch *),Read(./**),Edit(src/**)")
+            .flag("--disallowedTools", "Read(.env),Bash(rm *)")
+            .file(".env", "SECRET=1\n")
+            .answer("can_use_tool", |_| {
+                Some(Reply::Payload(json!({"behavior": "deny", "message": "no"})))
+            })
+            .turn(concat!(
+                "%tool Bash {\"command\": \"touch one && touch two\", \"description\": \"make two\"}\n",
+                "%tool Bash {\"command\": \"touch one; rm one\", \"description\": \"remove one\"}\n",
+                "%tool Bash {\"command\": \"cat .env\", \"description\": \"look\"}\n",
+                "%tool Write {\"file_path\": \"{project}/src/new\", \"content\": \"x\"}\n",
+                "%tool Write {\"file_path\": \"{project}/new\", \"content\": \"x\"}\n",
+                "%say done",
+            )),
         Scenario::new("reading_and_editing")
             .file("x.txt", "one\ntwo\n")
             .answer("can_use_tool", allow)

@@ -17,7 +17,7 @@ use super::place::{Call, Place, bash, made};
 
 /// Rounds with these seeds are played in every run of the tests.
 const SEED: u64 = 1;
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 4;
 
 const CALLS: usize = 24;
 
@@ -304,9 +304,11 @@ async fn play(seed: u64) -> Vec<String> {
         .disallowed_tools(round.deny.iter().cloned())
         .settings(round.settings())
         .permissions(ask(move |request: PermissionRequest| async move {
-            let by_rule = [DecisionReasonType::Rule, DecisionReasonType::SubcommandResults]
-                .iter()
-                .any(|reason| request.decision_reason_type.as_ref() == Some(reason));
+            let reasons = [DecisionReasonType::Rule, DecisionReasonType::SubcommandResults];
+            let by_rule = request.matched_ask_rule.is_some()
+                || reasons
+                    .iter()
+                    .any(|reason| request.decision_reason_type.as_ref() == Some(reason));
             match default == PolicyDefault::Allow && !(has_ask && by_rule) {
                 true => PermissionResult::allow(),
                 false => PermissionResult::deny("it was asked"),

@@ -158,7 +158,12 @@ async fn what_a_rule_refuses_is_refused_wherever_the_policy_is() {
     let allows = || layer(|_| async { Opinion::Decided(PermissionDecision::allow()) });
     let all = || Policy::allow_all().deny(deny).unwrap();
     let passes = || Policy::ask_all().deny(deny).unwrap();
-    let options = || place.rig.options().tools(Tools::only(["Bash", "Read", "Grep", "Glob"]));
+    let options = || {
+        place
+            .rig
+            .options()
+            .tools(Tools::only(["Bash", "Read", "Grep", "Glob"]))
+    };
     let handled = [
         options().permissions(all()),
         options().permissions(Policy::read_only().deny(deny).unwrap()),
