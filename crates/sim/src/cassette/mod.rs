@@ -51,6 +51,8 @@ pub use file::{Cassette, CassetteError, Event, Header, LineEnd, Said, VERSION, W
 pub use matching::Difference;
 pub use normal::normalised;
 pub use places::Places;
+#[cfg(feature = "api")]
+pub(crate) use places::{is_above_homes, is_amid_path};
 pub use record::{About, RecordedReader, RecordedWriter, Recorder};
 pub use redact::{Redactor, RuleError, Rules};
 pub use replay::{Pace, Playing, Replay};

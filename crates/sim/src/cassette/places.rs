@@ -214,11 +214,16 @@ pub(super) struct Needle {
 }
 
 impl Needle {
+    pub(super) fn is_path(&self) -> bool {
+        matches!(self.name, "cwd" | "home" | "tmp")
+    }
+
     fn path(text: &str, name: &'static str) -> Self {
         Self {
             text: text.to_owned(),
             name,
-            anywhere: name == "home",
+            // `/root` and `/home/user` name nobody.
+            anywhere: name == "home" && text.rsplit(['/', '\\']).next().is_some_and(is_name_of_somebody),
         }
     }
 }
@@ -274,6 +279,51 @@ fn machine() -> Option<String> {
     name.filter(|name| !name.is_empty())
 }
 
+/// Whether what begins at `at` with a `/` goes on with a path that began before, such as `/home` in `/srv/build/home` and in
+/// `src/home`.
+///
+/// The text may be JSON, in which `\\n` is a line end and no part of a name. A flag of two characters may stand right before a path:
+/// `-I/usr/include`.
+pub(crate) fn is_amid_path(text: &str, at: usize) -> bool {
+    !path_before(text, at).is_empty()
+}
+
+/// The part of a path that ends at `at`; empty if none does.
+fn path_before(text: &str, at: usize) -> &str {
+    let is_part = |c: char| c.is_alphanumeric() || "/._-+~@%{}".contains(c);
+    let from = text[..at].rfind(|c| !is_part(c)).map_or(0, |last| {
+        last + text[last..].chars().next().map_or(1, char::len_utf8)
+    });
+    let (before, mut path) = (&text[..from], &text[from..at]);
+    if before.ends_with('\\') {
+        let escape = if path.starts_with('u') { 5 } else { 1 };
+        path = path.get(escape..).unwrap_or_default();
+    }
+    let is_colour = before.ends_with(['[', ';'])
+        && path
+            .strip_suffix('m')
+            .is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_flag = path.len() == 2 && path.starts_with('-');
+    // `file://` ends in slashes alone.
+    let is_nothing = path.bytes().all(|byte| byte == b'/');
+    if is_colour || is_flag || is_nothing {
+        ""
+    } else {
+        path
+    }
+}
+
+/// Where systems have home directories that are not right below the root.
+const ABOVE_HOMES: &[&str] = &["/export", "/usr", "/var", "/System/Volumes/Data"];
+
+/// Whether `/home` at `at` is where home directories are: at the root, or where some systems have them.
+pub(crate) fn is_above_homes(text: &str, at: usize) -> bool {
+    let above = path_before(text, at);
+    // `/mnt/c` is a drive of Windows.
+    let is_drive = above.strip_prefix("/mnt/").is_some_and(|drive| drive.len() == 1);
+    above.is_empty() || is_drive || ABOVE_HOMES.contains(&above)
+}
+
 /// A home directory of somebody in a text, as far as it can be told: `/home/NAME`, `/Users/NAME`.
 pub(super) fn home_of_somebody(text: &str) -> Option<&str> {
     let homes = ["/home/", "/Users/", "\\\\Users\\\\"];
@@ -282,14 +332,20 @@ pub(super) fn home_of_somebody(text: &str) -> Option<&str> {
             let name = &text[at + home.len()..];
             let end = name.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)));
             let name = &name[..end.unwrap_or(name.len())];
-            let is_somebody = name.len() > 2 && !NOBODY.contains(&name.to_lowercase().as_str());
-            is_somebody.then(|| &text[at..at + home.len() + name.len()])
+            let is_somebody = name.len() > 2 && is_name_of_somebody(name);
+            (is_above_homes(text, at) && is_somebody).then(|| &text[at..at + home.len() + name.len()])
         })
     })
 }
 
+fn is_name_of_somebody(name: &str) -> bool {
+    !name.starts_with('.') && !NOBODY.contains(&name.to_lowercase().as_str())
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -317,5 +373,61 @@ mod tests {
         let needles = Places::of("/", [("HOME", "/root"), ("USER", "root")]).needles();
         let names: Vec<_> = needles.iter().map(|needle| needle.name).collect();
         assert_eq!(names, ["home", "tmp"]);
+    }
+
+    #[test]
+    fn a_home_begins_a_path() {
+        for (text, home) in [
+            ("/home/jane", Some("/home/jane")),
+            (r#"{"a":"/home/jane/x"}"#, Some("/home/jane")),
+            (r"a\n/home/jane", Some("/home/jane")),
+            (r"a\u001b[1;32m/home/jane", Some("/home/jane")),
+            ("--add-dir=/home/jane", Some("/home/jane")),
+            ("-I/home/jane", Some("/home/jane")),
+            ("PATH=/bin:/home/jane/bin", Some("/home/jane")),
+            ("file:///home/jane/x", Some("/home/jane")),
+            ("host:/home/jane", Some("/home/jane")),
+            ("(/Users/Jane)", Some("/Users/Jane")),
+            ("/var/home/jane", Some("/home/jane")),
+            ("/mnt/c/Users/Jane", Some("/Users/Jane")),
+            (r"C:\\Users\\Jane\\x", Some(r"\\Users\\Jane")),
+            ("/srv/x/home/.cache/outrigger", None),
+            ("/srv/x/home/jane", None),
+            ("src/home/page.tsx", None),
+            ("{{tmp}}/home/jane", None),
+            ("/home/.cache", None),
+            ("/home/user/x", None),
+            ("/home/root", None),
+        ] {
+            assert_eq!(home_of_somebody(text), home, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_no_part_of_another() {
+        let places = Places::of("/w/it", [("HOME", "/root")]);
+        let redactor = crate::cassette::Redactor::new(&places, crate::cassette::Rules::new());
+        let text = "/root/x /srv/root/x /w/it.old /var/tmp /w/it. /tmp";
+        let redacted = "{{home}}/x /srv/root/x /w/it.old /var/tmp {{cwd}}. {{tmp}}";
+        assert_eq!(redactor.text(text).as_deref(), Some(redacted));
+    }
+
+    proptest! {
+        /// Whatever a path is made of, what looks like a home in its middle is none.
+        #[test]
+        fn no_home_is_in_the_middle_of_a_path(
+            above in "(/[a-z0-9._+-]{2,9}){1,4}",
+            before in "[ \"'(=:,\t]?",
+            name in "[a-z]{3,9}",
+        ) {
+            prop_assume!(!ABOVE_HOMES.contains(&above.as_str()) && !above.ends_with("/home"));
+            for home in ["home", "Users"] {
+                let text = format!("{before}{above}/{home}/{name}/x");
+                prop_assert_eq!(home_of_somebody(&text), None, "{}", text);
+                let text = format!("{above}/x{before} /{home}/z{name}/x");
+                let found = format!("/{home}/z{name}");
+                prop_assert_eq!(home_of_somebody(&text), Some(found.as_str()), "{}", text);
+            }
+        }
     }
 }

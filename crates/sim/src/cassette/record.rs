@@ -100,7 +100,13 @@ impl About {
 /// A command line without what must not be in a file.
 pub(super) fn redacted(argv: &[String], redactor: &Redactor) -> Vec<String> {
     let mut follows_secret = false;
+    let mut is_program = true;
     let argv = argv.iter().map(|argument| {
+        is_program &= !argument.starts_with('-');
+        if is_program && Path::new(argument).is_absolute() {
+            // Where a program is installed, often in a home directory that the session itself never sees, says nothing of it.
+            return file_name(argument);
+        }
         // `--token VALUE` has nothing in the value to be known by.
         let hidden = std::mem::replace(
             &mut follows_secret,
@@ -113,6 +119,11 @@ pub(super) fn redacted(argv: &[String], redactor: &Redactor) -> Vec<String> {
         }
     });
     argv.collect()
+}
+
+fn file_name(path: &str) -> String {
+    let name = Path::new(path).file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Whether a variable says how the CLI behaves. Nothing else of the environment is written down.
@@ -459,5 +470,20 @@ impl<R> Drop for RecordedReader<R> {
         if let Some(tap) = self.tap.take() {
             tap.end(false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_program_is_installed_is_not_written() {
+        let redactor = Redactor::new(&Places::default(), Rules::new());
+        let argv = ["/home/jane/bin/node", "/opt/cli.js", "--add-dir", "/opt/x"].map(str::to_owned);
+        assert_eq!(
+            redacted(&argv, &redactor),
+            ["node", "cli.js", "--add-dir", "/opt/x"]
+        );
     }
 }

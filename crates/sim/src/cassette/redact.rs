@@ -297,12 +297,20 @@ impl Redactor {
 /// Whether a place or a name is one there, and not a part of another.
 fn is_apart(text: &str, hit: &Hit, needle: &Needle) -> bool {
     let goes_on = |char: Option<char>| char.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    let behind = text[hit.to..].chars().next();
-    let mut before = text[..hit.from].chars().rev();
-    let last = before.next();
-    // `\\n/tmp` is a line end as it looks within a string.
-    let begins = !goes_on(last) || before.next() == Some('\\');
-    !goes_on(behind) && (behind != Some('-') || needle.name == "cwd_slug") && (begins || needle.anywhere)
+    let mut rest = text[hit.to..].chars();
+    let behind = rest.next();
+    // A sentence may end behind a place; `/tmp.old` is another one.
+    let has_extension = needle.is_path() && !needle.anywhere && behind == Some('.') && goes_on(rest.next());
+    let ends = !goes_on(behind) && !has_extension && (behind != Some('-') || needle.name == "cwd_slug");
+    let begins = || {
+        if needle.is_path() {
+            return !places::is_amid_path(text, hit.from);
+        }
+        let mut before = text[..hit.from].chars().rev();
+        // `\\nname` begins a line, as that looks within a string.
+        !goes_on(before.next()) || before.next() == Some('\\')
+    };
+    ends && (needle.anywhere || begins())
 }
 
 /// What else a secret looks like, as far as its beginning and end can be told.

@@ -9,7 +9,7 @@ use outrigger_protocol::RawJson;
 use regex_lite::{Captures, Regex};
 use serde_json::Value;
 
-use crate::cassette::secrets;
+use crate::cassette::{is_above_homes, is_amid_path, secrets};
 
 /// Stands for the CLI's working directory in a recording.
 pub(super) const CWD: &str = "{{cwd}}";
@@ -153,10 +153,11 @@ impl Redaction {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for (literal, put) in &self.literals {
             let whole = |at: usize| {
-                // A directory's name must not be the beginning of another's.
+                // A directory's name must be neither the beginning nor the end of another's.
                 put == SECRET
                     || !text[at + literal.len()..]
                         .starts_with(|c: char| c.is_alphanumeric() || "-_".contains(c))
+                        && !is_amid_path(text, at)
             };
             let places = text
                 .match_indices(literal.as_str())
@@ -166,7 +167,9 @@ impl Redaction {
         }
         found.extend(secrets(text).into_iter().map(|range| (range, SECRET)));
         for (pattern, put) in self.patterns.iter() {
-            found.extend(pattern.find_iter(text).map(|found| (found.range(), put.as_str())));
+            let places = pattern.find_iter(text).map(|found| found.range());
+            let places = places.filter(|range| put == SECRET || is_above_homes(text, range.start));
+            found.extend(places.map(|range| (range, put.as_str())));
         }
         found.sort_by_key(|(range, _)| (range.start, usize::MAX - range.end));
         let mut merged: Vec<(Range<usize>, &str)> = Vec::new();
@@ -342,6 +345,10 @@ mod tests {
             redaction.text("/home/jo/x ghp_0123456789abcdefXYZ"),
             "/home/user/x <redacted>"
         );
+        let amid = "src/home/page.tsx and /srv/x/home/.cache";
+        assert_eq!(redaction.text(amid), amid);
+        let root = bare().home("/root");
+        assert_eq!(root.text("/root/x /srv/root/x"), "{{home}}/x /srv/root/x");
     }
 
     #[test]
