@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         .context("cargo's target directory has no parent")?;
     let place = target.join("clients").join("acp");
     let source = root.join("clients").join("acp");
-    let python = clients::install_python(&source, &place)?;
+    let python = clients::install_python(&source, &place, &[])?;
     let node = clients::install_runtime(&source, &place)?;
     let other = place.join("adapter");
     std::fs::create_dir_all(&other).with_context(|| format!("cannot create {}", other.display()))?;

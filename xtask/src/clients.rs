@@ -231,14 +231,14 @@ pub(crate) fn build(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
 
 /// The command that runs the Python program, once its packages are there.
 fn python(source: &Path, place: &Path) -> Result<Command> {
-    let mut command = isolated(&install_python(source, place)?)?;
+    let mut command = isolated(&install_python(source, place, &[])?)?;
     // Without files of its own in the tree.
     command.arg("-B").arg(source.join("main.py"));
     Ok(command)
 }
 
 /// Installs what the Python programs need, unless it is there; the interpreter that has it.
-pub(crate) fn install_python(source: &Path, place: &Path) -> Result<PathBuf> {
+pub(crate) fn install_python(source: &Path, place: &Path, options: &[&str]) -> Result<PathBuf> {
     let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let wanted = read(&source.join("requirements.txt"))?;
     let environment = place.join("venv");
@@ -252,14 +252,9 @@ pub(crate) fn install_python(source: &Path, place: &Path) -> Result<PathBuf> {
         install(Command::new(python).args(["-m", "venv"]).arg(&environment), hint)?;
         install(
             Command::new(&interpreter)
-                .args([
-                    "-m",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--disable-pip-version-check",
-                    "--requirement",
-                ])
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .args(options)
+                .arg("--requirement")
                 .arg(source.join("requirements.txt")),
             &format!(
                 "pip could not install what {}/requirements.txt names",
@@ -281,7 +276,7 @@ fn typescript(source: &Path, place: &Path) -> Result<Command> {
 
 /// The command that runs the program for clients of the Agent Client Protocol, once they are there.
 fn acp(source: &Path, place: &Path) -> Result<Command> {
-    let python = install_python(source, place)?;
+    let python = install_python(source, place, &[])?;
     let runtime = install_runtime(source, place)?;
     let packages = place.join("node").join("node_modules");
     let mut command = isolated(&python)?;

@@ -14,8 +14,9 @@ mod guards;
 mod inventory;
 mod isolation;
 mod policy_diff;
-mod servers;
+mod report;
 mod sessions;
+mod set_up;
 mod soak;
 mod test;
 
@@ -24,9 +25,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [ARGS…]         runs the tests, ARGS as for `cargo test`: fetches the pinned Claude Code, and for the whole workspace
-                       what `servers` installs, if need be, and then keeps the tests off every network but the loopback
-                       where the machine allows it
+  test [--fail-fast] [ARGS…]
+                       runs the tests, ARGS as for `cargo test`: does what `set-up` does, if need be, and then keeps the tests
+                       off every network but the loopback where the machine allows it; runs all programs, whichever fail,
+                       and lists at the end what failed and what was left out for want of a server
   fetch                fetches the pinned Claude Code and prints where it is
   acp-diff             plays the same turns to our agent of the Agent Client Protocol and to the TypeScript one, and fails where
                        they differ and clients/acp/differences.json does not say why; needs what `clients` needs
@@ -43,10 +45,10 @@ usage: cargo xtask COMMAND
   policy-diff [--seed N] [--rounds N]
                        gives random rules and calls to the real Claude Code as its own rules and as those of a policy, and
                        fails where they do not come to the same; 50 rounds, from another seed each time
-  servers              installs the servers that the tests of stores start and that Debian has no package of, below the target
-                       directory, and prints where; needs python3
   sessions-diff        compares what the official SDKs and this workspace read of the same sessions, of the real Claude Code and
                        by chance; needs what `clients` needs
+  set-up               brings what the tests need and a network has: cargo's packages, the pinned Claude Code, and below the
+                       target directory the servers that this machine has not (needs python3 with venv)
   soak [--turns N] [--bytes N]
                        runs sessions of many turns (10,000) and of many bytes (1GiB), in memory and against a simulated CLI,
                        and fails when memory does not stay flat
@@ -68,11 +70,8 @@ fn main() -> ExitCode {
         Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
         Some("policy-diff") => policy_diff::run(&arguments.collect::<Vec<_>>()),
-        Some("servers") => servers::run().map(|path| {
-            println!("{}", path.display());
-            ExitCode::SUCCESS
-        }),
         Some("sessions-diff") => sessions::run(&arguments.collect::<Vec<_>>()),
+        Some("set-up") => set_up::run(true).map(|()| ExitCode::SUCCESS),
         Some("soak") => soak::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),
         Some("help" | "--help" | "-h") => {

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
         Ok((root.join("clients").join(client), place))
     };
     let (source, python) = place("python")?;
-    let interpreter = clients::install_python(&source, &python)?;
+    let interpreter = clients::install_python(&source, &python, &[])?;
     let (source, typescript) = place("typescript")?;
     clients::install_typescript(&source, &typescript)?;
 

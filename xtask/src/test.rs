@@ -1,27 +1,34 @@
-//! Runs the tests, off every network but the loopback.
+//! Runs the tests, off every network but the loopback: all of them, whichever fail, and says at the end which did.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, PipeReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::{Context as _, Result};
 
-use crate::{fetch, isolation, servers};
+use crate::report::Report;
+use crate::{isolation, set_up};
+
+/// Written to the pipe when cargo has ended: whoever a test left behind may hold the pipe open.
+const END: &[u8] = b"\0the end\0\n";
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     run_with(arguments, &[])
 }
 
 /// Like [`run`], with paths that the tests are told by variables.
-pub(crate) fn run_with(arguments: Vec<OsString>, paths: &[(&str, &PathBuf)]) -> Result<ExitCode> {
-    // What needs a network comes first.
-    fetch::run()?;
-    if cfg!(target_os = "linux")
-        && !chooses_packages(&arguments)
-        && let Err(error) = servers::run()
-    {
-        eprintln!("warning: the tests of the stores will miss a server: {error:#}");
+pub(crate) fn run_with(mut arguments: Vec<OsString>, paths: &[(&str, &PathBuf)]) -> Result<ExitCode> {
+    // What needs a network comes first. Another workspace has other needs.
+    if !has(&arguments, &["--manifest-path"]) {
+        set_up::run(wants_servers(&arguments))?;
     }
+    let stops = has(&arguments, &["--fail-fast"]);
+    let dashes = dashes(&arguments);
+    let mut own = arguments.drain(..dashes).collect::<Vec<_>>();
+    own.retain(|argument| argument != "--fail-fast");
+    let is_told = !has(&own, &["--no-run", "--message-format", "--help", "-h"]);
+    let is_coloured = is_told && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
 
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -33,19 +40,100 @@ pub(crate) fn run_with(arguments: Vec<OsString>, paths: &[(&str, &PathBuf)]) -> 
         }
         Err(reason) => eprintln!("warning: the tests run without isolation from the network: {reason}"),
     }
-    if !chooses_packages(&arguments) {
+    if is_coloured {
+        command.args(["--config", "term.color='always'"]);
+        command.args(["--config", "term.progress={when='always', width=80}"]);
+    }
+    if !stops && !has(&own, &["--no-fail-fast", "--no-run"]) {
+        command.arg("--no-fail-fast");
+    }
+    if !chooses_packages(&own) {
         command.arg("--workspace");
         if cfg!(windows) {
             // There a program that runs cannot be replaced, and this one would be built again.
             command.args(["--exclude", "xtask"]);
         }
     }
-    command.args(&arguments).envs(paths.iter().copied());
-    let status = command.status().context("cannot run cargo")?;
-    Ok(match status.code() {
+    command.args(&own).args(&arguments).envs(paths.iter().copied());
+    if is_coloured {
+        command
+            .args(arguments.is_empty().then_some("--"))
+            .arg("--color=always");
+    }
+    if !is_told {
+        return Ok(exit_code(command.status().context("cannot run cargo")?));
+    }
+
+    let place = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let list = place.path().join("left-out");
+    command.env(outrigger_needs::LIST, &list);
+    let own: Vec<String> = own
+        .iter()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let mut report = Report::new(&own);
+    let status = run_told(command, &mut report)?;
+    report.left_out = outrigger_needs::read(&list).context("cannot read which tests were left out")?;
+    println!("{report}");
+    Ok(exit_code(status))
+}
+
+/// Runs cargo, shows what it and the tests write as they write it, and reads it along.
+fn run_told(mut command: Command, report: &mut Report) -> Result<ExitStatus> {
+    let (reader, mut writer) = io::pipe().context("cannot make a pipe")?;
+    // Both in one, so that they come in their order.
+    command.stdout(writer.try_clone()?).stderr(writer.try_clone()?);
+    let mut child = command.spawn().context("cannot run cargo")?;
+    drop(command);
+    std::thread::scope(|scope| {
+        let shown = scope.spawn(|| show(reader, report));
+        let status = child.wait();
+        writer.write_all(END)?;
+        if let Ok(shown) = shown.join() {
+            shown.context("cannot show what the tests write")?;
+        }
+        status.context("cannot wait for cargo")
+    })
+}
+
+/// Shows what comes, and reads its lines, until the end.
+fn show(reader: PipeReader, report: &mut Report) -> io::Result<()> {
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    loop {
+        let chunk = reader.fill_buf()?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        // A line may take its time, and is shown as far as it is there: `test name ... `.
+        let length = chunk
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(chunk.len(), |at| at + 1);
+        let piece = &chunk[..length];
+        let from = line.len();
+        line.extend_from_slice(piece);
+        reader.consume(length);
+        if line.ends_with(END) {
+            let rest = line.len() - END.len();
+            io::stdout().write_all(line.get(from..rest).unwrap_or_default())?;
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(&line[from..])?;
+        out.flush()?;
+        if line.ends_with(b"\n") {
+            report.line(&String::from_utf8_lossy(&line[..line.len() - 1]));
+            line.clear();
+        }
+    }
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    match status.code() {
         Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         None => ExitCode::FAILURE,
-    })
+    }
 }
 
 /// The setting by which cargo has test programs and doctests run by this program.
@@ -58,16 +146,41 @@ fn runner_setting(runner: &std::path::Path) -> Result<String> {
     Ok(format!("target.'cfg(all())'.runner = ['{runner}', 'isolated']"))
 }
 
-fn chooses_packages(arguments: &[OsString]) -> bool {
-    let own = arguments.iter().take_while(|argument| *argument != "--");
-    let chooses = |argument: &OsStr| {
+/// Where the arguments for the test programs begin.
+fn dashes(arguments: &[OsString]) -> usize {
+    let dashes = arguments.iter().position(|argument| argument == "--");
+    dashes.unwrap_or(arguments.len())
+}
+
+/// Whether one of these options is among cargo's arguments.
+fn has(arguments: &[OsString], options: &[&str]) -> bool {
+    let is_one = |argument: &OsStr| {
         let argument = argument.to_string_lossy();
-        ["-p", "--package", "--workspace", "--all", "--manifest-path"]
-            .iter()
-            .any(|option| argument == *option || argument.starts_with(&format!("{option}=")))
-            || (argument.starts_with("-p") && !argument.starts_with("--"))
+        options.contains(&argument.split('=').next().unwrap_or_default())
     };
-    own.map(OsString::as_os_str).any(chooses)
+    arguments[..dashes(arguments)]
+        .iter()
+        .map(OsString::as_os_str)
+        .any(is_one)
+}
+
+fn chooses_packages(arguments: &[OsString]) -> bool {
+    let is_short = |argument: &OsString| {
+        let argument = argument.to_string_lossy();
+        argument.starts_with("-p") && !argument.starts_with("--")
+    };
+    has(
+        arguments,
+        &["--package", "--workspace", "--all", "--manifest-path"],
+    ) || arguments[..dashes(arguments)].iter().any(is_short)
+}
+
+/// Whether tests of the stores may be among those that are run.
+fn wants_servers(arguments: &[OsString]) -> bool {
+    let names_stores = |argument: &OsString| argument.to_string_lossy().contains("outrigger-stores");
+    !chooses_packages(arguments)
+        || has(arguments, &["--workspace", "--all"])
+        || arguments.iter().any(names_stores)
 }
 
 #[cfg(test)]

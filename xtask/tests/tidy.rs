@@ -11,34 +11,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use outrigger_needs::{Missing, needs};
 use serde_json::Value;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-fn cargo(arguments: &[&str]) -> String {
+/// What cargo says without a network. A package that was never downloaded is missing: building for this system brings those of
+/// this system alone.
+fn cargo(arguments: &[&str]) -> Result<String, Missing> {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
+        .args(["--offline", "--locked", "--color=never"])
         .current_dir(root())
         .output()
         .expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "cargo {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).expect("cargo writes text")
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("--offline was specified") {
+        let how = "some of Cargo.lock's packages were never downloaded: `cargo xtask set-up` does so";
+        return Err(Missing::new(how));
+    }
+    assert!(output.status.success(), "cargo {arguments:?}: {said}");
+    Ok(String::from_utf8(output.stdout).expect("cargo writes text"))
 }
 
-fn metadata() -> Value {
-    serde_json::from_str(&cargo(&[
-        "metadata",
-        "--format-version=1",
-        "--offline",
-        "--locked",
-    ]))
-    .unwrap()
+fn metadata(arguments: &[&str]) -> Result<Value, Missing> {
+    let text = cargo(&[&["metadata", "--format-version=1"], arguments].concat())?;
+    Ok(serde_json::from_str(&text).unwrap())
 }
 
 /// The crates of the workspace and which of each other they use, always or (`optional`) with a feature; `kinds`: `null` is a normal
@@ -81,7 +81,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn the_crates_depend_on_each_other_as_the_map_says() {
-    let metadata = metadata();
+    let metadata = needs!(metadata(&["--no-deps"]));
     let kinds = [Value::Null, "build".into()];
     let normal = arrows(&metadata, &kinds, false);
     let expected = BTreeMap::from([
@@ -110,7 +110,8 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             "outrigger-fuzz".to_owned(),
             set(&["outrigger", "outrigger-protocol"]),
         ),
-        ("xtask".to_owned(), set(&["outrigger-sim"])),
+        ("outrigger-needs".to_owned(), set(&[])),
+        ("xtask".to_owned(), set(&["outrigger-needs", "outrigger-sim"])),
     ]);
     assert_eq!(normal, expected, "an arrow that ARCHITECTURE.md does not have");
     let mut optional = arrows(&metadata, &kinds, true);
@@ -129,14 +130,12 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
 
 #[test]
 fn the_sdk_stays_light() {
-    let tree = cargo(&[
+    let tree = needs!(cargo(&[
         "tree",
         "--package=outrigger",
         "--edges=normal",
         "--prefix=none",
-        "--offline",
-        "--locked",
-    ]);
+    ]));
     let crates: BTreeSet<&str> = tree
         .lines()
         .filter_map(|line| line.split(" (").next())
@@ -156,7 +155,7 @@ fn every_dependency_allows_the_minimum_rust_version() {
         parts.resize(3, 0);
         parts
     };
-    let metadata = metadata();
+    let metadata = needs!(metadata(&[]));
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let ours = manifest
         .lines()

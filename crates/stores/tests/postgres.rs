@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use outrigger_needs::needs;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
     LeaseStore as _, Result, SessionKey, SessionStore, StoreErrorKind, conformance,
@@ -77,6 +78,7 @@ async fn wait_for_waiting(client: &Client, many: i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_keeps_every_contract() {
+    needs!(outrigger_needs::postgres());
     let server = servers::postgres();
     let stores = AtomicUsize::new(0);
     let make = || async {
@@ -92,6 +94,7 @@ async fn it_keeps_every_contract() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_that_are_killed_lose_and_double_nothing() {
+    needs!(outrigger_needs::postgres());
     let server = servers::postgres();
     sql(&server, "CREATE SCHEMA owners").await;
     let mut stores = Vec::new();
@@ -103,6 +106,7 @@ async fn owners_that_are_killed_lose_and_double_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_made_once_and_newer_ones_are_left_alone() {
+    needs!(outrigger_needs::postgres());
     let server = servers::postgres();
     sql(&server, "CREATE SCHEMA tables").await;
     // All at once, as when many machines start a new version.
@@ -126,6 +130,7 @@ fn owner_process() {
 
 #[test]
 fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
+    needs!(outrigger_needs::postgres());
     let server = servers::postgres();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(sql(&server, "CREATE SCHEMA processes"));
@@ -134,6 +139,7 @@ fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_not_taken_over_in_the_midst_of_a_write() {
+    needs!(outrigger_needs::postgres());
     let server = servers::postgres();
     sql(&server, "CREATE SCHEMA midst").await;
     let (one, two) = (
@@ -170,6 +176,7 @@ async fn a_session_is_not_taken_over_in_the_midst_of_a_write() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_back_makes_no_session_older() {
+    needs!(outrigger_needs::postgres());
     let server = servers::postgres();
     sql(&server, "CREATE SCHEMA clock").await;
     let store = connect(&server, "clock").await.unwrap();
@@ -261,6 +268,7 @@ async fn uses_tls(server: &Server, port: u16, rest: &str) -> Result<bool> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
+    needs!(outrigger_needs::postgres());
     let port = free_port();
     let server = server_with_tls(port, true);
     let place = server.directory.path().display();
@@ -312,6 +320,7 @@ async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tls_is_used_only_where_that_is_allowed() {
+    needs!(outrigger_needs::postgres());
     let port = free_port();
     let server = server_with_tls(port, false);
     assert!(!uses_tls(&server, port, "host=localhost").await.unwrap());

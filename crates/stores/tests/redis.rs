@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use outrigger_needs::needs;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::{RedisOptions, RedisStore};
@@ -26,20 +27,13 @@ fn entry(uuid: &str) -> [RawJson; 1] {
     [RawJson::from_text(format!(r#"{{"uuid":"{uuid}","customTitle":"{uuid}"}}"#)).unwrap()]
 }
 
-/// What a person would type: the answer's lines.
 fn cli(server: &Server, arguments: &[&str]) -> String {
-    let said = std::process::Command::new("redis-cli")
-        .arg("-s")
-        .arg(server.directory.path().join("redis.sock"))
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(said.status.success(), "{said:?}");
-    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    server.cli(arguments)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_keeps_every_contract() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let url = server.redis_url();
     let stores = AtomicUsize::new(0);
@@ -56,6 +50,7 @@ async fn it_keeps_every_contract() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_keeps_every_contract_in_a_cluster() {
+    needs!(outrigger_needs::redis());
     let nodes = servers::redis_cluster();
     let urls: Vec<String> = nodes.iter().map(Server::redis_url).collect();
     let stores = AtomicUsize::new(0);
@@ -72,6 +67,7 @@ async fn it_keeps_every_contract_in_a_cluster() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_that_are_killed_lose_and_double_nothing() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let mut stores = Vec::new();
     for _ in 0..3 {
@@ -83,6 +79,7 @@ async fn owners_that_are_killed_lose_and_double_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_version_is_set_once_and_newer_ones_are_left_alone() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let url = server.redis_url();
     // All at once, as when many machines start a new version.
@@ -101,6 +98,7 @@ async fn the_version_is_set_once_and_newer_ones_are_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_it_took_is_there_after_the_server_was_killed() {
+    needs!(outrigger_needs::redis());
     let mut server = servers::redis(&["--appendonly", "yes", "--appendfsync", "always"]);
     let store = RedisStore::connect(&server.redis_url()).await.unwrap();
     let key = SessionKey::new("p", "s");
@@ -130,6 +128,7 @@ async fn what_it_took_is_there_after_the_server_was_killed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_programs_see_each_others_writes_and_deletions() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let one = RedisStore::connect(&server.redis_url()).await.unwrap();
     let two = RedisStore::connect(&server.redis_url()).await.unwrap();
@@ -155,6 +154,7 @@ async fn two_programs_see_each_others_writes_and_deletions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_of_a_project_is_mended() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let url = server.redis_url();
     let key = SessionKey::new("p", "s");
@@ -183,6 +183,7 @@ async fn the_list_of_a_project_is_mended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_is_done_once_the_replicas_have_it() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis_with_port();
     let url = server.redis_url();
     let options = RedisOptions::new().replicas(1).patience(Duration::from_secs(2));
@@ -206,6 +207,7 @@ async fn a_write_is_done_once_the_replicas_have_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_to_a_cluster_is_done_once_the_nodes_replicas_have_it() {
+    needs!(outrigger_needs::redis());
     let [node, replica] = servers::redis_cluster_with_replica();
     let options = RedisOptions::new().replicas(1).patience(Duration::from_secs(6));
     let store = options.connect_cluster([node.redis_url()]).await.unwrap();
@@ -223,6 +225,7 @@ async fn a_write_to_a_cluster_is_done_once_the_nodes_replicas_have_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_would_lose_sessions_is_refused() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
     let error = RedisStore::connect(&server.redis_url()).await.unwrap_err();
     assert_eq!(*error.kind(), StoreErrorKind::Invalid);
@@ -239,6 +242,7 @@ async fn a_server_that_would_lose_sessions_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_with_tls_has_to_prove_who_it_is() {
+    needs!(outrigger_needs::redis_with_tls());
     let server = servers::redis_with_tls();
     let url = server.redis_url();
     assert!(url.starts_with("rediss://"), "{url}");
@@ -272,6 +276,7 @@ async fn a_server_with_tls_has_to_prove_who_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_nodes_of_a_cluster_with_tls_have_to_prove_who_they_are() {
+    needs!(outrigger_needs::redis_with_tls());
     let nodes = servers::redis_cluster_with_tls();
     let urls: Vec<String> = nodes.iter().map(Server::redis_url).collect();
     let authorities = nodes[0].directory.path().join("authority.pem");
@@ -292,6 +297,7 @@ async fn the_nodes_of_a_cluster_with_tls_have_to_prove_who_they_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_is_not_waited_for() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let options = RedisOptions::new().patience(Duration::from_millis(500));
     let store = options.connect(&server.redis_url()).await.unwrap();
@@ -305,6 +311,7 @@ async fn a_server_that_hangs_is_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_makes_no_sense_is_an_error() {
+    needs!(outrigger_needs::redis());
     let error = RedisStore::connect("redis+unix:///nowhere/redis.sock")
         .await
         .unwrap_err();
@@ -330,6 +337,7 @@ fn owner_process() {
 
 #[test]
 fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     processes::trial(&server.redis_url(), desk);
 }
@@ -337,12 +345,14 @@ fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
 /// Runs one of the store's scripts by hand.
 fn script(server: &Server, name: &str, keys: &[&str], arguments: &[&str]) -> String {
     let file = format!("{}/src/redis/{name}.lua", env!("CARGO_MANIFEST_DIR"));
-    let with = [&["--eval", &file], keys, &[","], arguments].concat();
-    cli(server, &with)
+    let text = std::fs::read_to_string(file).unwrap();
+    let count = keys.len().to_string();
+    cli(server, &[&["EVAL", &text, &count], keys, arguments].concat())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_append_that_is_sent_again_by_the_client_is_done_once() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let store = RedisStore::connect(&server.redis_url()).await.unwrap();
     let key = SessionKey::new("p", "s");
@@ -372,6 +382,7 @@ async fn an_append_that_is_sent_again_by_the_client_is_done_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_comes_while_its_session_is_deleted_does_not_stay_alone() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let store = RedisStore::connect(&server.redis_url()).await.unwrap();
     let key = SessionKey::new("p", "s");
@@ -401,6 +412,7 @@ async fn a_part_that_comes_while_its_session_is_deleted_does_not_stay_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_written_anew_while_it_is_loaded_is_not_mixed() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let store = RedisStore::connect(&server.redis_url()).await.unwrap();
     let key = SessionKey::new("p", "s");
@@ -433,6 +445,7 @@ async fn a_session_that_is_written_anew_while_it_is_loaded_is_not_mixed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_back_makes_no_session_older() {
+    needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
     let store = RedisStore::connect(&server.redis_url()).await.unwrap();
     let key = SessionKey::new("p", "s");

@@ -1,7 +1,7 @@
 //! How fast the stores take entries and give them back, as ratios in one run.
 //!
 //! `cargo bench -p outrigger-stores`; servers are started as the tests start them (PostgreSQL, Redis, and SeaweedFS after
-//! `cargo xtask servers`). `OUTRIGGER_BENCH_APPENDS` (300) and `OUTRIGGER_BENCH_MIB` (32) make it larger or smaller. All is below the
+//! `cargo xtask set-up`). `OUTRIGGER_BENCH_APPENDS` (300) and `OUTRIGGER_BENCH_MIB` (32) make it larger or smaller. All is below the
 //! temporary directory, which has to be on a disk for `fsync` to mean something.
 #![cfg_attr(
     target_os = "linux",

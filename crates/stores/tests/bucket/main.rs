@@ -22,6 +22,7 @@ use futures_util::TryStreamExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
+use outrigger_needs::needs;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::{BucketStore, S3};
@@ -96,6 +97,7 @@ async fn it_keeps_every_contract_in_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_keeps_every_contract_on_a_server() {
+    needs!(outrigger_needs::seaweedfs());
     let server = seaweedfs::start();
     let stores = AtomicUsize::new(0);
     keeps_every_contract(|| async {
@@ -117,6 +119,7 @@ async fn owners_that_are_killed_lose_and_double_nothing_in_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_that_are_killed_lose_and_double_nothing_on_a_server() {
+    needs!(outrigger_needs::seaweedfs());
     let server = seaweedfs::start();
     let mut stores = Vec::new();
     for _ in 0..3 {
@@ -412,6 +415,7 @@ async fn what_is_not_as_it_was_written_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_can_not_be_used_says_why() {
+    needs!(outrigger_needs::seaweedfs());
     let server = seaweedfs::start();
     open_s3(&s3(&server)).await;
     let error = s3(&server)
@@ -448,6 +452,7 @@ fn owner_process() {
 
 #[test]
 fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
+    needs!(outrigger_needs::seaweedfs());
     let server = seaweedfs::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(open_s3(&s3(&server)));

@@ -1,6 +1,8 @@
 //! Real servers for the tests, each in a directory of its own and reached by a socket in it.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt as _, lchown};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,9 +18,9 @@ pub(crate) struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It ends by SIGTERM, which its keeper passes on; its data is thrown away.
+        // It ends by SIGTERM; its data is thrown away.
         let pid = self.process.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let _ = Command::new("sh").args(["-c", "kill -TERM $0", &pid]).status();
         let _ = self.process.wait();
     }
 }
@@ -30,30 +32,27 @@ pub(crate) fn postgres() -> Server {
 
 /// The same with these settings, which may name files that are made in its directory, and a port of its own.
 pub(crate) fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Server {
-    let programs = postgres_programs().expect("PostgreSQL is not installed: apt-get install postgresql");
+    let postgres = outrigger_needs::postgres().unwrap_or_else(|missing| panic!("{missing}"));
     let directory = tempfile::tempdir().unwrap();
-    let is_root =
-        std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
-    let run = |program: &str| {
-        let program = programs.join(program);
-        if !is_root {
-            return Command::new(program);
+    let settings = settings(directory.path());
+    let mut programs = postgres.programs;
+    let user = is_root().then(user);
+    if let Some(user) = user {
+        if postgres.is_movable {
+            // What is installed below a home directory of the superuser is out of reach.
+            let copy = directory.path().join("installed");
+            copy_tree(programs.parent().unwrap(), &copy);
+            programs = copy.join("bin");
         }
-        let mut command = Command::new("runuser");
-        command.args(["-u", "postgres", "--"]).arg(program);
+        hand_over(directory.path(), user);
+    }
+    let run = |program: &str| {
+        let mut command = Command::new(programs.join(program));
+        if let Some((user, group)) = user {
+            command.uid(user).gid(group).current_dir("/");
+        }
         command
     };
-    let settings = settings(directory.path());
-    if is_root {
-        let owned = Command::new("chown")
-            .args(["-R", "postgres"])
-            .arg(directory.path())
-            .status();
-        assert!(
-            owned.unwrap().success(),
-            "there is no user postgres: apt-get install postgresql"
-        );
-    }
     let data = directory.path().join("data");
     let made = run("initdb")
         .arg("-D")
@@ -91,10 +90,43 @@ pub(crate) fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<Strin
     server
 }
 
-fn postgres_programs() -> Option<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
-    let programs = versions.flatten().map(|version| version.path().join("bin"));
-    programs.filter(|programs| programs.join("initdb").exists()).max()
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
+}
+
+/// Who runs it for the superuser, as numbers: the one that a package of the system made for it, or `nobody`.
+fn user() -> (u32, u32) {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let user = |name: &str| {
+        let mut fields = users.lines().map(|line| line.split(':'));
+        let mut fields = fields.find(|fields| fields.clone().next() == Some(name))?.skip(2);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    user("postgres")
+        .or_else(|| user("nobody"))
+        .expect("there is a user `nobody`")
+}
+
+fn hand_over(path: &Path, user: (u32, u32)) {
+    lchown(path, Some(user.0), Some(user.1)).unwrap();
+    if std::fs::symlink_metadata(path).unwrap().is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            hand_over(&entry.unwrap().path(), user);
+        }
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_tree(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
 }
 
 fn wait_for(socket: &Path) {

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
 /// How long a server may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -66,15 +68,23 @@ impl Server {
         }
     }
 
-    fn cli(&self, arguments: &[&str]) -> String {
+    /// What it says to a command, as a person would see it: a line for each part, or why not.
+    pub(crate) fn cli(&self, arguments: &[&str]) -> String {
+        let mut lines = Vec::new();
+        match self.ask(arguments) {
+            Ok(said) => show(&said, &mut lines),
+            Err(error) => lines.push(error.to_string()),
+        }
+        lines.join("\n").trim().to_owned()
+    }
+
+    fn ask(&self, arguments: &[&str]) -> redis::RedisResult<redis::Value> {
         let socket = self.directory.path().join("redis.sock");
-        let said = Command::new("redis-cli")
-            .arg("-s")
-            .arg(socket)
-            .args(arguments)
-            .output();
-        let said = said.expect("redis-cli is not installed: apt-get install redis-server");
-        String::from_utf8_lossy(&said.stdout).trim().to_owned()
+        let address = format!("unix://{}", socket.display());
+        let mut connection = redis::Client::open(address)?.get_connection()?;
+        redis::cmd(arguments[0])
+            .arg(&arguments[1..])
+            .query(&mut connection)
     }
 
     /// Waits until it takes commands; `false` if it has ended.
@@ -92,8 +102,8 @@ impl Server {
 
     fn signal(&self, signal: &str) {
         let pid = self.process.id().to_string();
-        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
-        assert!(sent.success());
+        let kill = format!("kill {signal} {pid}");
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 
     /// The address of a node of a cluster, of one with TLS, or of a lone server.
@@ -126,14 +136,33 @@ impl Server {
     }
 }
 
+fn show(said: &redis::Value, lines: &mut Vec<String>) {
+    use redis::Value;
+    match said {
+        Value::Nil => lines.push(String::new()),
+        Value::Int(number) => lines.push(number.to_string()),
+        Value::Okay => lines.push("OK".to_owned()),
+        Value::SimpleString(text) => lines.push(text.clone()),
+        Value::BulkString(bytes) => lines.push(String::from_utf8_lossy(bytes).into_owned()),
+        Value::Array(parts) | Value::Set(parts) => parts.iter().for_each(|part| show(part, lines)),
+        other => lines.push(format!("{other:?}")),
+    }
+}
+
 fn process(arguments: &[String]) -> Child {
-    Command::new("redis-server")
+    let has_tls = arguments.iter().any(|argument| argument == TLS[0]);
+    let program = if has_tls {
+        outrigger_needs::redis_with_tls()
+    } else {
+        outrigger_needs::redis()
+    };
+    Command::new(program.unwrap_or_else(|missing| panic!("{missing}")))
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .expect("Redis is not installed: apt-get install redis-server")
+        .unwrap()
 }
 
 /// A lone server with these options.
@@ -160,29 +189,26 @@ const TLS: [&str; 8] = [
 
 /// One that proves to be `localhost` by an authority of its own, which is in `authority.pem`.
 pub(crate) fn redis_with_tls() -> Server {
-    Server::start_in(&TLS, true, |place| certify(place, "DNS:localhost"))
+    Server::start_in(&TLS, true, |place| certify(place, "localhost"))
 }
 
-/// Makes an authority, and has it certify a server of this name.
+/// Makes an authority, and has it certify a server of this name or address.
 fn certify(place: &Path, name: &str) {
-    let name = format!(
-        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -addext subjectAltName={name} \
-         -keyout server.key -out server.csr"
-    );
-    let steps = [
-        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
-         -addext basicConstraints=critical,CA:TRUE -keyout authority.key -out authority.pem",
-        &name,
-        "x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 \
-         -copy_extensions copy -out server.pem",
-    ];
-    for step in steps {
-        let made = Command::new("openssl")
-            .args(step.split_whitespace())
-            .current_dir(place)
-            .output();
-        let made = made.expect("OpenSSL is not installed: apt-get install openssl");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "authority");
+    let key = KeyPair::generate().unwrap();
+    let authority = params.self_signed(&key).unwrap().pem();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let server = server.signed_by(&key, &issuer).unwrap().pem();
+    for (file, text) in [
+        ("authority.pem", authority),
+        ("server.pem", server),
+        ("server.key", key.serialize_pem()),
+    ] {
+        std::fs::write(place.join(file), text).unwrap();
     }
 }
 
@@ -200,13 +226,13 @@ pub(crate) fn follow(replica: &Server, server: &Server) {
 /// A cluster of three.
 pub(crate) fn redis_cluster() -> Vec<Server> {
     let node = |_| Server::start(&["--cluster-enabled", "yes"], true);
-    joined((0..3).map(node).collect(), &[])
+    joined((0..3).map(node).collect())
 }
 
 /// A cluster of three that prove to be `127.0.0.1`, by the authority of which each has the `authority.pem`.
 pub(crate) fn redis_cluster_with_tls() -> Vec<Server> {
     let made = tempfile::tempdir().unwrap();
-    certify(made.path(), "IP:127.0.0.1");
+    certify(made.path(), "127.0.0.1");
     let copy = |place: &Path| {
         for file in std::fs::read_dir(made.path()).unwrap() {
             let file = file.unwrap();
@@ -215,21 +241,32 @@ pub(crate) fn redis_cluster_with_tls() -> Vec<Server> {
     };
     let cluster = ["--cluster-enabled", "yes", "--tls-cluster", "yes"];
     let node = |_| Server::start_in(&[&TLS[..], &cluster].concat(), true, copy);
-    let nodes = (0..3).map(node).collect();
-    let authority = made.path().join("authority.pem").display().to_string();
-    joined(nodes, &["--tls", "--cacert", &authority])
+    joined((0..3).map(node).collect())
 }
 
-fn joined(nodes: Vec<Server>, how: &[&str]) -> Vec<Server> {
-    let mut create = Command::new("redis-cli");
-    create.args(how).args(["--cluster", "create"]);
-    create.args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)));
-    let created = create.arg("--cluster-yes").stdin(Stdio::null()).output().unwrap();
-    assert!(created.status.success(), "{created:?}");
+/// Shares the slots among the nodes, and has each meet the first.
+fn joined(nodes: Vec<Server>) -> Vec<Server> {
+    const SLOTS: usize = 16384;
+    for (number, node) in nodes.iter().enumerate() {
+        let (from, to) = (
+            number * SLOTS / nodes.len(),
+            (number + 1) * SLOTS / nodes.len() - 1,
+        );
+        let slots = ["CLUSTER", "ADDSLOTSRANGE", &from.to_string(), &to.to_string()];
+        assert_eq!(node.cli(&slots), "OK");
+        // Of two with the same number the nodes would have to make two first.
+        let epoch = (number + 1).to_string();
+        assert_eq!(node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]), "OK");
+    }
+    let (first, others) = nodes.split_first().unwrap();
+    for node in others {
+        let (port, bus) = (first.port.to_string(), first.bus.to_string());
+        assert_eq!(node.cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]), "OK");
+    }
     for node in &nodes {
         wait_until("the cluster is whole", || {
             node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
-                && node.cli(&["CLUSTER", "NODES"]).lines().count() == nodes.len()
+                && node.cli(&["CLUSTER", "NODES"]).trim().lines().count() == nodes.len()
         });
     }
     nodes

@@ -32,26 +32,13 @@ impl Drop for Server {
 }
 
 pub(crate) fn start() -> Server {
-    let program = program().expect("SeaweedFS is not installed: `cargo xtask servers` does so");
+    let program = outrigger_needs::seaweedfs().unwrap_or_else(|missing| panic!("{missing}"));
     for _ in 0..TRIES {
         if let Some(server) = try_start(&program) {
             return server;
         }
     }
     panic!("SeaweedFS does not start: {}", program.display());
-}
-
-/// Below the target directory, where it is installed, or wherever the machine has one.
-fn program() -> Option<PathBuf> {
-    let test = std::env::current_exe().unwrap();
-    let installed = test
-        .ancestors()
-        .map(|target| target.join("servers/venv/bin/weed"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let elsewhere: Vec<PathBuf> = std::env::split_paths(&path)
-        .map(|place| place.join("weed"))
-        .collect();
-    installed.chain(elsewhere).find(|program| program.is_file())
 }
 
 fn try_start(program: &PathBuf) -> Option<Server> {

@@ -1,0 +1,110 @@
+//! `cargo xtask test`, from outside: on a small workspace of its own.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+// There a program that runs cannot be replaced.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PASSES: &str = "#[test] fn passes() {}";
+
+/// Two programs with a test that fails, one that is killed, one whose test leaves a process behind, and a doctest that fails.
+fn project(place: &Path) {
+    let files = [
+        (
+            "Cargo.toml",
+            "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n".to_owned(),
+        ),
+        (
+            "src/lib.rs",
+            format!("//! ```\n//! panic!();\n//! ```\n{PASSES}\n"),
+        ),
+        (
+            "tests/a.rs",
+            format!("mod inner {{ #[test] fn fails() {{ panic!() }} }} {PASSES}"),
+        ),
+        (
+            "tests/b.rs",
+            "#[test] fn dies() { std::process::abort() }".to_owned(),
+        ),
+        (
+            "tests/c.rs",
+            "#[test] fn leaves() { std::process::Command::new(\"sleep\").arg(\"600\").spawn().unwrap(); }"
+                .to_owned(),
+        ),
+        ("tests/d.rs", "#[test] fn fails() { panic!() }".to_owned()),
+    ];
+    for (name, content) in files {
+        let path = place.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+fn run(place: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["test", "--manifest-path"])
+        .arg(place.join("Cargo.toml"))
+        .args(["--offline", "--target-dir"])
+        .arg(place.join("target"))
+        .args(arguments)
+        .env("CARGO", env!("CARGO"))
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn all_programs_are_run_and_all_failures_told_at_the_end() {
+    let place = tempfile::tempdir().unwrap();
+    project(place.path());
+    let output = run(place.path(), &[]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    // So that nobody takes it for what this program says.
+    let shown = said.replace('\n', "\n| ");
+    assert_eq!(output.status.code(), Some(101), "{shown}");
+    let (run, told) = said.split_once("\nFAILED, ").unwrap();
+    // What the programs say themselves is there, too.
+    assert_eq!(run.matches("test result: ok. ").count(), 2, "{shown}");
+    assert_eq!(run.matches("test result: FAILED. ").count(), 3, "{shown}");
+    let told: Vec<&str> = told
+        .lines()
+        .filter(|line| !line.contains("cargo xtask test"))
+        .collect();
+    let expected = [
+        "1 test of `--test a`",
+        "    inner::fails",
+        "",
+        "FAILED, all of `--test b`: signal: 6, SIGABRT: process abort signal",
+        "",
+        "FAILED, 1 test of `--test d`",
+        "    fails",
+        "",
+        "FAILED, 1 test of `--doc`",
+        "    src/lib.rs - (line 1)",
+        "",
+        "all results: 3 passed; 3 failed; 0 ignored; 0 left out; 4 programs failed",
+    ];
+    assert_eq!(told, expected, "{shown}");
+
+    // The command that is named runs that test alone.
+    let exact = ["--test", "a", "--", "--exact", "inner::fails"];
+    let again = String::from_utf8(self::run(place.path(), &exact).stdout).unwrap();
+    assert!(
+        again.ends_with("all results: 0 passed; 1 failed; 0 ignored; 0 left out; 1 programs failed\n"),
+        "{again}"
+    );
+}
+
+#[test]
+fn the_first_failure_ends_the_run_where_that_is_wanted() {
+    let place = tempfile::tempdir().unwrap();
+    project(place.path());
+    let output = run(place.path(), &["--fail-fast", "--test", "a", "--test", "d"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    // So that nobody takes it for what this program says.
+    let shown = said.replace('\n', "\n| ");
+    assert_eq!(output.status.code(), Some(101), "{shown}");
+    assert!(said.ends_with("1 programs failed\n"), "{shown}");
+}
