@@ -18,6 +18,7 @@ mod servers;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 pub use list::{LeftOut, leave_out, read};
 pub use servers::{POSTGRESQL, Postgres, SEAWEEDFS, VALKEY, postgres, redis, redis_with_tls, seaweedfs};
@@ -30,18 +31,25 @@ pub const LIST: &str = "OUTRIGGER_TESTS_LEFT_OUT";
 
 /// Why something that a test needs is not there, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing(String);
+pub struct Missing {
+    why: String,
+    /// The system does not allow it.
+    is_refused: bool,
+}
 
 impl Missing {
     /// What is missing, and what to do about it.
     pub fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
+        Self {
+            why: why.into(),
+            is_refused: false,
+        }
     }
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 
@@ -68,7 +76,29 @@ macro_rules! needs {
 pub fn program(name: &str, how: &str) -> Result<PathBuf, Missing> {
     on_path(name)
         .next()
-        .ok_or_else(|| Missing(format!("there is no program `{name}`: {how}")))
+        .ok_or_else(|| Missing::new(format!("there is no program `{name}`: {how}")))
+}
+
+/// Whether this command succeeds, which shows that the system allows `what`. Where it does not, nobody can install it, so that tests
+/// are left out even where [`REQUIRED`] is set.
+///
+/// # Errors
+/// When it does not.
+pub fn allows(command: &mut Command, what: &str) -> Result<(), Missing> {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let how = match status {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => format!("ended with {status}"),
+        Err(error) => format!("cannot be run: {error}"),
+    };
+    Err(Missing {
+        why: format!("this needs {what}: `{}` {how}", command.get_program().display()),
+        is_refused: true,
+    })
 }
 
 /// All programs of this name, in the order in which the machine looks for them.

@@ -63,14 +63,12 @@ fn what_holds_is_shown_with_its_source_and_without_secrets() {
 #[test]
 fn what_an_administrator_manages_is_read_where_the_cli_reads_it() {
     let apart = ["--map-root-user", "--mount", "sh", "-ec"];
-    let is_possible = std::process::Command::new("unshare")
-        .args(apart)
-        .arg("mount -t tmpfs none /etc")
-        .status();
-    if !is_possible.is_ok_and(|status| status.success()) {
-        eprintln!("this system lets nobody make a mount namespace, so nothing was tested");
-        return;
-    }
+    outrigger_needs::needs!(outrigger_needs::allows(
+        std::process::Command::new("unshare")
+            .args(apart)
+            .arg("mount -t tmpfs none /etc"),
+        "a mount namespace, which not every system lets everybody make",
+    ));
     let place = TempDir::new().unwrap();
     let (config, project) = (place.path().join("config"), place.path().join("project"));
     fs::create_dir_all(&config).unwrap();

@@ -15,6 +15,7 @@ use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{MemoryStore, SessionKey, SessionStore as _};
 use outrigger::transport::Exit;
 use outrigger::{Agent, LeaseOptions, LeaseProblem, Local, OnBusy, Options, Policy, Session};
+use outrigger_needs::needs;
 use serde::{Deserialize, Serialize};
 
 use crate::stores::file::FileStore;
@@ -450,14 +451,10 @@ async fn the_first_process_of_a_container_leaves_nothing() {
     let job = place.job("spawned task");
     let mut unshare = Command::new("unshare");
     unshare.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
-    let allowed = Command::new("unshare")
-        .args(["--pid", "--fork", "--mount-proc", "true"])
-        .stderr(Stdio::null())
-        .status();
-    if !allowed.is_ok_and(|status| status.success()) {
-        // Not everybody may make a pid namespace; without one there is nothing to be tried.
-        return;
-    }
+    needs!(outrigger_needs::allows(
+        Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"]),
+        "a pid namespace, which only the superuser may make without more",
+    ));
     unshare.arg(std::env::current_exe().unwrap());
     let mut host = Host::start_by(unshare, &job);
     assert_eq!(host.said(&job).await, "ready");

@@ -231,6 +231,7 @@ mod tests {
 
     #[test]
     fn a_session_of_another_worktree_is_found() {
+        outrigger_needs::needs!(outrigger_needs::program("git", "a package of the system has it"));
         let place = tempfile::tempdir().unwrap();
         let main = place.path().join("main");
         fs::create_dir(&main).unwrap();

@@ -65,6 +65,12 @@ impl Scenario {
         Self::bare(name).control(fields)
     }
 
+    /// Whether a flag names this program.
+    pub(crate) fn uses(&self, program: &str) -> bool {
+        let mut flags = self.runs.iter().flat_map(|run| &run.flags);
+        flags.any(|flag| flag.contains(program))
+    }
+
     /// One process that is told nothing yet.
     pub(crate) fn bare(name: &'static str) -> Self {
         Self {

@@ -13,7 +13,7 @@ while read -r line; do case "$line" in
 esac; done"#;
 
 fn lab() -> Value {
-    json!({"type": "stdio", "command": "bash", "args": ["-c", SERVER]})
+    json!({"type": "stdio", "command": "sh", "args": ["-c", SERVER]})
 }
 
 fn here() -> Builder {
