@@ -28,7 +28,7 @@ fn cargo(arguments: &[&str]) -> Result<String, Missing> {
         .output()
         .expect("cargo runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("--offline was specified") {
+    if said.contains("--offline") {
         let how = "some of Cargo.lock's packages were never downloaded: `cargo xtask set-up` does so";
         return Err(Missing::new(how));
     }
