@@ -44,15 +44,22 @@ fn project(place: &Path) {
 }
 
 fn run(place: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xtask"))
+    command(place, arguments).output().unwrap()
+}
+
+fn command(place: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command
         .args(["test", "--manifest-path"])
         .arg(place.join("Cargo.toml"))
         .args(["--offline", "--target-dir"])
         .arg(place.join("target"))
         .args(arguments)
         .env("CARGO", env!("CARGO"))
-        .output()
-        .unwrap()
+        // What those say who run this test is not for the tests in it.
+        .env_remove(outrigger_needs::REQUIRED)
+        .env_remove(outrigger_needs::LIST);
+    command
 }
 
 #[test]
@@ -107,4 +114,40 @@ fn the_first_failure_ends_the_run_where_that_is_wanted() {
     let shown = said.replace('\n', "\n| ");
     assert_eq!(output.status.code(), Some(101), "{shown}");
     assert!(said.ends_with("1 programs failed\n"), "{shown}");
+}
+
+#[test]
+fn what_is_left_out_is_told_and_where_all_is_required_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let needs = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/needs");
+    let manifest = format!(
+        "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ndoctest = false\n[workspace]\n[dependencies]\n\
+         outrigger-needs = {{ path = '{needs}' }}\n"
+    );
+    fs::write(place.path().join("Cargo.toml"), manifest).unwrap();
+    let test = "#[test] fn asks() { outrigger_needs::needs!(outrigger_needs::program(\"no-such\", \"get it\")); panic!() }";
+    fs::create_dir(place.path().join("src")).unwrap();
+    fs::write(place.path().join("src/lib.rs"), format!("{test} {PASSES}")).unwrap();
+
+    let output = run(place.path(), &[]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let end = "\nLEFT OUT, 1 test: there is no program `no-such`: get it\n    small: asks\n\n\
+               all results: 1 passed; 0 failed; 0 ignored; 1 left out; 0 programs failed\n";
+    assert!(
+        output.status.success() && said.ends_with(end),
+        "{}",
+        said.replace('\n', "\n| ")
+    );
+
+    let output = command(place.path(), &[])
+        .env(outrigger_needs::REQUIRED, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let end = "all results: 1 passed; 1 failed; 0 ignored; 0 left out; 1 programs failed\n";
+    assert!(
+        !output.status.success() && said.ends_with(end),
+        "{}",
+        said.replace('\n', "\n| ")
+    );
 }
