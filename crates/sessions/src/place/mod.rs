@@ -14,7 +14,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::error::{Error, Result};
 
 pub use lookup::SessionFile;
-pub(crate) use project::is_same_when_cut;
+pub(crate) use project::{composed, is_same_when_cut};
 pub use project::{project_dir_name, real_path};
 pub use worktrees::worktrees;
 
@@ -50,10 +50,11 @@ impl Sessions {
         }
     }
 
-    /// Those below this config directory; its name is brought to Unicode's normal form C, as the CLI does. It need not exist.
+    /// Those below this config directory; its name is brought to Unicode's normal form C, as the CLI does with this one path on all
+    /// systems. It need not exist.
     pub fn at(config_dir: impl Into<PathBuf>) -> Self {
         Self {
-            config_dir: composed(config_dir.into().as_os_str()).into(),
+            config_dir: in_form_c(config_dir.into().as_os_str()).into(),
             project_dir_name: None,
         }
     }
@@ -96,7 +97,7 @@ impl Sessions {
 }
 
 /// A path in Unicode's normal form C. What is no Unicode stays as it is.
-fn composed(path: &OsStr) -> PathBuf {
+fn in_form_c(path: &OsStr) -> PathBuf {
     match path.to_str() {
         Some(text) if !text.is_ascii() => text.nfc().collect::<String>().into(),
         _ => path.into(),

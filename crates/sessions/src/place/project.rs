@@ -1,5 +1,6 @@
 //! What the CLI calls the directory of a project's sessions.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
@@ -46,7 +47,7 @@ fn in_base_36(mut number: u32) -> String {
     }
 }
 
-/// The path by which the CLI knows a directory: absolute, without links, in Unicode's normal form C.
+/// The path by which the CLI knows a directory: absolute, without links, and on macOS in Unicode's normal form C.
 ///
 /// Of a path that does not exist (any more), the part that does is resolved. What is no Unicode is replaced by U+FFFD.
 pub fn real_path(dir: &Path) -> String {
@@ -57,10 +58,20 @@ pub fn real_path(dir: &Path) -> String {
     let text = real.to_string_lossy();
     // Windows' long form of paths is no form that a program would say.
     let text = text.strip_prefix(r"\\?\").unwrap_or(&text);
-    if text.is_ascii() {
-        text.to_owned()
+    composed(text).into_owned()
+}
+
+/// A path as the CLI compares it, and makes names of it. On macOS a file has one name in all normal forms, and form C counts. On
+/// other systems two forms are two files.
+pub(crate) fn composed(path: &str) -> Cow<'_, str> {
+    composed_on(path, cfg!(target_os = "macos"))
+}
+
+fn composed_on(path: &str, is_macos: bool) -> Cow<'_, str> {
+    if is_macos && !path.is_ascii() {
+        Cow::Owned(path.nfc().collect())
     } else {
-        text.nfc().collect()
+        Cow::Borrowed(path)
     }
 }
 
@@ -126,7 +137,7 @@ fn was_recorded_in(project_dir: &Path, real: &str) -> bool {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
         .filter_map(|path| recorded_cwd(&path))
-        .any(|cwd| cwd.nfc().eq(real.chars()))
+        .any(|cwd| composed(&cwd) == real)
 }
 
 /// The first working directory that a transcript names, near its beginning.
@@ -170,7 +181,11 @@ mod tests {
         let real = place.path().canonicalize().unwrap();
         let dir = real.join("e\u{301}");
         fs::create_dir(&dir).unwrap();
-        let expected = real.join("\u{e9}");
+        let expected = real.join(if cfg!(target_os = "macos") {
+            "\u{e9}"
+        } else {
+            "e\u{301}"
+        });
         assert_eq!(real_path(&dir), expected.to_str().unwrap());
         #[cfg(unix)]
         {
@@ -180,6 +195,18 @@ mod tests {
             assert_eq!(
                 real_path(&link.join("gone/./x/..")),
                 expected.join("gone").to_str().unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn two_normal_forms_are_one_name_on_macos_only() {
+        assert_eq!(composed_on("/cafe\u{301}", true), "/caf\u{e9}");
+        assert_eq!(composed_on("/cafe\u{301}", false), "/cafe\u{301}");
+        if cfg!(not(target_os = "macos")) {
+            assert_eq!(
+                project_dir_name(&real_path(Path::new("/no/cafe\u{301}"))),
+                "-no-cafe-"
             );
         }
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use unicode_normalization::UnicodeNormalization as _;
+use super::composed;
 
 /// How long git may take.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -15,8 +15,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// More than this is no list of worktrees.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The roots of all worktrees of the repository that `dir` is in, in Unicode's normal form C and in git's order: the main one
-/// first. Empty if there is no repository, no git, or no answer within five seconds.
+/// The roots of all worktrees of the repository that `dir` is in, by the names that [`real_path`](super::real_path) gives them and in
+/// git's order: the main one first. Empty if there is no repository, no git, or no answer within five seconds.
 pub fn worktrees(dir: &Path) -> Vec<String> {
     let mut git = Command::new("git");
     git.args(["worktree", "list", "--porcelain"]).current_dir(dir);
@@ -28,7 +28,7 @@ fn parse(listed: &[u8]) -> Vec<String> {
     listed
         .split('\n')
         .filter_map(|line| line.strip_prefix("worktree "))
-        .map(|path| path.nfc().collect())
+        .map(|path| composed(path).into_owned())
         .collect()
 }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_roots_are_taken_from_gits_list() {
         let listed = b"worktree /a/main\nHEAD 1\nbranch refs/heads/main\n\nworktree /a/e\xcc\x81 x\nHEAD 2\ndetached\n";
-        assert_eq!(parse(listed), ["/a/main", "/a/\u{e9} x"]);
+        assert_eq!(parse(listed), ["/a/main", &*composed("/a/e\u{301} x")]);
         assert_eq!(parse(b""), Vec::<String>::new());
     }
 

@@ -8,14 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use unicode_normalization::UnicodeNormalization as _;
-
 use super::info::{self, Around, SessionInfo};
 use super::lite::{self, Room};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
-use crate::place::{Sessions, is_same_when_cut, project_dir_name, real_path, worktrees};
+use crate::place::{Sessions, composed, is_same_when_cut, project_dir_name, real_path, worktrees};
 
 /// How many sessions are read at once, at most.
 const MOST_THREADS: usize = 8;
@@ -335,7 +333,7 @@ pub(crate) fn read(
     if place.is_shared {
         let recorded = lite::CWD.first(lite.head)?;
         let project = around.project?;
-        if !recorded.nfc().eq(project.chars()) {
+        if composed(&recorded) != project {
             return None;
         }
     }
