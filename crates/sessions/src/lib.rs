@@ -28,6 +28,7 @@
 
 mod clock;
 mod error;
+mod file;
 mod id;
 pub mod lease;
 pub mod place;

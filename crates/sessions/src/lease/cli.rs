@@ -1,6 +1,7 @@
 //! The CLI's own list of its processes, in `sessions/` of the config directory.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,6 +9,7 @@ use serde::Deserialize;
 
 use super::{Busy, Owner, host};
 use crate::clock::iso;
+use crate::file;
 use crate::id::SessionId;
 
 /// How much of an entry is read.
@@ -59,10 +61,13 @@ fn listed(config_dir: &Path) -> impl Iterator<Item = Entry> {
 
 fn read(path: &Path) -> Option<Entry> {
     let is_entry = path.extension().is_some_and(|extension| extension == "json");
-    if !is_entry || fs::metadata(path).ok()?.len() > MOST_BYTES {
+    if !is_entry {
         return None;
     }
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    let mut text = Vec::new();
+    let file = file::open(path).ok()?;
+    let length = file.take(MOST_BYTES + 1).read_to_end(&mut text).ok()?;
+    (length as u64 <= MOST_BYTES).then(|| serde_json::from_slice(&text).ok())?
 }
 
 fn lives(entry: &Entry) -> bool {

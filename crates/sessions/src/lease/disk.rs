@@ -1,6 +1,6 @@
 //! What is on disk of the leases on one session.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fence, Owner};
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::write::draft::{create_dir, private, remove, replace};
 
@@ -85,7 +86,7 @@ impl Disk {
     /// The newest claim, if there ever was one.
     pub(super) fn state(&self) -> Result<Option<State>> {
         let path = self.path("json");
-        let text = match fs::read(&path) {
+        let text = match file::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("read", path)(error)),
@@ -109,7 +110,7 @@ impl Disk {
     /// Whether the holder of a claim lives.
     pub(super) fn is_held(&self, fence: Fence) -> Result<bool> {
         let path = self.held_path(fence);
-        let file = match File::open(&path) {
+        let file = match file::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(Error::io("open", path)(error)),

@@ -9,6 +9,7 @@ use outrigger_protocol::RawJson;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::Sessions;
+use crate::file;
 
 /// Longer names are cut here, and told apart by a hash.
 const LONGEST: usize = 200;
@@ -147,7 +148,7 @@ fn recorded_cwd(transcript: &Path) -> Option<String> {
         cwd: String,
     }
     let mut head = Vec::new();
-    fs::File::open(transcript)
+    file::open(transcript)
         .and_then(|file| file.take(HEAD).read_to_end(&mut head))
         .ok()?;
     let head = String::from_utf8_lossy(&head);

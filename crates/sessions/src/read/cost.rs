@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lite::{Room, is_note, lines};
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 use crate::record::Lines;
@@ -78,7 +79,7 @@ impl SessionFile {
             return Ok(noted);
         }
         // It went on for long since.
-        let file = std::fs::File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let file = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         let mut lines = Lines::new(file);
         let mut cost = None;
         while let Some(line) = lines.next().map_err(Error::io("read", &self.path))? {

@@ -1,6 +1,5 @@
 //! What is known of a session without reading all of it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -11,6 +10,7 @@ use super::lite::{self, Lite, Room};
 use super::prompt;
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 
@@ -206,7 +206,7 @@ fn is_sidechain(line: &[u8]) -> bool {
 /// The title that lies beside a transcript.
 fn title_beside(around: Around<'_>) -> Option<String> {
     let path = around.dir.join(around.id.as_str()).join("custom-title.json");
-    let title = lite::field(&fs::read(path).ok()?, "customTitle");
+    let title = lite::field(&file::read(&path).ok()?, "customTitle");
     title.filter(|title| !title.is_empty())
 }
 
@@ -219,7 +219,7 @@ fn archived(around: Around<'_>, tail: &[u8]) -> Option<bool> {
         at: String,
     }
     let path = around.dir.join(around.id.as_str()).join("archived.json");
-    let mark: Archived = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let mark: Archived = serde_json::from_slice(&file::read(&path).ok()?).ok()?;
     let since = clock::parse(&mark.at);
     let is_later = |line: &[u8]| {
         let sent = lite::field(line, "timestamp").and_then(|text| clock::parse(&text));

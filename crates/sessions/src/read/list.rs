@@ -256,6 +256,10 @@ fn gather(place: usize, dir: &Path, into: &mut Vec<Candidate>) {
             continue;
         };
         if let Some(id) = SessionId::of_file_name(name) {
+            // A FIFO or a link is no transcript, as for the official SDK.
+            if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
             into.push(Candidate {
                 path: entry.path(),
                 id,

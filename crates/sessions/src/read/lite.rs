@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use crate::clock;
+use crate::file;
 use crate::record::{fields, last, text_of};
 
 /// How much is read of each end of a transcript.
@@ -33,7 +34,7 @@ pub(crate) struct Lite<'r> {
 impl Room {
     /// Reads the ends of a transcript. `None` for an empty file.
     pub(crate) fn read(&mut self, path: &Path) -> io::Result<Option<Lite<'_>>> {
-        let file = File::open(path)?;
+        let file = file::open(path)?;
         let metadata = file.metadata()?;
         let size = metadata.len();
         let modified = metadata.modified().map_or(0, clock::millis);

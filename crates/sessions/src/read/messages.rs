@@ -11,6 +11,7 @@ use super::index::{Id, Index, Kind, Node};
 use super::lite::{field, read_at};
 use super::message::SessionMessage;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 use crate::record::{Damage, Position, Record};
@@ -104,7 +105,7 @@ pub(super) enum Part {
 impl Messages {
     /// Finds out of which records a conversation is made.
     pub(super) fn open(path: &Path, part: Part, options: &MessageOptions) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = file::open(path).map_err(Error::io("open", path))?;
         let mut index = Index::read(&file, path)?;
         let mut messages = Self {
             path: path.to_owned(),

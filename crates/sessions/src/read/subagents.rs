@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::messages::{MessageOptions, Messages, Part};
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::{AgentId, SessionId};
 use crate::place::{SessionFile, Sessions};
 use crate::record::{fields, last, text_of};
@@ -40,7 +41,7 @@ pub struct Subagent {
 
 impl Subagent {
     fn at(agent_id: AgentId, path: PathBuf) -> Self {
-        let text = fs::read_to_string(path.with_extension("meta.json")).unwrap_or_default();
+        let text = file::read_text(&path.with_extension("meta.json")).unwrap_or_default();
         let metadata = fields(&text).unwrap_or_default();
         let said = |name| last(&metadata, name).and_then(text_of);
         Self {

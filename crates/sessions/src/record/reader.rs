@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Damage, DamageReason, Line, Lines, Record};
 use crate::error::{Error, Result};
+use crate::file;
 
 /// Reads a transcript record by record, one line in memory at a time. Blank lines are passed over.
 ///
@@ -63,7 +64,7 @@ impl Records<File> {
     /// # Errors
     /// When it cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = file::open(path).map_err(Error::io("open", path))?;
         Ok(Self::of(Lines::new(file), path))
     }
 
@@ -72,7 +73,7 @@ impl Records<File> {
     /// # Errors
     /// When it cannot be opened, or is not that long.
     pub fn open_at(path: &Path, offset: u64) -> Result<Self> {
-        let mut file = File::open(path).map_err(Error::io("open", path))?;
+        let mut file = file::open(path).map_err(Error::io("open", path))?;
         file.seek(SeekFrom::Start(offset))
             .map_err(Error::io("seek in", path))?;
         Ok(Self::of(Lines::from_offset(file, offset), path))

@@ -1,9 +1,10 @@
 //! Copying what lies beside a transcript.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::file;
 use crate::progress::Meter;
 use crate::record::Lines;
 use crate::write::draft::{Draft, create_dir};
@@ -35,7 +36,7 @@ impl Copy<'_, '_> {
 
     /// Copies a file.
     pub(crate) fn file(&mut self, source: &Path, target: &Path) -> Result<()> {
-        let mut file = File::open(source).map_err(Error::io("open", source))?;
+        let mut file = file::open(source).map_err(Error::io("open", source))?;
         let mut draft = Draft::of(target)?;
         if source.extension().is_none_or(|extension| extension != "jsonl") {
             self.meter.copy(&mut file, source, |bytes| draft.write(bytes))?;

@@ -1,9 +1,9 @@
 //! Where a session is at home.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, project_dir_name};
 use crate::record::Lines;
@@ -19,7 +19,7 @@ impl SessionFile {
     /// When it cannot be read.
     pub fn recorded_dir(&self) -> Result<Option<PathBuf>> {
         let project = self.project_dir().file_name();
-        let file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let file = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         let mut lines = Lines::new(file);
         let (mut relocated, mut named, mut first) = (None, None, None);
         while let Some(line) = lines.next().map_err(Error::io("read", &self.path))? {

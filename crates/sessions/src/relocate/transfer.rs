@@ -1,6 +1,6 @@
 //! Moving and copying.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::beside::{Copy, files_below};
 use super::home::moved;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, real_path};
 use crate::progress::{Meter, Progress};
@@ -205,7 +206,7 @@ impl SessionFile {
         real: &str,
         meter: &mut Meter<'_>,
     ) -> Result<(Draft, u64)> {
-        let file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let file = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         let length = file.metadata().map_err(Error::io("read", &self.path))?.len();
         let mut draft = Draft::of(path)?;
         let mut lines = Lines::new(file.take(length)).cap(usize::MAX);

@@ -1,7 +1,7 @@
 //! From findings to a transcript without them.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::{Finding, Problem, lines, links, tools};
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 use crate::progress::{Meter, Progress};
@@ -72,7 +73,7 @@ impl SessionFile {
 
     fn look(&self, meter: &mut Meter<'_>) -> Result<Repair> {
         let mut old = Vec::new();
-        let mut source = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let mut source = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         source
             .read_to_end(&mut old)
             .map_err(Error::io("read", &self.path))?;
@@ -254,7 +255,7 @@ impl Repair {
 
     /// Takes over what was appended to the old transcript between the last look at it and its end.
     fn carry_over(&self, backup: &Path) -> Result<()> {
-        let mut old = File::open(backup).map_err(Error::io("open", backup))?;
+        let mut old = file::open(backup).map_err(Error::io("open", backup))?;
         let mut late = Vec::new();
         old.seek(SeekFrom::Start(self.old.len() as u64))
             .and_then(|_| old.read_to_end(&mut late))
@@ -369,7 +370,11 @@ fn back_up(path: &Path) -> Result<PathBuf> {
             // A file system without links.
             Err(_) => {
                 let mut draft = Draft::of(&backup)?;
-                draft.write(&fs::read(path).map_err(Error::io("read", path))?)?;
+                let mut text = Vec::new();
+                file::open(path)
+                    .and_then(|mut old| old.read_to_end(&mut text))
+                    .map_err(Error::io("read", path))?;
+                draft.write(&text)?;
                 match draft.create() {
                     Ok(()) => return Ok(backup),
                     Err(Error::Exists(_)) => {}

@@ -13,6 +13,7 @@ use super::texts::{Said, Text};
 use super::{Hit, Search};
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::AgentId;
 use crate::place::SessionFile;
 use crate::read::list::{self, Candidate, Place};
@@ -259,7 +260,7 @@ impl Plan {
         mut count: Option<&mut dyn FnMut(u64)>,
         each: &mut dyn FnMut(Position, Said) -> ControlFlow<()>,
     ) -> Result<()> {
-        let file = match File::open(path) {
+        let file = match file::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             file => file.map_err(Error::io("open", path))?,
         };

@@ -8,6 +8,7 @@ use outrigger_protocol::RawJson;
 
 use super::entry::Fields;
 use super::{Result, SessionKey, SessionStore, StoreError, StoreErrorKind};
+use crate::file;
 
 /// The type of the entry that stands for a subagent's `.meta.json`.
 const METADATA: &str = "agent_metadata";
@@ -199,7 +200,7 @@ impl Batches {
             return None;
         }
         let file = open.file.with_extension("meta.json");
-        let text = std::fs::read_to_string(&file).ok()?;
+        let text = file::read_text(&file).ok()?;
         let entry = as_entry(&text);
         if entry.is_none() {
             self.imported.damaged.push((file, 1));
@@ -230,7 +231,7 @@ impl Iterator for Batches {
 
 impl Open {
     fn of(file: &Path, key: SessionKey) -> Result<Self> {
-        let opened = File::open(file).map_err(|error| match error.kind() {
+        let opened = file::open(file).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::new(
                 StoreErrorKind::NotFound,
                 format!("there is no transcript {}", file.display()),

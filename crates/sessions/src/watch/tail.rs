@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Change;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::read::lite::read_at;
 use crate::record::{Item, Line, Lines, Position};
 
@@ -55,7 +56,7 @@ fn identity(metadata: &Metadata) -> Identity {
 impl Tail {
     /// Opens a file to tell what is in it, or what is appended to it.
     pub(super) fn open(path: &Path, from_start: bool) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = file::open(path).map_err(Error::io("open", path))?;
         let metadata = file.metadata().map_err(Error::io("read", path))?;
         let mut offset = 0;
         if !from_start {
@@ -171,7 +172,7 @@ impl Tail {
             metadata => metadata.map_err(Error::io("read", &self.path))?,
         };
         if identity(&metadata) != self.identity {
-            let file = match File::open(&self.path) {
+            let file = match file::open(&self.path) {
                 // It was there a moment ago; the next look tells.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 file => file.map_err(Error::io("open", &self.path))?,

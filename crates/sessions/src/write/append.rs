@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::file;
 
 /// Appends a record as a line of its own, in one write.
 ///
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 pub(crate) fn append(path: &Path, record: &str) -> Result<bool> {
     debug_assert!(!record.contains('\n'), "a record is one line");
     // Opened for appending, every write goes to the end of the file as it then is, whoever else writes.
-    let mut file = match OpenOptions::new().read(true).append(true).open(path) {
+    let mut file = match file::open_with(OpenOptions::new().read(true).append(true), path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(Error::io("open", path)(error)),

@@ -13,7 +13,7 @@
 //!
 //! Each line and each part ends with a line break that is not counted. The parts are byte for byte what they were.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read as _, Write};
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
@@ -22,6 +22,7 @@ use super::draft::Draft;
 use super::object::{Object, quoted};
 use crate::clock::now;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::place::SessionFile;
 use crate::progress::{Meter, Progress};
 use crate::relocate::ELSEWHERE;
@@ -111,7 +112,7 @@ impl SessionFile {
         let failed = |error| Error::io("write", "the export")(error);
         writeln!(target, "{}", header.to_text()).map_err(failed)?;
         for (path, name) in &parts {
-            let file = File::open(path).map_err(Error::io("open", path))?;
+            let file = file::open(path).map_err(Error::io("open", path))?;
             let length = file.metadata().map_err(Error::io("read", path))?.len();
             writeln!(target, r#"{{"file":{},"bytes":{length}}}"#, quoted(name)).map_err(failed)?;
             // What is appended meanwhile is not in it, and what is cut off must not shift the rest.
@@ -169,7 +170,7 @@ impl SessionFile {
     }
 
     fn write_lines(&self, target: &mut dyn Write, meter: &mut Meter<'_>) -> Result<()> {
-        let mut file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let mut file = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         meter.begin(length_of(&self.path))?;
         meter.copy(&mut file, &self.path, |bytes| write_to(target, bytes))?;
         Ok(())

@@ -1,11 +1,11 @@
 //! A session that begins as another one stood.
 
-use std::fs::File;
 use std::io::{Read as _, Seek as _};
 
 use super::draft::Draft;
 use super::plan::Plan;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 use crate::record::{Item, Record, Records};
@@ -60,7 +60,7 @@ impl SessionFile {
     /// then.
     pub fn fork(&self, options: &ForkOptions) -> Result<SessionFile> {
         let id = SessionId::random();
-        let mut source = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let mut source = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         let length = source.metadata().map_err(Error::io("read", &self.path))?.len();
         let mut plan = Plan::new(self.id.clone(), id.clone());
         for record in readable(Records::new((&source).take(length))) {

@@ -1,6 +1,6 @@
 //! A session from a file that was exported, here or on another machine.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use super::draft::{Draft, create_dir};
 use super::export::{BESIDE, KIND, TRANSCRIPT, VERSION};
 use super::object::Object;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, real_path};
 use crate::progress::{Meter, Progress};
@@ -94,7 +95,7 @@ impl Sessions {
 
     fn bring(&self, source: &Path, dir: &Path, meter: &mut Meter<'_>) -> Result<Imported> {
         let real = real_path(dir);
-        let file = File::open(source).map_err(Error::io("open", source))?;
+        let file = file::open(source).map_err(Error::io("open", source))?;
         let length = file.metadata().map_err(Error::io("read", source))?.len();
         meter.begin(length)?;
         let mut reader = BufReader::with_capacity(256 * 1024, file);
@@ -125,7 +126,7 @@ impl Sessions {
         let mut draft = match header {
             Some(_) => arrival.unpack(&mut reader)?,
             None => {
-                reader = BufReader::new(File::open(source).map_err(Error::io("open", source))?);
+                reader = BufReader::new(file::open(source).map_err(Error::io("open", source))?);
                 let mut draft = Draft::of(&path)?;
                 arrival.copy_lines(&mut reader, &mut draft)?;
                 draft

@@ -2,6 +2,8 @@
 
 mod conversations;
 mod lists;
+#[cfg(unix)]
+mod odd;
 mod reference;
 
 use std::fs;
