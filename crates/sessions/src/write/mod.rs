@@ -12,6 +12,7 @@ pub(crate) mod draft;
 mod export;
 mod fork;
 mod import;
+mod lineage;
 mod mark;
 pub(crate) mod object;
 mod plan;

@@ -7,6 +7,7 @@ use outrigger_protocol::RawJson;
 use uuid::Uuid;
 
 use super::fork::{ForkOptions, title_of_fork};
+use super::lineage::Lineage;
 use super::object::{Object, elements, quoted};
 use crate::clock::now;
 use crate::error::{Error, Result};
@@ -14,14 +15,22 @@ use crate::id::SessionId;
 use crate::read::prompt;
 use crate::record::{Record, RecordKind};
 
-/// What belongs to the process or team that the session was in, and to nobody in the fork.
-const CLEARED: [&str; 5] = [
+/// What belongs to the process or team that the session was in, or to its turns, and to nobody in the fork.
+const CLEARED: [&str; 10] = [
     "teamName",
     "agentName",
     "sessionKind",
     "slug",
     "sourceToolAssistantUUID",
+    "summarizedTurnPromptUuids",
+    "droppedPromptUuids",
+    "sentAsUuid",
+    "rowsAheadOfPutBack",
+    "turnAttributionKey",
 ];
+
+/// What the CLI calls it when a part of where data has come from is lost.
+const LOST: u8 = 12;
 
 /// How much of the users' records is kept to make a title of.
 const HEAD: usize = 64 * 1024;
@@ -82,6 +91,9 @@ struct Carried {
     latch: Option<String>,
     tools: Option<String>,
     data_flow: Vec<String>,
+    /// Whether a record of data flow is the session's own.
+    has_data_flow: bool,
+    lineage: Lineage,
     relocated: Option<String>,
 }
 
@@ -103,6 +115,9 @@ impl Plan {
 
     /// Takes note of a record.
     pub(crate) fn survey(&mut self, record: &Record) {
+        if record.kind().is_linked() && record.uuid().is_some() {
+            self.last_words.lineage.copied(record);
+        }
         if let Some(uuid) = linked_uuid(record) {
             let envelope = record.envelope();
             let kind = match (record.kind(), envelope.subtype.as_deref()) {
@@ -132,6 +147,7 @@ impl Plan {
             return;
         };
         let said = |key| object.string(key).filter(|title| !title.is_empty());
+        let is_own = said("sessionId").is_some_and(|id| id == self.source.as_str());
         match record.kind().as_str() {
             "custom-title" => self.title.custom = said("customTitle"),
             "ai-title" => self.title.made = said("aiTitle"),
@@ -144,7 +160,14 @@ impl Plan {
             "atis-latch" => self.last_words.latch = Some(text.into_owned()),
             "tools-used" => self.last_words.tools = Some(text.into_owned()),
             "relocated" => self.last_words.relocated = Some(text.into_owned()),
-            kind if kind.starts_with("data-flow-") => self.last_words.data_flow.push(text.into_owned()),
+            "data-flow-records" | "data-flow-incomplete" => {
+                // What a subagent has seen is told with the subagent.
+                if object.get("agentId").is_none() && said("sessionId").is_some() {
+                    self.last_words.has_data_flow |= is_own;
+                    self.last_words.data_flow.push(text.into_owned());
+                }
+            }
+            "derived-from" if is_own => self.last_words.lineage.said(&object),
             _ => {}
         }
     }
@@ -268,7 +291,9 @@ impl Plan {
             line.set_string("timestamp", &self.now);
             lines.push(line.to_text());
         }
-        let flow = carried.data_flow.iter();
+        // Where data has come from is told by a session that knows it of itself.
+        let has_data_flow = carried.has_data_flow || carried.lineage.is_lost();
+        let flow = carried.data_flow.iter().filter(|_| has_data_flow);
         for text in carried
             .latch
             .iter()
@@ -281,14 +306,18 @@ impl Plan {
                 lines.push(line.to_text());
             }
         }
-        let mut line = self.line("derived-from");
-        line.set("v", "1");
-        let source = quoted(self.source.as_str());
-        line.set(
-            "sessions",
-            format!(r#"[{{"type":"claude_code_session","id":{source},"via":"fork"}}]"#),
-        );
-        lines.push(line.to_text());
+        if carried.lineage.is_lost() {
+            let mut line = self.line("data-flow-incomplete");
+            line.set("v", "1");
+            line.set("codes", format!("[{LOST}]"));
+            lines.push(line.to_text());
+        }
+        if let Some(sessions) = carried.lineage.of_fork(self.source.as_str(), has_data_flow) {
+            let mut line = self.line("derived-from");
+            line.set("v", "1");
+            line.set("sessions", sessions);
+            lines.push(line.to_text());
+        }
 
         let mut line = self.line("custom-title");
         line.set_string("customTitle", &self.title());

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::write::testing::Place;
 
+const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
+
 fn uuid(number: usize) -> String {
     format!("{number:08}-0000-4000-8000-000000000000")
 }
@@ -31,7 +33,8 @@ fn plain(number: usize, parent: usize) -> Value {
 
 fn put(place: &Place, records: &[Value]) -> SessionFile {
     let lines: Vec<String> = records.iter().map(Value::to_string).collect();
-    place.session(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    place.put(&SessionId::new(ID).unwrap(), "/project", text.as_bytes())
 }
 
 fn read(file: &SessionFile) -> Vec<Value> {
@@ -77,7 +80,9 @@ fn messages_get_new_ids_and_are_linked_as_before() {
                 1,
                 0,
                 "user",
-                json!({"teamName": "t", "slug": "s", "sessionKind": "daemon", "custom": 1}),
+                json!({"teamName": "t", "slug": "s", "sessionKind": "daemon", "custom": 1, "turnAttributionKey": "k",
+                    "summarizedTurnPromptUuids": [uuid(1)], "droppedPromptUuids": [uuid(1)], "sentAsUuid": uuid(1),
+                    "rowsAheadOfPutBack": 1}),
             ),
             record(2, 1, "progress", json!({})),
             record(
@@ -102,7 +107,8 @@ fn messages_get_new_ids_and_are_linked_as_before() {
             json!({"type": "tools-used", "tools": ["A", "B"], "sessionId": "old"}),
             json!({"type": "relocated", "relocatedCwd": "/there", "sessionId": "old"}),
             json!({"type": "atis-latch", "atis": "x", "sessionId": "old"}),
-            json!({"type": "data-flow-records", "records": [1], "sessionId": "old"}),
+            json!({"type": "data-flow-records", "records": [1], "sessionId": ID}),
+            json!({"type": "data-flow-records", "records": [2], "sessionId": ID, "agentId": "a"}),
             json!({"type": "custom-title", "customTitle": "Mine", "sessionId": "old"}),
             json!({"type": "tag", "tag": "t", "sessionId": "old"}),
         ],
@@ -143,6 +149,11 @@ fn messages_get_new_ids_and_are_linked_as_before() {
         "sessionKind",
         "sourceToolAssistantUUID",
         "agentName",
+        "turnAttributionKey",
+        "summarizedTurnPromptUuids",
+        "droppedPromptUuids",
+        "sentAsUuid",
+        "rowsAheadOfPutBack",
     ] {
         assert!(records.iter().all(|record| record.get(key).is_none()), "{key}");
     }
@@ -167,6 +178,80 @@ fn messages_get_new_ids_and_are_linked_as_before() {
             fs::metadata(&fork.path).unwrap().permissions().mode() & 0o777,
             0o600
         );
+    }
+}
+
+/// What the TypeScript SDK 0.3.330 makes of these records.
+#[test]
+fn a_fork_says_which_sessions_it_has_come_from() {
+    let place = Place::new();
+    let of = |records: &[Value]| {
+        let fork = put(&place, records).fork(&ForkOptions::new()).unwrap();
+        let records = read(&fork);
+        let found = |kind: &str| records.iter().find(|record| record["type"] == kind).cloned();
+        (
+            found("derived-from").map(|record| record["sessions"].clone()),
+            found("data-flow-incomplete"),
+        )
+    };
+    let derived =
+        |sessions: Value| json!({"type": "derived-from", "v": 1, "sessionId": ID, "sessions": sessions});
+    let session = |id: &str, via: &str| json!({"type": "claude_code_session", "id": id, "via": via});
+    let copy = record(
+        1,
+        0,
+        "user",
+        json!({"forkedFrom": {"sessionId": "parent", "messageUuid": "x"}}),
+    );
+    assert_eq!(
+        of(std::slice::from_ref(&copy)),
+        (None, None),
+        "nobody before says it"
+    );
+
+    let flow = json!({"type": "data-flow-records", "v": 1, "records": [], "sessionId": ID});
+    let (sessions, lost) = of(&[copy.clone(), flow]);
+    assert_eq!(
+        sessions,
+        Some(json!([session("parent", "fork"), session(ID, "fork")]))
+    );
+    assert_eq!(lost, None);
+
+    let started =
+        json!({"type": "claude_code_session", "id": "gp", "via": "clear", "started": "s", "other": 1});
+    let (sessions, lost) = of(&[
+        derived(json!([session("older", "fork")])),
+        json!({"type": "derived-from", "v": 1, "sessionId": "another", "sessions": [session("not", "fork")]}),
+        derived(
+            json!([started, started, {"type": "unknown", "id": null, "via": "resume"}, session("parent", "branch")]),
+        ),
+        copy.clone(),
+    ]);
+    let gp = json!({"type": "claude_code_session", "id": "gp", "via": "clear", "started": "s"});
+    let unknown = json!({"type": "unknown", "id": null, "via": "resume"});
+    let expected = json!([gp, unknown, session("parent", "branch"), session(ID, "fork")]);
+    assert_eq!((sessions, lost), (Some(expected), None));
+
+    // What cannot be understood is told as lost, and what was said before stays.
+    for odd in [
+        derived(json!([{"type": "new", "id": "x", "via": "fork"}])),
+        derived(json!([session("x", "new")])),
+        derived(json!([session("", "fork")])),
+        derived(json!("x")),
+        json!({"type": "derived-from", "v": 2, "sessionId": ID, "sessions": []}),
+    ] {
+        let (sessions, lost) = of(&[
+            derived(json!([session("older", "fork")])),
+            odd.clone(),
+            copy.clone(),
+        ]);
+        let expected = json!([
+            session("older", "fork"),
+            session("parent", "fork"),
+            session(ID, "fork")
+        ]);
+        assert_eq!(sessions, Some(expected), "{odd}");
+        assert_eq!(lost.unwrap()["codes"], json!([12]), "{odd}");
     }
 }
 
@@ -288,7 +373,7 @@ fn what_is_odd_comes_through() {
     let fork = file.fork(&ForkOptions::new()).unwrap();
     let text = fs::read_to_string(&fork.path).unwrap();
     assert!(text.contains(&format!(r#""message":{content}"#)));
-    assert_eq!(text.lines().count(), 3);
+    assert_eq!(text.lines().count(), 2);
 }
 
 /// The way from a record up to the root, as the number of each record in the file. It ends where a parent is missing, or a circle
