@@ -48,4 +48,5 @@ pub use place::{SessionFile, Sessions};
 pub use progress::Progress;
 pub use read::{
     Cost, ListOptions, MessageKind, MessageOptions, Messages, SessionInfo, SessionMessage, Subagent,
+    ToolDenialUnanswered, ToolResultMeta,
 };

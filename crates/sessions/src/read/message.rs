@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use outrigger_protocol::inbound::Message;
+use outrigger_protocol::inbound::{Message, NonExecutionKind};
 use outrigger_protocol::shared::Origin;
-use outrigger_protocol::{Frame, Misfit, RawJson};
+use outrigger_protocol::{Frame, Misfit, RawJson, open_enum};
 use serde::Serialize;
 
 use super::index::is_queued;
-use crate::record::{Fields, Record, RecordKind, fields, is_truthy, last, text_of};
+use crate::record::{Fields, Record, RecordKind, elements, fields, is_truthy, last, text_of};
 
 /// Who a message is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -22,6 +22,24 @@ pub enum MessageKind {
     Assistant,
     /// What the CLI noted, such as the boundary of a compaction.
     System,
+}
+
+/// What became of a tool call that was not executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ToolResultMeta {
+    /// The call.
+    pub id: String,
+    /// Why it was not executed.
+    pub non_execution_kind: NonExecutionKind,
+}
+
+open_enum! {
+    /// Why nobody answered when it was asked whether a tool may run.
+    pub enum ToolDenialUnanswered {
+        /// The connection to whoever was asked had ended.
+        StreamClosed = "stream-closed",
+    }
 }
 
 /// One message of a conversation. As JSON it has the names of the TypeScript SDK's `SessionMessage`, and those fields besides that
@@ -47,6 +65,12 @@ pub struct SessionMessage {
     /// True if an interrupt that was a shutdown cut it off.
     #[serde(rename = "interruptedByShutdown", skip_serializing_if = "is_false")]
     pub interrupted_by_shutdown: bool,
+    /// Why nobody answered when it was asked whether the tool may run whose result this is.
+    #[serde(rename = "toolDenialUnanswered", skip_serializing_if = "Option::is_none")]
+    pub tool_denial_unanswered: Option<ToolDenialUnanswered>,
+    /// Of the one result of a tool that it has: why the tool was not executed. Empty if it was, or that is not recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_result_meta: Vec<ToolResultMeta>,
     /// True if it is the summary that stands for what a compaction cut off.
     #[serde(rename = "isCompactSummary", skip_serializing_if = "is_false")]
     pub is_compact_summary: bool,
@@ -88,6 +112,8 @@ impl SessionMessage {
         let holds = |name| last(&all, name).is_some_and(is_truthy);
         let hidden =
             envelope.is_meta || envelope.is_visible_in_transcript_only || envelope.is_compact_summary;
+        let said = |name| last(&all, name).and_then(text_of);
+        let denied = said("toolDenialKind").zip(last(&all, "message").and_then(only_result));
         let mut message = Self {
             kind,
             uuid: envelope.uuid.clone()?,
@@ -96,6 +122,14 @@ impl SessionMessage {
             parent_tool_use_id: None,
             parent_agent_id: None,
             interrupted_by_shutdown: holds("interruptedByShutdown"),
+            tool_denial_unanswered: said("toolDenialUnanswered").map(|why| ToolDenialUnanswered::from(&*why)),
+            tool_result_meta: denied
+                .map(|(why, id)| ToolResultMeta {
+                    id,
+                    non_execution_kind: NonExecutionKind::from(&*why),
+                })
+                .into_iter()
+                .collect(),
             is_compact_summary: envelope.is_compact_summary,
             is_meta: hidden,
             is_queued_command: false,
@@ -177,10 +211,18 @@ impl SessionMessage {
         let is_needed = |name: &str| with_all || name == "subtype" || name == "compactMetadata";
         for (name, value) in all.iter().filter(|(name, _)| is_needed(name)) {
             match &**name {
-                "type" | "uuid" | "sessionId" | "message" | "timestamp" | "attachment" | "origin" => {}
+                "type" | "uuid" | "sessionId" | "tool_result_meta" | "message" | "timestamp"
+                | "attachment" | "origin" => {}
                 "compactMetadata" => put("compact_metadata", &in_wire_names(value)),
                 name => put(&snake(name), value),
             }
+        }
+        if let [_, ..] = &*self.tool_result_meta {
+            // Texts can always be written.
+            put(
+                "tool_result_meta",
+                &serde_json::to_string(&self.tool_result_meta).unwrap_or_default(),
+            );
         }
         put("uuid", &quoted(&self.uuid));
         put(
@@ -200,6 +242,19 @@ impl SessionMessage {
         line.push('}');
         line
     }
+}
+
+/// The call whose result a message has, if it has that of one call.
+fn only_result(message: &str) -> Option<String> {
+    let message = fields(message).ok()?;
+    let blocks = elements(last(&message, "content")?)?;
+    let mut calls = blocks.iter().filter_map(|block| {
+        let block = fields(block).ok()?;
+        let is_result = last(&block, "type").and_then(text_of).as_deref() == Some("tool_result");
+        is_result.then(|| last(&block, "tool_use_id").and_then(text_of))
+    });
+    let only = calls.next()?;
+    only.filter(|_| calls.next().is_none())
 }
 
 fn quoted(text: &str) -> String {
@@ -272,6 +327,53 @@ mod tests {
             "{:?}",
             message.decode_origin()
         );
+    }
+
+    #[test]
+    fn a_tool_that_was_refused_can_be_told_from_one_that_failed() {
+        let result =
+            |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "no", "is_error": true});
+        let of = |content: Value, more: Value| {
+            let mut record = json!({"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": content}});
+            record
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            message(&record).unwrap()
+        };
+        let refused = json!({"toolDenialKind": "user-rejected", "toolDenialUnanswered": "stream-closed"});
+        let told = of(
+            json!([{"type": "text", "text": "x"}, result("t")]),
+            refused.clone(),
+        );
+        let shown = serde_json::to_value(&told).unwrap();
+        assert_eq!(
+            shown["tool_result_meta"],
+            json!([{"id": "t", "non_execution_kind": "user-rejected"}])
+        );
+        assert_eq!(shown["toolDenialUnanswered"], "stream-closed");
+        assert_eq!(
+            told.tool_denial_unanswered,
+            Some(ToolDenialUnanswered::StreamClosed)
+        );
+        let Ok(Message::User(live)) = told.decode() else {
+            panic!("no message of the user")
+        };
+        let meta = live.tool_result_meta.unwrap();
+        assert_eq!(
+            (&*meta[0].id, &meta[0].non_execution_kind),
+            ("t", &Some(NonExecutionKind::UserRejected))
+        );
+
+        for (content, more) in [
+            (json!([result("t")]), json!({})),
+            (json!([result("t"), result("u")]), refused.clone()),
+            (json!([{"type": "tool_result"}]), refused.clone()),
+            (json!("text"), refused),
+        ] {
+            let plain = of(content.clone(), more);
+            assert!(plain.tool_result_meta.is_empty(), "{content}");
+        }
     }
 
     #[test]

@@ -16,6 +16,6 @@ mod tests;
 pub use cost::{Cost, ModelCost};
 pub use info::SessionInfo;
 pub use list::ListOptions;
-pub use message::{MessageKind, SessionMessage};
+pub use message::{MessageKind, SessionMessage, ToolDenialUnanswered, ToolResultMeta};
 pub use messages::{MessageOptions, Messages};
 pub use subagents::Subagent;
