@@ -29,7 +29,8 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// Milliseconds since 1970 of an ISO 8601 time with a zone, such as `2026-01-02T03:04:05.678Z`.
+/// Milliseconds since 1970 of an ISO 8601 time with a zone, such as `2026-01-02T03:04:05.678Z`, or of the beginning of a day in UTC,
+/// such as `2026-01-02`.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
@@ -39,6 +40,10 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     };
     let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    if bytes.len() == 10 {
+        let is_day = is(4, b"-") && is(7, b"-") && (1..=12).contains(&month) && (1..=31).contains(&day);
+        return is_day.then(|| days(year, month, day) * 86_400_000);
+    }
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
     let is_shaped = is(4, b"-") && is(7, b"-") && is(10, b"T ") && is(13, b":") && is(16, b":");
     let is_sane =
@@ -125,13 +130,16 @@ mod tests {
             ("2024-02-29T12:00:00.1Z", 1_709_208_000_100),
             ("2000-03-01T00:00:00.123456Z", 951_868_800_123),
             ("1969-12-31T23:59:59.999Z", -1),
+            ("2026-01-01", 1_767_225_600_000),
         ] {
             assert_eq!(parse(text), Some(expected), "{text}");
         }
         for text in [
             "",
             "yesterday",
-            "2026-01-01",
+            "2026-13-01",
+            "2026/01/01",
+            "2026-01-0x",
             "2026-01-01T00:00:00",
             "2026-13-01T00:00:00Z",
             "2026-01-01T00:00:00.Z",

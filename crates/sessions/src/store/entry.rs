@@ -3,16 +3,20 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use outrigger_protocol::{RawJson, walk};
+use outrigger_protocol::{RawJson, repair, walk};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The `uuid` of an entry: two entries of one transcript with the same one are the same entry, told twice. Empty ones, and
-/// what is no text, identify nothing.
+/// what is no text, identify nothing. One with half of a UTF-16 pair, which no string can have, is told as it is written in JSON.
 pub fn uuid(entry: &RawJson) -> Option<String> {
-    Fields::of(entry.get())
-        .text("uuid")
-        .filter(|uuid| !uuid.is_empty())
+    let fields = Fields::of(entry.get());
+    let written = fields.get("uuid")?;
+    match repair::lone_surrogates(written) {
+        // Replaced, two that differ would be the same.
+        Some(_) if written.starts_with('"') => Some(written.to_owned()),
+        _ => text(written).filter(|uuid| !uuid.is_empty()),
+    }
 }
 
 /// The fields of an object, as they are written. Of a key that stands twice the last one counts, as for the CLI.
@@ -100,6 +104,10 @@ mod tests {
         ] {
             assert_eq!(uuid(&raw(text)).as_deref(), Some("u"), "{text:.60}");
         }
+        let (one, other) = (raw(r#"{"uuid":"\ud800"}"#), raw(r#"{"uuid":"\ud801"}"#));
+        assert_ne!(uuid(&one), uuid(&other));
+        assert_ne!(uuid(&one), uuid(&raw(r#"{"uuid":"\ufffd"}"#)));
+        assert_eq!(uuid(&one), uuid(&one.clone()));
         for text in [
             r#"{"uuid":""}"#,
             r#"{"uuid":1}"#,
