@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::cli::Driver;
 use super::disk::{Disk, Held, STEP, State, Turn};
 use super::{Busy, Fence, OnBusy, Owner, driven_by_cli};
 use crate::error::{Error, Result};
@@ -12,6 +13,9 @@ use crate::write::ForkOptions;
 
 /// How long a holder is asked to let a session go, unless told otherwise.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the system may take to end a process that was killed.
+const DEATH: Duration = Duration::from_secs(10);
 
 /// A claim that is about to be made: [`take`](Self::take) makes it.
 #[derive(Debug, Clone)]
@@ -97,10 +101,15 @@ impl Claim<'_> {
     /// Where it is to be taken over, this blocks for the patience until the holder is fenced off, and once more for the CLI that the
     /// holder should then end. Else it waits only for others' changes, which are short.
     ///
+    /// A holder that hangs, or was stopped, ends nothing. Then its CLI is ended here: by SIGTERM, and by SIGKILL after the patience.
+    /// That is done only where it is certain whose CLI it is, which takes Linux and a CLI that is the holder's own child process on
+    /// this machine. Where that is not certain the holder is not fenced off either: it is asked for twice the patience, and keeps the
+    /// session if it does not answer.
+    ///
     /// # Errors
-    /// [`Error::Busy`] where somebody else has it and it is not to be forked or taken over; also where a CLI drives it that does not
-    /// end in time, since nothing fences a CLI off: whoever asked for it has lost the session then, and nobody has it. What
-    /// [`fork`](Sessions::fork) says where it is to be forked. When the files of the lease cannot be read or written.
+    /// [`Error::Busy`] where somebody else has it and it is not to be forked or taken over; also where a CLI drives it that is not
+    /// ended, as above, since nothing fences a CLI off. What [`fork`](Sessions::fork) says where it is to be forked. When the files of
+    /// the lease cannot be read or written.
     pub fn take(self) -> Result<Lease> {
         let busy = match self.attempt(false)? {
             Ok(lease) => return Ok(lease),
@@ -125,39 +134,74 @@ impl Claim<'_> {
 
     /// Asks, waits, and takes it then.
     fn take_over(&self) -> Result<Lease> {
-        let disk = self.disk();
+        let me = self.me();
         let until = Instant::now() + self.patience;
         if self.patience > Duration::ZERO {
-            let turn = disk.turn()?;
-            if let Some(mut state) = disk.state()?.filter(|state| !state.released) {
-                state.wanted_by = Some(self.me());
-                disk.set_state(&turn, &state)?;
-            }
+            self.ask(|wanted_by| *wanted_by = Some(me.clone()))?;
         }
         loop {
-            let is_over = Instant::now() >= until;
-            match self.attempt(is_over)? {
+            let now = Instant::now();
+            match self.attempt(now >= until)? {
                 Ok(lease) => return self.after_the_cli(lease),
-                Err(busy) if is_over => return Err(Error::Busy(Box::new(busy))),
+                Err(busy) if now >= until + self.patience => {
+                    // A holder that answers later would let the session go to nobody.
+                    self.ask(|wanted_by| *wanted_by = wanted_by.take().filter(|other| *other != me))?;
+                    return Err(Error::Busy(Box::new(busy)));
+                }
                 Err(_) => thread::sleep(STEP),
             }
         }
     }
 
-    /// Waits for the CLI of a holder that was fenced off: nothing but its end keeps it from writing.
+    /// Changes who asks the holder for the session, if there is one.
+    fn ask(&self, change: impl FnOnce(&mut Option<Owner>)) -> Result<()> {
+        let disk = self.disk();
+        let turn = disk.turn()?;
+        if let Some(mut state) = disk.state()?.filter(|state| !state.released) {
+            change(&mut state.wanted_by);
+            disk.set_state(&turn, &state)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the CLI of a holder that was fenced off, since nothing but its end keeps it from writing, and ends it if the holder
+    /// does not.
     fn after_the_cli(&self, lease: Lease) -> Result<Lease> {
-        let until = Instant::now() + self.patience;
-        while let Some(busy) = self.driven_by_cli() {
+        let mut driver = self.driver_after(self.patience);
+        for (by_force, patience) in [(false, self.patience), (true, DEATH)] {
+            let Some(running) = &driver else {
+                return Ok(lease);
+            };
+            if !lease
+                .taken_from
+                .as_ref()
+                .is_some_and(|holder| running.is_of(holder))
+            {
+                break;
+            }
+            running.end(by_force);
+            driver = self.driver_after(patience);
+        }
+        match driver {
+            None => Ok(lease),
+            Some(driver) => Err(Error::Busy(Box::new(driver.busy(&self.id)))),
+        }
+    }
+
+    /// The CLI that drives the session still when the patience is over.
+    fn driver_after(&self, patience: Duration) -> Option<Driver> {
+        let until = Instant::now() + patience;
+        loop {
+            let driver = self.driver()?;
             if Instant::now() >= until {
-                return Err(Error::Busy(Box::new(busy)));
+                return Some(driver);
             }
             thread::sleep(STEP);
         }
-        Ok(lease)
     }
 
-    fn driven_by_cli(&self) -> Option<Busy> {
-        driven_by_cli(self.sessions.config_dir(), &self.id)
+    fn driver(&self) -> Option<Driver> {
+        Driver::of(self.sessions.config_dir(), &self.id)
     }
 
     /// Takes it if nobody has it, or by force.
@@ -170,16 +214,20 @@ impl Claim<'_> {
             Some(state) => disk.is_held(state.fence)?,
             None => false,
         };
-        if let Some(state) = holder.as_ref().filter(|_| lives && !by_force) {
-            return Ok(Err(Busy {
-                id: self.id.clone(),
-                owner: state.owner.clone(),
-                fence: Some(state.fence),
-            }));
-        }
-        // Also one whose holder died. That of a holder that is fenced off is the holder's to end.
-        if !lives && let Some(busy) = self.driven_by_cli() {
-            return Ok(Err(busy));
+        let driver = self.driver();
+        if let Some(state) = holder.as_ref().filter(|_| lives) {
+            // Whoever is fenced off should end its CLI. If it hangs, somebody else has to be able to.
+            let can_be_ended = driver.as_ref().is_none_or(|driver| driver.is_of(&state.owner));
+            if !by_force || !can_be_ended {
+                return Ok(Err(Busy {
+                    id: self.id.clone(),
+                    owner: state.owner.clone(),
+                    fence: Some(state.fence),
+                }));
+            }
+        } else if let Some(driver) = driver {
+            // Also one whose holder died.
+            return Ok(Err(driver.busy(&self.id)));
         }
         self.make(&disk, &turn, holder).map(Ok)
     }

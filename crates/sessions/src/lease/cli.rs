@@ -15,7 +15,7 @@ use crate::id::SessionId;
 /// How much of an entry is read.
 const MOST_BYTES: u64 = 64 * 1024;
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
     pid: u32,
@@ -23,6 +23,7 @@ struct Entry {
     started_at: Option<f64>,
     proc_start: Option<String>,
     kind: Option<String>,
+    entrypoint: Option<String>,
 }
 
 /// The CLI process that drives a session on this machine, if one says so and lives.
@@ -30,22 +31,78 @@ struct Entry {
 /// The CLI lists each of its processes in a file of the config directory and takes it away when it ends. One that was killed leaves
 /// the file behind: then the process is gone, or began at another time than the file says.
 pub fn driven_by_cli(config_dir: impl AsRef<Path>, id: &SessionId) -> Option<Busy> {
-    let entry = listed(config_dir.as_ref())
-        .find(|entry| entry.session_id.eq_ignore_ascii_case(id.as_str()) && lives(entry))?;
-    let since = UNIX_EPOCH + Duration::from_millis(entry.started_at.unwrap_or_default().max(0.0) as u64);
-    Some(Busy {
-        id: id.clone(),
-        owner: Owner {
-            name: format!(
-                "the CLI ({})",
-                entry.kind.as_deref().unwrap_or("of an unknown kind")
-            ),
-            pid: entry.pid,
-            host: host(),
-            since: iso(since),
-        },
-        fence: None,
-    })
+    Some(Driver::of(config_dir.as_ref(), id)?.busy(id))
+}
+
+/// A CLI process that drives a session.
+#[derive(Debug)]
+pub(super) struct Driver(Entry);
+
+impl Driver {
+    pub(super) fn of(config_dir: &Path, id: &SessionId) -> Option<Self> {
+        listed(config_dir)
+            .find(|entry| entry.session_id.eq_ignore_ascii_case(id.as_str()) && lives(entry))
+            .map(Self)
+    }
+
+    pub(super) fn busy(&self, id: &SessionId) -> Busy {
+        let Self(entry) = self;
+        let since = UNIX_EPOCH + Duration::from_millis(entry.started_at.unwrap_or_default().max(0.0) as u64);
+        // The kind of a CLI that a program drives is `interactive`, too.
+        let name = match (entry.entrypoint.as_deref(), entry.kind.as_deref()) {
+            (Some(by), Some("interactive") | None) if by != "cli" => {
+                format!("the CLI that a program drives ({by})")
+            }
+            (_, kind) => format!("the CLI ({})", kind.unwrap_or("of an unknown kind")),
+        };
+        Busy {
+            id: id.clone(),
+            owner: Owner {
+                name,
+                pid: entry.pid,
+                host: host(),
+                since: iso(since),
+            },
+            fence: None,
+        }
+    }
+
+    /// Whether it is certain that this holder has started it: it is the holder's child process and leads a process group of its own,
+    /// on this machine. Nowhere but on Linux does the system tell.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_of(&self, holder: &Owner) -> bool {
+        let Self(entry) = self;
+        let Some(now) = Stat::of(entry.pid) else {
+            return false;
+        };
+        holder.host == host()
+            && now.parent == holder.pid
+            && now.group == entry.pid
+            && entry.proc_start.as_deref() == Some(&*now.start)
+            && group(entry.pid).is_some_and(|group| rustix::process::test_kill_process(group).is_ok())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_of(&self, _: &Owner) -> bool {
+        false
+    }
+
+    /// Ends its process group; only after [`is_of`](Self::is_of). Asked to end, it takes along the commands that it runs.
+    #[cfg(target_os = "linux")]
+    pub(super) fn end(&self, by_force: bool) {
+        use rustix::process::{Signal, kill_process_group};
+        let signal = if by_force { Signal::KILL } else { Signal::TERM };
+        // Whether it is gone is looked at afterwards.
+        let _ = group(self.0.pid).map(|group| kill_process_group(group, signal));
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn end(&self, _: bool) {}
+}
+
+#[cfg(target_os = "linux")]
+fn group(pid: u32) -> Option<rustix::process::Pid> {
+    i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)
 }
 
 /// Whether a CLI process that lives says that it works with this config directory.
@@ -83,22 +140,43 @@ enum Started {
     At(String),
     Gone,
     /// The system does not say.
+    #[cfg_attr(target_os = "linux", expect(dead_code, reason = "Linux says it"))]
     Unknown,
 }
 
 #[cfg(target_os = "linux")]
 fn started(pid: u32) -> Started {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return Started::Gone;
-    };
-    // The second field is the name in parentheses, which may have anything in it; the 22nd is the start.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let mut fields = rest.split_whitespace();
-    match (fields.next(), fields.nth(18)) {
-        // Killed, and nobody has asked after it.
-        (Some("Z" | "X"), _) => Started::Gone,
-        (_, Some(start)) => Started::At(start.to_owned()),
-        _ => Started::Unknown,
+    match Stat::of(pid) {
+        Some(stat) => Started::At(stat.start),
+        None => Started::Gone,
+    }
+}
+
+/// What the system says of a process that lives.
+#[cfg(target_os = "linux")]
+struct Stat {
+    parent: u32,
+    group: u32,
+    /// In ticks since the system began.
+    start: String,
+}
+
+#[cfg(target_os = "linux")]
+impl Stat {
+    /// `None` where there is no such process, or it has ended and nobody has asked after it.
+    fn of(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field is the name in parentheses, which may have anything in it; the 22nd is the start.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        if matches!(fields.next()?, "Z" | "X") {
+            return None;
+        }
+        Some(Self {
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+            start: fields.nth(16)?.to_owned(),
+        })
     }
 }
 
@@ -144,6 +222,15 @@ mod tests {
         assert_eq!((busy.owner.pid, busy.fence), (pid, None));
         assert!(
             busy.to_string().contains("the CLI") && busy.owner.since.starts_with("2026-11-22T"),
+            "{busy}"
+        );
+        // A CLI that a program drives says the same of its kind.
+        let entry = json!({"pid": pid, "sessionId": id.as_str(), "procStart": &start, "kind": "interactive", "entrypoint": "sdk-rs"});
+        fs::write(dir.join("1.json"), entry.to_string()).unwrap();
+        let busy = driven_by_cli(place.path(), &id).unwrap();
+        assert!(
+            busy.to_string()
+                .contains("the CLI that a program drives (sdk-rs)"),
             "{busy}"
         );
         put(SessionId::random().as_str(), pid, &start);

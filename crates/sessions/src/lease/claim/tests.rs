@@ -159,12 +159,13 @@ fn a_cli_that_nobody_claimed_for_counts() {
             .patience(Duration::from_millis(30))
     };
     assert_eq!(busy(claim().take()).fence, None);
-    // Not even where its holder is fenced off, or died.
+    // Beside a holder it is not known whose it is: then the holder is not fenced off, and not asked any more.
     fs::rename(dir.join("1.json"), dir.join("1.off")).unwrap();
     let holder = claim().take().unwrap();
     fs::rename(dir.join("1.off"), dir.join("1.json")).unwrap();
-    assert_eq!(busy(claim().take()).fence, None);
-    assert!(matches!(holder.check(), Err(Error::Fenced(_))));
+    assert_eq!(busy(claim().take()).fence, Some(Fence(1)));
+    assert_eq!(holder.wanted_by().unwrap(), None);
+    // Not even where the holder died.
     fs::rename(dir.join("1.json"), dir.join("1.off")).unwrap();
     let mut dying = claim().take().unwrap();
     fs::rename(dir.join("1.off"), dir.join("1.json")).unwrap();
@@ -173,7 +174,98 @@ fn a_cli_that_nobody_claimed_for_counts() {
     assert_eq!(busy(claim().on_busy(OnBusy::Fail).take()).fence, None);
     cli.0.kill().unwrap();
     cli.0.wait().unwrap();
-    assert_eq!(claim().take().unwrap().fence(), Fence(4));
+    assert_eq!(claim().take().unwrap().fence(), Fence(3));
+}
+
+#[cfg(target_os = "linux")]
+const CLI: &str = "OUTRIGGER_TEST_LEASE_CLI";
+
+/// What the process of the next test runs: it has the session, and a child that stands for its CLI.
+#[cfg(target_os = "linux")]
+#[test]
+fn holder_with_a_cli() {
+    use std::os::unix::process::CommandExt as _;
+
+    let Some(script) = std::env::var_os(CLI) else {
+        return;
+    };
+    let dir = PathBuf::from(std::env::var_os(DIR).unwrap());
+    let id = SessionId::new(ID).unwrap();
+    let lease = Sessions::at(&dir).claim(&id).owner("hung").take().unwrap();
+    let mut cli = Command::new("sh")
+        .arg("-c")
+        .arg(script)
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let pid = cli.id();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let start = stat
+        .rsplit_once(')')
+        .unwrap()
+        .1
+        .split_whitespace()
+        .nth(19)
+        .unwrap();
+    fs::create_dir_all(dir.join("sessions")).unwrap();
+    let entry = format!(
+        r#"{{"pid":{pid},"sessionId":"{ID}","procStart":"{start}","kind":"interactive","entrypoint":"sdk-rs"}}"#
+    );
+    // Whole at once: it is read while it is written.
+    fs::write(dir.join("sessions/draft"), entry).unwrap();
+    fs::rename(dir.join("sessions/draft"), dir.join("sessions/1.json")).unwrap();
+    cli.wait().unwrap();
+    let told = matches!(lease.check(), Err(Error::Fenced(_)));
+    fs::write(dir.join("told"), told.to_string()).unwrap();
+}
+
+/// A holder that was stopped answers nobody and ends nothing. Who takes the session over gets it, and nothing writes behind its back.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_holder_that_hangs_is_displaced_and_its_cli_ended() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    for script in [
+        "exec sleep 600",
+        "trap '' TERM; touch deaf; while :; do sleep 1; done",
+    ] {
+        let place = Place::new();
+        let config = place.sessions.config_dir();
+        fs::create_dir_all(config).unwrap();
+        let id = SessionId::new(ID).unwrap();
+        let holder = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "lease::claim::tests::holder_with_a_cli",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(DIR, config)
+            .env(CLI, script)
+            .current_dir(config)
+            .stdout(Stdio::null())
+            .spawn();
+        let mut holder = Killed(holder.unwrap());
+        let until = Instant::now() + Duration::from_secs(60);
+        while driven_by_cli(config, &id).is_none() || script.contains("deaf") && !config.join("deaf").exists()
+        {
+            assert!(Instant::now() < until, "no CLI is listed");
+            thread::sleep(STEP);
+        }
+        let pid = Pid::from_raw(i32::try_from(holder.0.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        let claim = place.sessions.claim(&id).owner("new").on_busy(OnBusy::TakeOver);
+        let lease = claim.patience(Duration::from_millis(100)).take().unwrap();
+        assert_eq!(
+            (lease.fence(), &*lease.taken_from().unwrap().name),
+            (Fence(2), "hung")
+        );
+        assert_eq!(driven_by_cli(config, &id), None);
+        kill_process(pid, Signal::CONT).unwrap();
+        assert!(holder.0.wait().unwrap().success());
+        assert_eq!(fs::read_to_string(config.join("told")).unwrap(), "true");
+        lease.check().unwrap();
+    }
 }
 
 #[test]
