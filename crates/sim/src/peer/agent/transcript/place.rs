@@ -38,9 +38,11 @@ fn base36(mut number: u32) -> String {
 /// The directory of a project's sessions.
 pub(in crate::peer::agent) fn project(config_dir: &Path, cwd: &Path) -> PathBuf {
     let real = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    config_dir
-        .join("projects")
-        .join(project_name(&real.to_string_lossy()))
+    let real = real.to_string_lossy();
+    // Only there a file has one name in all normal forms.
+    #[cfg(target_os = "macos")]
+    let real: String = unicode_normalization::UnicodeNormalization::nfc(&*real).collect();
+    config_dir.join("projects").join(project_name(&real))
 }
 
 /// The file of a session that was kept: in the project's directory, or in any other.
