@@ -2,10 +2,11 @@
 
 mod files;
 mod leases;
+mod places;
 mod transcripts;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,16 +16,17 @@ use outrigger_sessions::store::{
     SummaryEntry,
 };
 
-use self::files::{entries, failed, read_json};
-use self::transcripts::{Shared, Summary};
-use crate::names::text_of;
+use self::files::{failed, read_json};
+use self::places::places;
+use self::transcripts::{PART, Shared, Summary};
 
 /// What stands before the bytes of a name that no system takes.
 const ESCAPE: char = '%';
 
 /// Keeps sessions in files: a directory for each project, in it one for each session, in that `main.jsonl`, the parts below
 /// `parts`, and the summary. Names are the keys' own, with `%XX` for all but small letters, digits, `-` and `_`, so that they mean
-/// the same on every system. A line is an entry; one that has line ends of its own is written as a JSON string. What was appended
+/// the same on every system. Of a name that would have more than 255 bytes, each 200 are a directory with `%+` behind them, in which
+/// the rest of the name is. A line is an entry; one that has line ends of its own is written as a JSON string. What was appended
 /// together stands between two empty lines.
 ///
 /// An append that has returned is on disk (`fsync`), and is there whole or not at all: what a crash left of one is cut off by the
@@ -112,9 +114,8 @@ impl SessionStore for DirectoryStore {
     fn list_subkeys<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Vec<String>>> {
         let key = key.clone();
         Box::pin(self.work(move |shared| {
-            let parts = entries(&shared.session(&key).join("parts"))?;
-            let part = |path: PathBuf| text_of(path.file_name()?.to_str()?.strip_suffix(".jsonl")?, ESCAPE);
-            Ok(parts.into_iter().filter_map(part).collect())
+            let parts = places(&shared.session(&key).join("parts"), PART)?;
+            Ok(parts.into_iter().map(|(part, _)| part).collect())
         }))
     }
 

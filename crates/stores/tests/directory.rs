@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
-use outrigger_sessions::store::{SessionKey, SessionStore, conformance};
+use outrigger_sessions::store::{LeaseStore as _, SessionKey, SessionStore, conformance};
 use outrigger_stores::DirectoryStore;
 use owners::desk::StoreDesk;
 use owners::processes;
@@ -35,6 +35,70 @@ async fn it_keeps_every_contract() {
         .await
         .unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.skipped.is_empty(), "{report:?}");
+}
+
+/// As names of files, capitals take three bytes each.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_of_many_capitals_is_kept_apart_and_listed() {
+    let place = tempfile::tempdir().unwrap();
+    let store = DirectoryStore::open(place.path()).unwrap();
+    let long = "MyCompanyProductLine".repeat(12);
+    let (project, other) = (&long[..207], &long[..206]);
+    let sessions = ["s".to_owned(), long.clone(), format!("{long}s")];
+    for project in [project, other] {
+        for session in &sessions {
+            let key = SessionKey::new(project, session);
+            for key in [
+                key.clone(),
+                key.with_subpath("a"),
+                key.with_subpath(&long),
+                key.with_subpath(format!("{long}/a")),
+            ] {
+                store.append(&key, &entry(&key.to_string())).await.unwrap();
+            }
+        }
+    }
+    let store = DirectoryStore::open(place.path()).unwrap();
+    for project in [project, other] {
+        let mut listed: Vec<_> = store
+            .list_sessions(project)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|one| one.session_id)
+            .collect();
+        listed.sort();
+        assert_eq!(
+            listed,
+            [sessions[1].as_str(), sessions[2].as_str(), sessions[0].as_str()]
+        );
+        assert_eq!(store.list_session_summaries(project).await.unwrap().len(), 3);
+        for session in &sessions {
+            let key = SessionKey::new(project, session);
+            assert_eq!(store.load(&key).await.unwrap().unwrap(), entry(&key.to_string()));
+            let mut parts = store.list_subkeys(&key).await.unwrap();
+            parts.sort();
+            assert_eq!(parts, [long.clone(), format!("{long}/a"), "a".to_owned()]);
+            let part = key.with_subpath(&long);
+            assert_eq!(
+                store.load(&part).await.unwrap().unwrap(),
+                entry(&part.to_string())
+            );
+            store.delete(&part).await.unwrap();
+            assert_eq!(store.load(&part).await.unwrap(), None);
+            assert_eq!(store.list_subkeys(&key).await.unwrap().len(), 2);
+        }
+    }
+    let key = SessionKey::new(project, &long);
+    let lease = store.acquire(&key, "me", Duration::from_secs(60)).await.unwrap();
+    store.append_fenced(&lease, &key, &entry("x")).await.unwrap();
+    store.delete(&key).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap(), None);
+    assert!(store.list_subkeys(&key).await.unwrap().is_empty());
+    // What no path can have is refused for good.
+    let endless = SessionKey::new("X".repeat(5000), "s");
+    let error = store.append(&endless, &entry("a")).await.unwrap_err();
+    assert!(!error.may_pass(), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,9 +60,15 @@ impl StoreError {
 
     /// A failure of what the store is built on.
     pub fn failed(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(StoreErrorKind::Failed, what).caused_by(source)
+    }
+
+    /// The same with its cause.
+    #[must_use]
+    pub fn caused_by(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             source: Some(Arc::from(source.into())),
-            ..Self::new(StoreErrorKind::Failed, what)
+            ..self
         }
     }
 

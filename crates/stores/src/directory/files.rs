@@ -4,15 +4,17 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use outrigger_sessions::store::{Result, StoreError};
+use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(super) fn failed(action: &str, path: &Path, error: io::Error) -> StoreError {
-    StoreError::failed(
-        format!("the session store could not {action} {}", path.display()),
-        error,
-    )
+    let what = format!("the session store could not {action} {}", path.display());
+    match error.kind() {
+        // The key is too long for a path; it is so the next time, too.
+        io::ErrorKind::InvalidFilename => StoreError::new(StoreErrorKind::Invalid, what).caused_by(error),
+        _ => StoreError::failed(what, error),
+    }
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {

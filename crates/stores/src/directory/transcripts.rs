@@ -13,10 +13,12 @@ use outrigger_sessions::store::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::ESCAPE;
 use super::files::{entries, failed, read_json, sync_directory, write_json};
+use super::places::{place, places};
 use crate::lines::{lines, write_line};
-use crate::names::{name, text_of};
+
+/// How the file of a part ends.
+pub(super) const PART: &str = ".jsonl";
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -99,17 +101,15 @@ impl Shared {
 
     pub(super) fn session(&self, key: &SessionKey) -> PathBuf {
         self.root
-            .join(name(&key.project_key, ESCAPE))
-            .join(name(&key.session_id, ESCAPE))
+            .join(place(&key.project_key, ""))
+            .join(place(&key.session_id, ""))
     }
 
     pub(super) fn file(&self, key: &SessionKey) -> PathBuf {
         let session = self.session(key);
         match &key.subpath {
             None => session.join("main.jsonl"),
-            Some(subpath) => session
-                .join("parts")
-                .join(format!("{}.jsonl", name(subpath, ESCAPE))),
+            Some(subpath) => session.join("parts").join(place(subpath, PART)),
         }
     }
 
@@ -146,6 +146,9 @@ impl Shared {
         let path = self.file(key);
         let wrong = |error| failed("append to", &path, error);
         let is_new = !path.exists();
+        // A part with a long name is in directories of its own.
+        let inside = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(inside).map_err(|error| failed("make", inside, error))?;
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -198,7 +201,7 @@ impl Shared {
             return Err(wrong(error));
         }
         if is_new {
-            sync_directory(path.parent().unwrap_or(&self.root)).map_err(wrong)?;
+            sync_directory(inside).map_err(wrong)?;
         }
         known.extend(length + written.len() as u64, written.as_bytes());
         if key.is_main() && !added.is_empty() {
@@ -244,14 +247,13 @@ impl Shared {
     }
 
     pub(super) fn list(&self, project: &str) -> Result<Vec<(String, u64, PathBuf)>> {
-        let directory = self.root.join(name(project, ESCAPE));
+        let directory = self.root.join(place(project, ""));
         let mut list = Vec::new();
-        for place in entries(&directory)? {
-            let id = place.file_name().and_then(|name| text_of(name.to_str()?, ESCAPE));
+        for (id, place) in places(&directory, "")? {
             let meta = fs::metadata(place.join("main.jsonl"))
                 .ok()
                 .filter(|meta| meta.len() > 0);
-            if let (Some(id), Some(meta)) = (id, meta) {
+            if let Some(meta) = meta {
                 let since = meta
                     .modified()
                     .ok()
@@ -284,7 +286,12 @@ impl Shared {
             }
         };
         for path in gone {
-            match fs::remove_file(&path) {
+            // A directory has parts with long names.
+            let removed = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+            match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(failed("remove", &path, error));
                 }

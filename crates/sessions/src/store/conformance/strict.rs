@@ -3,7 +3,7 @@
 use outrigger_protocol::RawJson;
 
 use super::{Contract, Needs, Probe, Seen, all, ensure, entry, key, same, with_uuid};
-use crate::store::{SessionKey, fold_summary};
+use crate::store::{SessionKey, StoreErrorKind, fold_summary};
 
 pub(super) const CONTRACTS: &[Contract] = &[
     Contract {
@@ -30,6 +30,11 @@ pub(super) const CONTRACTS: &[Contract] = &[
         name: "keys are kept apart whatever is in them",
         needs: Needs::Nothing,
         check: |probe| Box::pin(async move { keys_are_apart(&probe).await }),
+    },
+    Contract {
+        name: "a NUL in a key is kept, or refused for good",
+        needs: Needs::Nothing,
+        check: |probe| Box::pin(async move { nuls_in_keys(&probe).await }),
     },
     Contract {
         name: "many and large entries are kept",
@@ -159,7 +164,17 @@ async fn uuids_are_stored_once(probe: &Probe) -> Seen {
     probe
         .append(&key(), &[entries[0].clone(), entries[2].clone()])
         .await?;
-    probe.has_exactly(&key(), &entries).await
+    probe.has_exactly(&key(), &entries).await?;
+    // Halves of UTF-16 pairs are no text, and differ all the same.
+    let odd = [
+        entry(r#""uuid":"\ud800""#),
+        entry(r#""uuid":"\ud801""#),
+        entry(r#""uuid":"\ufffd""#),
+    ];
+    let other = SessionKey::new("proj", "odd");
+    probe.append(&other, &odd).await?;
+    probe.append(&other, &odd).await?;
+    probe.has_exactly(&other, &odd).await
 }
 
 async fn uuids_are_of_a_transcript(probe: &Probe) -> Seen {
@@ -206,6 +221,24 @@ async fn keys_are_apart(probe: &Probe) -> Seen {
     }
     for key in &keys {
         probe.has_exactly(key, &[mine(key)]).await?;
+    }
+    Ok(())
+}
+
+async fn nuls_in_keys(probe: &Probe) -> Seen {
+    let keys = [
+        SessionKey::new("p\0", "s"),
+        SessionKey::new("p", "s\0"),
+        SessionKey::new("p", "s").with_subpath("a\0"),
+    ];
+    for key in &keys {
+        let mine = [entry("")];
+        match probe.store.append(key, &mine).await {
+            Ok(()) => probe.has_exactly(key, &mine).await?,
+            // Trying again does not help.
+            Err(error) => same("error", error.kind(), &StoreErrorKind::Invalid)?,
+        }
+        probe.lacks(&SessionKey::new("p", "s")).await?;
     }
     Ok(())
 }
