@@ -14,6 +14,7 @@ use outrigger_sessions::store::{
     StoredSession, SummaryEntry, fold_summary, uuid,
 };
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row};
 
@@ -65,8 +66,10 @@ impl PostgresStore {
     ///
     /// With the feature `postgres-tls`, `sslmode` means what it means to libpq: `prefer`, unless said, takes TLS where the server has it, and
     /// `require` insists, but neither looks at whose certificate it is; `verify-ca` asks the authorities in the file `sslrootcert`,
-    /// or the system's, and `verify-full` wants the server's name in it, too: the one to use over a network. `require` with `sslrootcert` is
-    /// `verify-ca`. Unlike libpq, `prefer` does not go on without TLS when the handshake fails, and no file is looked for in the home
+    /// and `verify-full` wants the server's name in it, too, and asks those of the system where no file is named: the one to use over a
+    /// network. `require` with a file is `verify-ca`, and `prefer` with one asks its authorities where the server has TLS.
+    /// `sslrootcert=system` is `verify-full` with the system's authorities, and with any other `sslmode` an error: they vouch for the
+    /// certificates of anybody. Unlike libpq, `prefer` does not go on without TLS when the handshake fails, and no file is looked for in the home
     /// directory. Sockets of the machine have no TLS. Without the feature there is none at all, and a `config` that insists on it is an
     /// error.
     ///
@@ -209,7 +212,16 @@ impl PostgresStore {
 }
 
 fn failed(what: &str, error: tokio_postgres::Error) -> StoreError {
-    StoreError::failed(format!("the PostgreSQL session store could not {what}"), error)
+    let what = format!("the PostgreSQL session store could not {what}");
+    // What the server can't keep, such as a NUL or a key that is too long, it can't keep the next time either.
+    let is_refused = error.code().is_some_and(|code| {
+        let code = code.code();
+        code.starts_with("22") || code == SqlState::PROGRAM_LIMIT_EXCEEDED.code()
+    });
+    if is_refused {
+        return StoreError::new(StoreErrorKind::Invalid, what).caused_by(error);
+    }
+    StoreError::failed(what, error)
 }
 
 fn damaged(key: &SessionKey) -> StoreError {
