@@ -291,6 +291,14 @@ async fn a_server_has_to_prove_as_much_as_sslmode_asks_for() {
     }
     for (rest, why) in [
         (format!("host=localhost sslmode=require {wrong}"), "UnknownIssuer"),
+        // Named authorities are asked without an sslmode, too.
+        (format!("host=localhost {wrong}"), "UnknownIssuer"),
+        // The system's authorities have not signed it, and would have to name this server.
+        ("host=localhost sslrootcert=system".to_owned(), "UnknownIssuer"),
+        (
+            "host=localhost sslrootcert=system sslmode=require".to_owned(),
+            "say verify-full",
+        ),
         (
             format!("host=localhost sslmode=verify-ca {wrong}"),
             "UnknownIssuer",
@@ -324,7 +332,16 @@ async fn a_server_without_tls_is_used_only_where_that_is_allowed() {
     let port = free_port();
     let server = server_with_tls(port, false);
     assert!(!uses_tls(&server, port, "host=localhost").await.unwrap());
-    for mode in ["require", "verify-ca", "verify-full"] {
+    let file = format!(
+        "verify-ca sslrootcert={}/ca.pem",
+        server.directory.path().display()
+    );
+    for mode in [
+        "require",
+        file.as_str(),
+        "verify-full",
+        "verify-full sslrootcert=system",
+    ] {
         let error = uses_tls(&server, port, &format!("host=localhost sslmode={mode}")).await;
         let error = error.unwrap_err().chain();
         assert!(error.contains("does not support TLS"), "{error}");

@@ -27,7 +27,7 @@ pub(super) enum Trust {
 pub(super) struct Target {
     pub(super) config: Config,
     pub(super) trust: Trust,
-    /// The authorities; the system's if there are none here.
+    /// The authorities; the system's if there are none here, which is so with [`Trust::Name`] only.
     pub(super) authorities: Option<PathBuf>,
 }
 
@@ -43,25 +43,44 @@ impl Target {
             }
             true
         });
-        let mut config =
-            Config::from_str(&rest).map_err(|error| super::failed("read its connection string", error))?;
+        let mut config = Config::from_str(&rest).map_err(|error| {
+            let what = "the PostgreSQL session store could not read its connection string";
+            StoreError::new(StoreErrorKind::Invalid, what).caused_by(error)
+        })?;
+        let authorities = authorities.filter(|file: &String| !file.is_empty());
+        let is_system = authorities.as_deref() == Some("system");
+        let invalid = |what: String| Err(StoreError::new(StoreErrorKind::Invalid, what));
+        let mode = mode
+            .as_deref()
+            .unwrap_or(if is_system { "verify-full" } else { "prefer" });
+        // As libpq does. The system's authorities vouch for the certificates of anybody, so that only the name tells servers apart.
+        if is_system && mode != "verify-full" {
+            return invalid(format!(
+                "the PostgreSQL session store does not take sslmode={mode} with sslrootcert=system: say verify-full, or name a file"
+            ));
+        }
+        if authorities.is_none() && mode == "verify-ca" {
+            return invalid(
+                "the PostgreSQL session store needs the file of an authority for sslmode=verify-ca: name it by sslrootcert, or say \
+                 verify-full"
+                    .to_owned(),
+            );
+        }
         // As libpq does: whoever names authorities wants them asked.
-        let require = if authorities.is_some() {
-            Trust::Authority
-        } else {
-            Trust::Anybody
+        let named = match authorities {
+            Some(_) => Trust::Authority,
+            None => Trust::Anybody,
         };
-        let (mode, trust) = match mode.as_deref().unwrap_or("prefer") {
+        let (mode, trust) = match mode {
             "disable" => (SslMode::Disable, Trust::Anybody),
-            "prefer" => (SslMode::Prefer, Trust::Anybody),
-            "require" => (SslMode::Require, require),
+            "prefer" => (SslMode::Prefer, named),
+            "require" => (SslMode::Require, named),
             "verify-ca" => (SslMode::Require, Trust::Authority),
             "verify-full" => (SslMode::Require, Trust::Name),
             other => {
-                let what = format!(
+                return invalid(format!(
                     "the PostgreSQL session store has no sslmode {other:?}, but disable, prefer, require, verify-ca and verify-full"
-                );
-                return Err(StoreError::new(StoreErrorKind::Invalid, what));
+                ));
             }
         };
         // A socket of this machine has no TLS, and needs none.
@@ -71,7 +90,7 @@ impl Target {
         Ok(Self {
             config,
             trust,
-            authorities: authorities.filter(|file| file != "system").map(PathBuf::from),
+            authorities: authorities.filter(|_| !is_system).map(PathBuf::from),
         })
     }
 }
@@ -182,9 +201,19 @@ mod tests {
                 (SslMode::Require, Trust::Authority, file.clone()),
             ),
             (
-                "host=h sslmode=verify-ca",
-                (SslMode::Require, Trust::Authority, None),
+                "host=h sslmode=verify-ca sslrootcert='/a b/ca.pem'",
+                (SslMode::Require, Trust::Authority, file.clone()),
             ),
+            (
+                "host=h sslrootcert='/a b/ca.pem'",
+                (SslMode::Prefer, Trust::Authority, file.clone()),
+            ),
+            ("host=h sslrootcert=''", (SslMode::Prefer, Trust::Anybody, None)),
+            (
+                "host=h sslmode=verify-full",
+                (SslMode::Require, Trust::Name, None),
+            ),
+            ("host=h sslrootcert=system", (SslMode::Require, Trust::Name, None)),
             (
                 "postgresql://u:p@h/d?sslmode=verify-full&application_name=x&sslrootcert=%2Fa%20b/ca.pem",
                 (SslMode::Require, Trust::Name, file),
@@ -202,6 +231,11 @@ mod tests {
             assert_eq!(read(text), wanted, "{text}");
         }
         for text in [
+            "host=h sslrootcert=system sslmode=disable",
+            "host=h sslrootcert=system sslmode=prefer",
+            "host=h sslmode=require sslrootcert=system",
+            "postgres://h?sslrootcert=system&sslmode=verify-ca",
+            "host=h sslmode=verify-ca",
             "host=h sslmode=allow",
             "host=h sslmode=nonsense",
             "host=h sslmode=",
