@@ -518,7 +518,7 @@ impl Supervisor {
         stalled: Option<Stall>,
     ) -> Error {
         let oom_killed = self.process.killed_for_memory();
-        let lease = self.conn.ownership.as_ref().and_then(|own| own.problem());
+        let lease = self.conn.ownership.as_ref().and_then(|own| own.problem_at_end());
         let reason = reason.or_else(|| lease.as_ref().map(ToString::to_string));
         let mut router = self.conn.router();
         let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());

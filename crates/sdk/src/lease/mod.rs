@@ -39,7 +39,9 @@ pub struct LeaseOptions {
     /// session ends. A lease on disk needs none: it goes with the process.
     pub ttl: Duration,
     /// With [`OnBusy::TakeOver`] on disk: how long the holder is asked to let the session go before it is fenced off, and then once
-    /// more how long its CLI may take to end; 5 s unless set. Holders in a store are not asked: they are refused.
+    /// more how long its CLI may take to end; 5 s unless set. The CLI of a holder that hangs is then ended from here, where it is
+    /// certain that it is the holder's ([`Claim::take`](outrigger_sessions::lease::Claim::take) says where); where it is not, the
+    /// holder is not fenced off, and keeps the session. Holders in a store are not asked: they are refused.
     pub patience: Duration,
 }
 

@@ -113,6 +113,27 @@ impl Ownership {
         self.state().problem.clone()
     }
 
+    /// Why the session is lost, looked at once more: whoever took it over from a program that was stopped has ended the process
+    /// before the next look.
+    pub(crate) fn problem_at_end(&self) -> Option<LeaseProblem> {
+        let state = self.state();
+        let overtaken = |held: &Held| match &held.right {
+            Right::Disk(lease) => match lease.check() {
+                Err(FilesError::Fenced(busy)) => Some(LeaseProblem::TakenOver {
+                    session: held.key.session_id.clone(),
+                    fence: Some(lease.fence().0),
+                    by: Some(Holder::from(&*busy)),
+                }),
+                _ => None,
+            },
+            Right::Store(_) => None,
+        };
+        state
+            .problem
+            .clone()
+            .or_else(|| state.held.iter().find_map(overtaken))
+    }
+
     pub(super) fn forked_from(&self, id: String) {
         self.state().forked_from = Some(id);
     }

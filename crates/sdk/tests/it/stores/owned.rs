@@ -1,7 +1,9 @@
 //! The real CLI and sessions that are somebody's: on two machines with one store, and on one disk.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use outrigger::sessions::lease::driven_by_cli;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{LeaseStore as _, MemoryStore, SessionKey};
 use outrigger::sessions::{SessionId, Sessions};
@@ -143,4 +145,65 @@ async fn a_session_on_disk_is_handed_over_and_its_history_is_what_was_told() {
     taken.close().await.unwrap();
     let sessions = Sessions::at(rig.sandbox.config());
     drop(sessions.claim(&SessionId::new(&id).unwrap()).take().unwrap());
+}
+
+/// Without patience nobody waits for the holder to end its CLI: as that of a program that hangs, it is ended from outside.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_on_disk_is_taken_by_force_and_its_cli_is_gone_by_then() {
+    let rig = Rig::start().await;
+    let session = rig
+        .options()
+        .lease(lease("first", OnBusy::Fail))
+        .start()
+        .await
+        .unwrap();
+    let told = live(&session, &["%say one"]).await;
+    let id = session.id().unwrap();
+    let of = SessionId::new(&id).unwrap();
+    let driver = driven_by_cli(rig.sandbox.config(), &of).unwrap();
+    assert!(driver.owner.name.contains("a program drives"), "{driver}");
+    let by_force = lease("second", OnBusy::TakeOver).patience(Duration::ZERO);
+    let taken = rig.options().resume(&id).lease(by_force).start().await.unwrap();
+    let error = session.wait_ended().await;
+    let Some(LeaseProblem::TakenOver {
+        fence: Some(1),
+        by: Some(by),
+        ..
+    }) = error.as_lease_problem()
+    else {
+        panic!("{error}")
+    };
+    assert!(by.who.starts_with("second (process "), "{error}");
+    let more = live(&taken, &["%say two"]).await;
+    assert_eq!(
+        without_prompts(frames(taken.history().await.unwrap()).await),
+        [told, more].concat()
+    );
+    let now = driven_by_cli(rig.sandbox.config(), &of).unwrap();
+    assert_ne!(now.owner.pid, driver.owner.pid);
+    taken.close().await.unwrap();
+}
+
+/// Composed, the name of the directory would be that of another one, except on macOS.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_a_directory_with_a_decomposed_name_is_resumed_from_a_store() {
+    let rig = Rig::start().await;
+    let store = Arc::new(MemoryStore::new());
+    let dir = rig.sandbox.path().join("cafe\u{301} x");
+    std::fs::create_dir(&dir).unwrap();
+    let (here, _home) = machine(&rig, &store, "here", OnBusy::Fail);
+    let session = here.cwd(&dir).start().await.unwrap();
+    live(&session, &["%say one"]).await;
+    let id = session.id().unwrap();
+    session.close().await.unwrap();
+    let (there, _other_home) = machine(&rig, &store, "there", OnBusy::Fail);
+    let session = there.cwd(&dir).resume(&id).start().await.unwrap();
+    live(&session, &["%say two"]).await;
+    session.close().await.unwrap();
+    let key = SessionKey::new(project_dir_name(&real_path(&dir)), &id);
+    let texts = texts(&store, &key);
+    assert!(
+        texts.contains("%say one") && texts.contains("%say two"),
+        "{texts}"
+    );
 }
