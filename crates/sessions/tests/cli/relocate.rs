@@ -1,7 +1,7 @@
 //! Sessions that moved, resumed in their new place.
 
-use outrigger_sessions::Error;
 use outrigger_sessions::relocate::RelocateOptions;
+use outrigger_sessions::{Error, ListOptions};
 
 use crate::rig::{Rig, THREE_TURNS, json, lines};
 
@@ -39,6 +39,27 @@ async fn a_session_goes_on_in_another_directory() {
     // The CLI that continues the newest session of the directory finds it, too.
     let id = rig.run_in(&new, &["--continue"], &["%say more"]).await;
     assert_eq!(id, file.id);
+}
+
+/// Composed, the name of the directory would be that of another one, except on macOS.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_known_by_its_name_as_the_cli_knows_it() {
+    let rig = Rig::start().await;
+    let dir = rig.sandbox.path().join("cafe\u{301} x");
+    let id = rig.run_in(&dir, &[], &["%say one"]).await;
+    let listed = rig.sessions.list(&ListOptions::new().dir(&dir)).unwrap();
+    assert_eq!(
+        listed.iter().map(|info| &info.session_id).collect::<Vec<_>>(),
+        [&id]
+    );
+    let file = rig.sessions.find_in(&id, &dir).unwrap();
+    let other = rig.three_turns().await;
+    let moved = other
+        .relocate(&rig.sessions, &dir, &RelocateOptions::new())
+        .unwrap();
+    assert_eq!(moved.project_dir(), file.project_dir());
+    assert_eq!(rig.run_in(&dir, &["--continue"], &["%say more"]).await, other.id);
+    assert_eq!(rig.told(), THREE_TURNS);
 }
 
 #[tokio::test(flavor = "multi_thread")]
