@@ -217,7 +217,7 @@ impl SessionMessage {
                 name => put(&snake(name), value),
             }
         }
-        if let [_, ..] = &*self.tool_result_meta {
+        if !self.tool_result_meta.is_empty() {
             // Texts can always be written.
             put(
                 "tool_result_meta",

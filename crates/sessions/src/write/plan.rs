@@ -160,12 +160,12 @@ impl Plan {
             "atis-latch" => self.last_words.latch = Some(text.into_owned()),
             "tools-used" => self.last_words.tools = Some(text.into_owned()),
             "relocated" => self.last_words.relocated = Some(text.into_owned()),
-            "data-flow-records" | "data-flow-incomplete" => {
-                // What a subagent has seen is told with the subagent.
-                if object.get("agentId").is_none() && said("sessionId").is_some() {
-                    self.last_words.has_data_flow |= is_own;
-                    self.last_words.data_flow.push(text.into_owned());
-                }
+            // What a subagent has seen is told with the subagent.
+            "data-flow-records" | "data-flow-incomplete"
+                if object.get("agentId").is_none() && said("sessionId").is_some() =>
+            {
+                self.last_words.has_data_flow |= is_own;
+                self.last_words.data_flow.push(text.into_owned());
             }
             "derived-from" if is_own => self.last_words.lineage.said(&object),
             _ => {}
