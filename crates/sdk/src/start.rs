@@ -303,13 +303,13 @@ impl Opened {
         let handlers = hosting.handlers.clone();
         let (mut options, launch) = tokio::task::spawn_blocking(move || {
             let announced = handlers.announced(concrete, host.answers_permissions);
-            let launch = announced.launch(&surroundings, host);
-            let launch = launch.map_err(|error| Error::new(Kind::Options(error)));
-            let launch = launch.and_then(|mut launch| {
+            let wrong = |error| Error::new(Kind::Options(error));
+            let draft = announced.draft(&surroundings, host).map_err(wrong);
+            let launch = draft.and_then(|mut draft| {
                 if let Some(restored) = restored {
-                    restored.put(&announced, &mut launch)?;
+                    restored.put(&announced, &mut draft.launch)?;
                 }
-                Ok(launch)
+                draft.hand_over().map_err(wrong)
             });
             (options, launch)
         })

@@ -38,7 +38,7 @@ pub(crate) async fn claim(
     let place = match keeping {
         Some(keeping) => Where::Store(keeping),
         None if options.is_private() => return Ok(None),
-        None => Where::Disk(Sessions::at(config_dir(options, surroundings)?)),
+        None => Where::Disk(Sessions::at(config_dir(options, surroundings)?), options.user),
     };
     let going_on = options.resume.clone().filter(|_| !options.fork_session);
     let on_busy = lease.on_busy;

@@ -16,6 +16,8 @@ use super::claim::Refusal;
 use super::{Holder, LeaseOptions, LeaseProblem};
 use crate::conn::Conn;
 use crate::error::{Error, Kind};
+use crate::options::RunAs;
+use crate::options::handover::as_user;
 use crate::store::{Failure, Keeping, call};
 
 /// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
@@ -32,8 +34,8 @@ const SHORT: Duration = Duration::from_secs(5);
 
 /// Where claims are kept.
 pub(super) enum Where {
-    /// In this config directory.
-    Disk(Sessions),
+    /// In this config directory, with the rights of that user if there is one: it is the user's.
+    Disk(Sessions, Option<RunAs>),
     /// In this store, which has leases.
     Store(Keeping),
 }
@@ -76,8 +78,66 @@ struct Held {
 }
 
 enum Right {
-    Disk(Arc<disk::Lease>),
+    Disk(Arc<OnDisk>),
     Store(store::Lease),
+}
+
+/// A claim in the config directory of the CLI's user, who may plant links there: all of it is done with that user's rights.
+struct OnDisk {
+    /// There until it is dropped.
+    lease: Option<disk::Lease>,
+    user: Option<RunAs>,
+}
+
+impl OnDisk {
+    fn take(claim: disk::Claim<'_>, user: Option<RunAs>) -> Result<Self, FilesError> {
+        let lease = Some(with_rights_of(user, || claim.take())?);
+        Ok(Self { lease, user })
+    }
+
+    fn fence(&self) -> u64 {
+        self.lease.as_ref().map_or(0, |lease| lease.fence().0)
+    }
+
+    fn wanted_by(&self) -> Result<Option<Owner>, FilesError> {
+        match &self.lease {
+            Some(lease) => with_rights_of(self.user, || lease.wanted_by()),
+            None => Ok(None),
+        }
+    }
+
+    fn release(mut self) -> Result<(), FilesError> {
+        match self.lease.take() {
+            Some(lease) => with_rights_of(self.user, || lease.release()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for OnDisk {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            // If it fails, the lock is free all the same.
+            let _ = as_user(self.user, || {
+                drop(lease);
+                Ok(())
+            });
+        }
+    }
+}
+
+fn with_rights_of<T: Send>(
+    user: Option<RunAs>,
+    work: impl FnOnce() -> Result<T, FilesError> + Send,
+) -> Result<T, FilesError> {
+    let done = as_user(user, || Ok(work()));
+    done.unwrap_or_else(|source| {
+        Err(FilesError::Io {
+            action: "act as the CLI's user in",
+            path: "outrigger/leases".into(),
+            source,
+        })
+    })
 }
 
 /// What came of a look.
@@ -154,7 +214,7 @@ impl Ownership {
     pub(super) async fn acquire(&self, key: &SessionKey, on_busy: OnBusy) -> Result<(), Refusal> {
         let begun = Instant::now();
         let right = match &self.place {
-            Where::Disk(sessions) => self.claim(sessions.clone(), key, on_busy).await?,
+            Where::Disk(sessions, user) => self.claim(sessions.clone(), *user, key, on_busy).await?,
             Where::Store(keeping) => {
                 let (store, owner, ttl) = (Arc::clone(&keeping.store), self.owner.clone(), self.set.ttl);
                 let of = key.clone();
@@ -182,7 +242,13 @@ impl Ownership {
     }
 
     /// Claims a session on disk. Dropped, what is claimed all the same is let go.
-    async fn claim(&self, sessions: Sessions, key: &SessionKey, on_busy: OnBusy) -> Result<Right, Refusal> {
+    async fn claim(
+        &self,
+        sessions: Sessions,
+        user: Option<RunAs>,
+        key: &SessionKey,
+        on_busy: OnBusy,
+    ) -> Result<Right, Refusal> {
         let failed = |error: Error| Refusal::Failed(error);
         let id = SessionId::new(&key.session_id)
             .map_err(|error| failed(Error::invalid_because("session id", error)))?;
@@ -195,7 +261,7 @@ impl Ownership {
         let of = id.clone();
         let taken = tokio::task::spawn_blocking(move || {
             let claim = sessions.claim(&of).owner(name);
-            claim.on_busy(on_busy).patience(patience).take()
+            OnDisk::take(claim.on_busy(on_busy).patience(patience), user)
         });
         match taken.await {
             Ok(Ok(lease)) => Ok(Right::Disk(Arc::new(lease))),
@@ -215,7 +281,7 @@ impl Ownership {
 
     fn period(&self) -> Duration {
         match self.place {
-            Where::Disk(_) => LOOK,
+            Where::Disk(..) => LOOK,
             Where::Store(_) => self.ttl() / 3,
         }
     }
@@ -224,7 +290,7 @@ impl Ownership {
     /// ends.
     fn bears(&self) -> Duration {
         match self.place {
-            Where::Disk(_) => BLIND,
+            Where::Disk(..) => BLIND,
             Where::Store(_) => self.ttl() * 5 / 6,
         }
     }
@@ -478,7 +544,7 @@ impl Ownership {
         for Held { key, right, .. } in held {
             let given = match (right, &self.place) {
                 (Right::Disk(lease), _) => {
-                    let release = move || Arc::into_inner(lease).map_or(Ok(()), disk::Lease::release);
+                    let release = move || Arc::into_inner(lease).map_or(Ok(()), OnDisk::release);
                     match tokio::task::spawn_blocking(release).await {
                         Ok(released) => released.map_err(|error| error.to_string()),
                         Err(broken) => Err(broken.to_string()),
@@ -489,7 +555,7 @@ impl Ownership {
                     let released = call(SHORT, async move { leases(&*store)?.release(&lease).await });
                     released.await.map_err(|failure| failure.text())
                 }
-                (Right::Store(_), Where::Disk(_)) => Ok(()),
+                (Right::Store(_), Where::Disk(..)) => Ok(()),
             };
             if let Err(error) = given {
                 tracing::warn!(%key, error, "the lease could not be given back; it runs out by itself");
@@ -518,7 +584,7 @@ impl Drop for Ownership {
                     // If it fails, the lease runs out.
                     drop(handle.spawn(async move { leases(&*store)?.release(&lease).await }));
                 }
-                (Right::Store(_), Where::Disk(_)) => {}
+                (Right::Store(_), Where::Disk(..)) => {}
             }
         }
     }
@@ -527,7 +593,7 @@ impl Drop for Ownership {
 impl Right {
     fn fence(&self) -> u64 {
         match self {
-            Self::Disk(lease) => lease.fence().0,
+            Self::Disk(lease) => lease.fence(),
             Self::Store(lease) => lease.fence,
         }
     }
@@ -560,8 +626,8 @@ fn refusal(key: &SessionKey, failure: Failure) -> Refusal {
 }
 
 /// Whether a session on disk is still ours, and nobody asks for it.
-async fn look_at(key: &SessionKey, lease: Arc<disk::Lease>) -> Seen {
-    let (session, fence) = (key.session_id.clone(), lease.fence().0);
+async fn look_at(key: &SessionKey, lease: Arc<OnDisk>) -> Seen {
+    let (session, fence) = (key.session_id.clone(), lease.fence());
     match tokio::task::spawn_blocking(move || lease.wanted_by()).await {
         Ok(Ok(None)) => Seen::Ours(None),
         Ok(Ok(Some(owner))) => Seen::Lost(LeaseProblem::HandedOver {

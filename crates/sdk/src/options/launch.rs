@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::outbound::{Initialize, InitializeReply};
 use outrigger_protocol::shared::McpServerConfig;
 
 use super::flags::is_ours;
+use super::handover::{self, Filling, Handed, Lent, as_user};
 use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
 use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};
@@ -86,8 +87,8 @@ pub struct Launch {
 /// Private directories and files of a session; removed when dropped.
 #[derive(Debug, Default)]
 pub struct Guard {
-    home: Option<tempfile::TempDir>,
-    parking: Option<tempfile::TempDir>,
+    home: Option<Handed>,
+    parking: Option<Lent>,
     files: Vec<tempfile::TempPath>,
     /// Where a session from a store goes on.
     resumed: Option<crate::store::Place>,
@@ -96,7 +97,7 @@ pub struct Guard {
 impl Guard {
     /// The temporary home of a hermetic session.
     pub fn home(&self) -> Option<&Path> {
-        self.home.as_ref().map(tempfile::TempDir::path)
+        self.home.as_ref().map(Handed::path)
     }
 
     /// Removes everything now, and says if that failed. Dropping does the same in silence.
@@ -107,20 +108,17 @@ impl Guard {
     pub fn close(self) -> io::Result<()> {
         drop(self.resumed);
         let files = self.files.into_iter().map(tempfile::TempPath::close);
-        let places = self.parking.into_iter().chain(self.home);
-        files
-            .chain(places.map(tempfile::TempDir::close))
-            .fold(Ok(()), io::Result::and)
+        let parking = self.parking.into_iter().map(Lent::close);
+        let home = self.home.into_iter().map(Handed::close);
+        files.chain(parking).chain(home).fold(Ok(()), io::Result::and)
     }
 
-    /// What is to be removed when this program dies and can't do it itself.
+    /// What is to be removed when this program dies and can't do it itself: with the rights of the CLI's user.
     pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
-        let places = [
-            self.home(),
-            self.parking(),
-            self.resumed.as_ref().and_then(crate::store::Place::path),
-        ];
-        let all = places.into_iter().flatten().chain(self.files());
+        let resumed = self.resumed.as_ref().map(crate::store::Place::given);
+        let given = [self.home.as_ref().map(Handed::given), resumed];
+        let given = given.into_iter().flatten().flatten().map(PathBuf::as_path);
+        let all = given.chain(self.parking()).chain(self.files());
         all.filter_map(|path| std::path::absolute(path).ok()).collect()
     }
 
@@ -130,7 +128,7 @@ impl Guard {
 
     /// Where a spare is parked.
     pub fn parking(&self) -> Option<&Path> {
-        self.parking.as_ref().map(tempfile::TempDir::path)
+        self.parking.as_ref().and_then(Lent::path)
     }
 
     /// The private files.
@@ -138,6 +136,27 @@ impl Guard {
         self.files.iter().map(|file| file.as_ref())
     }
 }
+
+/// A launch whose temporary home is still being filled, and nobody else's yet.
+pub(crate) struct Draft {
+    pub(crate) launch: Launch,
+    home: Option<Filling>,
+}
+
+impl Draft {
+    /// Hands over what was filled. Nothing is written there any more.
+    pub(crate) fn hand_over(mut self) -> Result<Launch, OptionsError> {
+        if let Some(home) = self.home {
+            let path = home.path().to_owned();
+            let handed = home.hand_over();
+            self.launch.guard.home = Some(handed.map_err(|error| private(HERMETIC, &path, &error))?);
+        }
+        Ok(self.launch)
+    }
+}
+
+/// What a home is made for.
+const HERMETIC: &str = "a hermetic session";
 
 /// Something that went out in `initialize` and that the reply has to confirm. A CLI that does not know the field ignores it,
 /// and the session would run without what was asked for.
@@ -237,6 +256,11 @@ impl Options {
     /// What [`check_in`](Self::check_in) finds; besides, a missing CLI, working directory, home or file, and private places
     /// that cannot be made. For a [remote](Host::remote) CLI its program, directory and files are taken as they are.
     pub fn launch(&self, surroundings: &Surroundings, host: Host) -> Result<Launch, OptionsError> {
+        self.draft(surroundings, host)?.hand_over()
+    }
+
+    /// The same, with a temporary home that can still be filled.
+    pub(crate) fn draft(&self, surroundings: &Surroundings, host: Host) -> Result<Draft, OptionsError> {
         self.rules(surroundings, host)?;
         let cwd = match &self.cwd {
             Some(cwd) if host.remote => cwd.clone(),
@@ -251,9 +275,10 @@ impl Options {
         };
 
         let mut guard = Guard::default();
-        let mut env = self.variables(surroundings, &cwd, &mut guard)?;
+        let mut home = None;
+        let mut env = self.variables(surroundings, &cwd, &mut home)?;
         let cwd = if host.awaits_claim && !host.remote {
-            let parking = self.park(&env, &mut guard)?;
+            let parking = self.park(&env, home.is_some(), &mut guard)?;
             env::put(&mut env, "PWD".into(), parking.clone().into());
             parking
         } else {
@@ -267,7 +292,7 @@ impl Options {
             argument.push(path);
             args.push(argument);
         }
-        Ok(Launch {
+        let launch = Launch {
             program,
             args,
             secrets: self.secrets(&env),
@@ -281,7 +306,8 @@ impl Options {
             verbatim_prompts: self.verbatim_prompts,
             max_line_bytes: self.max_line_bytes,
             guard,
-        })
+        };
+        Ok(Draft { launch, home })
     }
 
     pub(crate) fn working_directory(&self, surroundings: &Surroundings) -> Result<PathBuf, OptionsError> {
@@ -350,7 +376,7 @@ impl Options {
         }
         for (option, path) in files {
             let path = cwd.join(path);
-            if let Err(error) = std::fs::File::open(&path) {
+            if let Err(error) = open_to_look(&path) {
                 return Err(OptionsError::File {
                     option,
                     path,
@@ -385,14 +411,14 @@ impl Options {
         &self,
         surroundings: &Surroundings,
         cwd: &Path,
-        guard: &mut Guard,
+        filling: &mut Option<Filling>,
     ) -> Result<Variables, OptionsError> {
         let mut variables = self.environment.inherited(&surroundings.env);
         variables.extend(self.auth.variables(&surroundings.env));
         let mut set = |name: &str, value: &OsStr| env::put(&mut variables, name.into(), value.into());
 
         if self.isolation == Isolation::Hermetic {
-            let home = self.make_home(cwd, guard)?;
+            let home = self.make_home(cwd, filling)?;
             for (name, place) in &home.variables {
                 set(name, place.as_os_str());
             }
@@ -442,88 +468,80 @@ impl Options {
         Ok(variables)
     }
 
-    fn make_home(&self, cwd: &Path, guard: &mut Guard) -> Result<Home, OptionsError> {
-        let root = match &self.hermetic_home {
-            Some(path) => cwd.join(path),
-            None => {
-                let made = private_directory("outrigger-")
-                    .map_err(|error| private("a hermetic session", &std::env::temp_dir(), &error))?;
-                let path = made.path().to_owned();
-                guard.home = Some(made);
-                path
-            }
+    fn make_home(&self, cwd: &Path, filling: &mut Option<Filling>) -> Result<Home, OptionsError> {
+        let make = |root: &Path, home: &Home| {
+            let below = home.variables.iter().map(|(_, path)| path.as_path());
+            [root]
+                .into_iter()
+                .chain(below)
+                .try_for_each(handover::make_private)
         };
-        let home = Home::below(&root);
-        for directory in [&root]
-            .into_iter()
-            .chain(home.variables.iter().map(|(_, path)| path))
-        {
-            make_private(directory)
-                .and_then(|()| self.hand_over(directory))
-                .map_err(|error| private("a hermetic session", directory, &error))?;
+        if let Some(path) = &self.hermetic_home {
+            let root = cwd.join(path);
+            let home = Home::below(&root);
+            return match as_user(self.user, || make(&root, &home)) {
+                Ok(()) => Ok(home),
+                Err(error) => Err(private(HERMETIC, &root, &self.with_rights(error))),
+            };
         }
+        let failed = |error: io::Error| private(HERMETIC, &std::env::temp_dir(), &error);
+        let root = Filling::make("outrigger-", self.user).map_err(failed)?;
+        let home = Home::below(root.path());
+        make(root.path(), &home).map_err(failed)?;
+        *filling = Some(root);
         Ok(home)
+    }
+
+    /// Says whose rights were not enough.
+    fn with_rights(&self, error: io::Error) -> io::Error {
+        match self.user {
+            Some(user) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let uid = user.uid;
+                let what = format!(
+                    "{error}; it is made with the rights of user {uid}: make it first, for that user"
+                );
+                io::Error::new(error.kind(), what)
+            }
+            _ => error,
+        }
     }
 
     /// Makes the directory that a spare waits in, below the CLI's own configuration: elsewhere others could put project
     /// settings or agents into a directory above it.
-    fn park(&self, env: &Variables, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
+    fn park(&self, env: &Variables, in_filling: bool, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
         let config = match (env::get(env, "CLAUDE_CONFIG_DIR"), env::get(env, "HOME")) {
             (Some(config), _) => PathBuf::from(config),
             (None, Some(home)) => Path::new(home).join(".claude"),
             (None, None) => return Err(OptionsError::NoHome),
         };
         let spares = config.join("spares");
-        let failed = |error: io::Error| private("a spare", &spares, &error);
-        for directory in [&config, &spares] {
-            if !directory.is_dir() {
-                make_private(directory)
-                    .and_then(|()| self.hand_over(directory))
-                    .map_err(failed)?;
+        let make = || {
+            for directory in [&config, &spares] {
+                if !directory.is_dir() {
+                    handover::make_private(directory)?;
+                }
             }
-        }
-        let parking = private_directory_in("spare-", &spares).map_err(failed)?;
-        self.hand_over(parking.path()).map_err(failed)?;
+            handover::private_directory_in("spare-", &spares)
+        };
+        // A temporary home is this program's until it is handed over, with what is in it.
+        let maker = self.user.filter(|_| !in_filling);
+        let parking =
+            as_user(maker, make).map_err(|error| private("a spare", &spares, &self.with_rights(error)))?;
         let place = parking.path().to_owned();
-        guard.parking = Some(parking);
+        guard.parking = Some(Lent::new(parking, self.user));
         Ok(place)
     }
 
     fn private_file(&self, content: &str, flag: &str, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
-        let failed = |error: io::Error| {
-            private(
-                "what must not be on the command line",
-                &std::env::temp_dir(),
-                &error,
-            )
-        };
-        let mut file = tempfile::Builder::new()
-            .prefix(&format!("outrigger-{flag}-"))
-            .suffix(".json")
-            .tempfile()
-            .map_err(failed)?;
-        file.write_all(content.as_bytes())
-            .and_then(|()| file.flush())
-            .map_err(failed)?;
-        let path = file.into_temp_path();
-        let place = path.to_path_buf();
-        guard.files.push(path);
-        self.hand_over(&place).map_err(failed)?;
+        let prefix = format!("outrigger-{flag}-");
+        let made = handover::private_file(&prefix, ".json", content.as_bytes(), self.user);
+        let file = made.map_err(|error| {
+            let purpose = "what must not be on the command line";
+            private(purpose, &std::env::temp_dir(), &error)
+        })?;
+        let place = file.to_path_buf();
+        guard.files.push(file);
         Ok(place)
-    }
-
-    /// Gives a private place to the user that the CLI is going to run as.
-    pub(crate) fn hand_over(&self, path: &Path) -> io::Result<()> {
-        match self.user {
-            #[cfg(unix)]
-            Some(user) => std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)),
-            #[cfg(not(unix))]
-            Some(_) => Err(io::ErrorKind::Unsupported.into()),
-            None => {
-                let _ = path;
-                Ok(())
-            }
-        }
     }
 
     fn secrets(&self, env: &Variables) -> Vec<Secret> {
@@ -558,6 +576,18 @@ impl Options {
         secrets.retain(|secret| secret.reveal().len() >= 8);
         secrets
     }
+}
+
+/// Opens a file without waiting, as whoever opens a FIFO that nobody writes to would.
+fn open_to_look(path: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    options.open(path)
 }
 
 fn set_own(variables: &mut Variables, name: &OsStr, value: &OsStr) {
@@ -596,34 +626,6 @@ fn private(purpose: &'static str, path: &Path, error: &io::Error) -> OptionsErro
         path: path.to_owned(),
         error: error.to_string(),
     }
-}
-
-/// Makes a temporary directory that only this user can enter.
-pub(crate) fn private_directory(prefix: &str) -> io::Result<tempfile::TempDir> {
-    private_directory_in(prefix, &std::env::temp_dir())
-}
-
-fn private_directory_in(prefix: &str, parent: &Path) -> io::Result<tempfile::TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(prefix);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o700));
-    }
-    builder.tempdir_in(parent)
-}
-
-/// Makes a directory that only this user can enter; one that exists is taken as it is.
-fn make_private(path: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(path)
 }
 
 impl Launch {

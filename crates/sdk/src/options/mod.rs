@@ -30,6 +30,7 @@ mod auth;
 mod check;
 mod error;
 mod flags;
+pub(crate) mod handover;
 mod initialize;
 mod launch;
 mod never_asked;
@@ -56,7 +57,7 @@ use outrigger_protocol::shared::{
 
 pub use auth::{Auth, AuthMismatch};
 pub use error::OptionsError;
-pub(crate) use launch::private_directory;
+pub(crate) use handover::private_directory;
 pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
 pub use never_asked::NeverAsked;
 pub use secret::Secret;

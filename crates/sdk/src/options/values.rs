@@ -164,6 +164,14 @@ impl From<PathBuf> for SettingsInput {
 }
 
 /// The user to run the CLI as; Unix only, and only the superuser may choose. `HOME` is not changed by it.
+///
+/// The user may be anybody: what a session needs of the temporary directory is filled before anybody else can enter it, and handed
+/// over whole. The temporary directory has to be one in which others can't rename what is this program's (`/tmp` is, with its
+/// sticky bit), else the session does not start. What lies in a home or config directory, that of
+/// [`hermetic_home`](super::Options::hermetic_home) among them, is read and made with the rights of that user, never with more:
+/// settings and logins that only this program may read do not go along, and a home that the user may not make has to be there
+/// before. That is possible on Linux only; elsewhere such sessions are not started. The system makes no core dumps of a program
+/// that did it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunAs {
     /// The user's id.

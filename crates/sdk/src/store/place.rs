@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_sessions::lease::cli_runs_in;
-use tempfile::TempDir;
 
-use crate::options::private_directory;
+use crate::options::RunAs;
+use crate::options::handover::{Filling, Handed};
 
 /// What the directories' names begin with. Those of the official SDK do too.
 const PREFIX: &str = "claude-resume-";
@@ -16,39 +16,80 @@ const PREFIX: &str = "claude-resume-";
 /// Locked by the program whose directory it is as long as that lives. A directory without it is not of this SDK.
 const OWNED: &str = ".outrigger-owned";
 
+/// The CLI's directory in one that is made for another user: what is above it stays this program's, so that nobody else can say
+/// whose it is.
+const GIVEN: &str = "config";
+
+/// One that is being filled; nobody else can enter it.
+#[derive(Debug)]
+pub(super) struct Filled {
+    filling: Filling,
+    config: PathBuf,
+    owned: File,
+}
+
+impl Filled {
+    /// Makes one for the CLI of that user, and removes what is left of those whose programs died.
+    pub(super) fn make(user: Option<RunAs>) -> io::Result<Self> {
+        let temporary = std::env::temp_dir();
+        sweep(&temporary);
+        Self::make_in(&temporary, user)
+    }
+
+    fn make_in(temporary: &Path, user: Option<RunAs>) -> io::Result<Self> {
+        let filling = Filling::make_in(temporary, PREFIX, user)?;
+        let mut config = filling.path().to_owned();
+        if user.is_some() {
+            config.push(GIVEN);
+            fs::create_dir(&config)?;
+        }
+        let owned = mark(filling.path())?;
+        Ok(Self {
+            filling,
+            config,
+            owned,
+        })
+    }
+
+    /// The config directory that is to be filled.
+    pub(super) fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// Gives it to the user.
+    pub(super) fn hand_over(self) -> io::Result<Place> {
+        Ok(Place {
+            directory: Some(self.filling.hand_over()?),
+            owned: Some(self.owned),
+        })
+    }
+}
+
+/// Says that a directory belongs to a program that lives.
+fn mark(directory: &Path) -> io::Result<File> {
+    // It gets its name when it is locked: nobody is to find it free before.
+    let unnamed = directory.join(".outrigger-owned.new");
+    let file = OpenOptions::new().write(true).create_new(true).open(&unnamed)?;
+    match file.try_lock() {
+        Ok(()) => fs::rename(&unnamed, directory.join(OWNED))?,
+        // A file system without locks: then nobody can tell what is left behind from what is used.
+        Err(_) => fs::remove_file(&unnamed)?,
+    }
+    Ok(file)
+}
+
 /// A temporary directory that is removed even if somebody, such as a scanner, still has one of its files open; and by others if this
 /// program dies: by the [guardian](crate::Local::guardian), or by the next that makes one.
 #[derive(Debug)]
 pub(crate) struct Place {
-    directory: Option<TempDir>,
+    directory: Option<Handed>,
     owned: Option<File>,
 }
 
 impl Place {
-    /// Makes one, and removes what is left of those whose programs died.
-    pub(super) fn make() -> io::Result<Self> {
-        sweep(&std::env::temp_dir());
-        Self::of(private_directory(PREFIX)?)
-    }
-
-    fn of(directory: TempDir) -> io::Result<Self> {
-        // It gets its name when it is locked: nobody is to find it free before.
-        let unnamed = directory.path().join(".outrigger-owned.new");
-        let file = OpenOptions::new().write(true).create_new(true).open(&unnamed)?;
-        match file.try_lock() {
-            Ok(()) => fs::rename(&unnamed, directory.path().join(OWNED))?,
-            // A file system without locks: then nobody can tell what is left behind from what is used.
-            Err(_) => fs::remove_file(&unnamed)?,
-        }
-        Ok(Self {
-            directory: Some(directory),
-            owned: Some(file),
-        })
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.directory.as_ref().map(TempDir::path)
+    /// What of it the CLI's user has.
+    pub(crate) fn given(&self) -> &[PathBuf] {
+        self.directory.as_ref().map_or(&[], Handed::given)
     }
 }
 
@@ -62,8 +103,9 @@ fn sweep(temporary: &Path) {
             .file_name()
             .to_str()
             .is_some_and(|name| name.starts_with(PREFIX))
-            && entry.file_type().is_ok_and(|kind| kind.is_dir());
+            && entry.metadata().is_ok_and(|meta| meta.is_dir() && is_own(&meta));
         if is_ours && is_left_behind(&entry.path()) {
+            // No link is followed on the way: it would be removed.
             match fs::remove_dir_all(entry.path()) {
                 Ok(()) => {
                     tracing::debug!(path = %entry.path().display(), "removed what a program left that died");
@@ -77,14 +119,44 @@ fn sweep(temporary: &Path) {
 }
 
 fn is_left_behind(directory: &Path) -> bool {
-    let Ok(owned) = OpenOptions::new().write(true).open(directory.join(OWNED)) else {
+    let Ok(owned) = open_own(&directory.join(OWNED)) else {
         return false;
     };
     // The lock goes with its program, however that ends; its CLI may take a little longer.
     match owned.try_lock() {
-        Ok(()) => !cli_runs_in(directory),
+        Ok(()) => !cli_runs_in(directory) && !cli_runs_in(directory.join(GIVEN)),
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
     }
+}
+
+/// Opens a file of this user. The temporary directory is everybody's: what has the name of one may be a FIFO, at which a program
+/// would wait, or a link.
+fn open_own(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    match meta.is_file() && is_own(&meta) {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file of this user")),
+    }
+}
+
+#[cfg(unix)]
+fn is_own(meta: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(meta) == rustix::process::geteuid().as_raw()
+}
+
+/// The temporary directory is each user's own.
+#[cfg(not(unix))]
+fn is_own(_: &fs::Metadata) -> bool {
+    true
 }
 
 impl Drop for Place {
@@ -117,6 +189,8 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
 
     fn directory(temporary: &Path, prefix: &str) -> TempDir {
@@ -129,12 +203,17 @@ mod tests {
     #[test]
     fn what_is_used_stays_and_what_is_left_behind_goes() {
         let temporary = tempfile::tempdir().unwrap();
-        let used = Place::of(directory(temporary.path(), PREFIX)).unwrap();
+        let place = || {
+            let filled = Filled::make_in(temporary.path(), None).unwrap();
+            fs::write(filled.config().join("x"), "").unwrap();
+            filled.hand_over().unwrap()
+        };
+        let used = place();
         let foreign = directory(temporary.path(), PREFIX);
         let other = directory(temporary.path(), "other-");
         fs::write(other.path().join(OWNED), "").unwrap();
         let left = |name: &str| {
-            let mut place = Place::of(directory(temporary.path(), PREFIX)).unwrap();
+            let mut place = place();
             let path = place.directory.take().unwrap().keep();
             fs::write(path.join(".credentials.json"), name).unwrap();
             path
@@ -148,16 +227,52 @@ mod tests {
 
         sweep(temporary.path());
         assert!(!stale.exists());
-        for path in [used.path().unwrap(), foreign.path(), other.path(), &living] {
+        for path in [used.given()[0].as_path(), foreign.path(), other.path(), &living] {
             assert!(path.join("x").exists(), "{}", path.display());
         }
         fs::remove_file(list).unwrap();
         sweep(temporary.path());
         assert!(!living.exists());
 
-        let path = used.path().unwrap().to_owned();
+        let path = used.given()[0].clone();
         drop(used);
         assert!(!path.exists());
         sweep(&temporary.path().join("missing"));
+    }
+
+    /// The temporary directory is everybody's, and so is what is in it by such a name.
+    #[test]
+    #[cfg(unix)]
+    fn what_others_put_there_is_neither_waited_for_nor_removed() {
+        let temporary = tempfile::tempdir().unwrap();
+        let fifo = directory(temporary.path(), PREFIX);
+        let made = std::process::Command::new("mkfifo")
+            .arg(fifo.path().join(OWNED))
+            .status();
+        assert!(made.unwrap().success());
+        let link = directory(temporary.path(), PREFIX);
+        let aim = temporary.path().join("aim");
+        fs::write(&aim, "").unwrap();
+        std::os::unix::fs::symlink(&aim, link.path().join(OWNED)).unwrap();
+        let foreign = directory(temporary.path(), PREFIX);
+        fs::write(foreign.path().join(OWNED), "").unwrap();
+        let is_superuser = rustix::process::geteuid().is_root();
+        if is_superuser {
+            std::os::unix::fs::chown(foreign.path(), Some(65_534), Some(65_534)).unwrap();
+        }
+        // Ours, with the FIFO where the CLI lists itself.
+        let listed = directory(temporary.path(), PREFIX);
+        fs::write(listed.path().join(OWNED), "").unwrap();
+        fs::create_dir(listed.path().join("sessions")).unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(listed.path().join("sessions/1.json"))
+            .status();
+        assert!(made.unwrap().success());
+
+        sweep(temporary.path());
+        assert!(fifo.path().exists() && link.path().exists());
+        assert!(!listed.path().exists(), "it is ours, and nobody uses it");
+        // Without the superuser nobody else's can be made.
+        assert_eq!(foreign.path().exists(), is_superuser);
     }
 }

@@ -1,6 +1,5 @@
 //! From a store to the files that the CLI goes on with.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use outrigger_sessions::store::{SessionKey, Transcripts, is_part_name};
 
 use super::Keeping;
 use super::call::{Failure, call};
-use super::place::Place;
+use super::place::Filled;
 use super::seed::{self, Source};
 use crate::env::{self, Surroundings, Variables};
 use crate::error::{Error, Kind, Result};
@@ -218,12 +217,11 @@ impl Restored {
     fn try_put(self, options: &Options, launch: &mut Launch) -> io::Result<()> {
         let config = config_dir(&launch.env);
         if options.isolation == Isolation::Hermetic && options.hermetic_home.is_none() {
+            // It is handed over later, with what is written here.
             let config = config.ok_or_else(|| io::Error::other("there is no config directory"))?;
-            return self.write(&config, options);
+            return self.write(&config);
         }
-        let kept = Place::make()?;
-        let place = kept.path().ok_or_else(|| io::Error::other("it is gone"))?;
-        options.hand_over(place)?;
+        let place = Filled::make(options.user)?;
         if let Some(config) = config {
             let named = env::get(&launch.env, "CLAUDE_CONFIG_DIR").is_some();
             let home = env::get(&launch.env, "HOME").map(PathBuf::from);
@@ -236,26 +234,22 @@ impl Restored {
                 claude_json,
                 login: options.auth.lives_in_home() || options.auth == crate::options::Auth::Inherit,
             };
-            seed::copy(&source, place)?;
+            seed::copy(&source, options.user, place.config())?;
             if !named {
                 // It was not heeded before, and must not be now.
                 env::remove(&mut launch.env, PROJECT_NAME);
             }
         }
-        self.write(place, options)?;
-        for copied in fs::read_dir(place)? {
-            options.hand_over(&copied?.path())?;
-        }
-        env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), place.into());
-        launch.guard.keep(kept);
+        self.write(place.config())?;
+        env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), place.config().into());
+        launch.guard.keep(place.hand_over()?);
         Ok(())
     }
 
-    fn write(self, config: &Path, options: &Options) -> io::Result<()> {
+    fn write(self, config: &Path) -> io::Result<()> {
         let project = config.join("projects").join(&self.project);
         let written = self.transcripts.write(&project, &self.id);
-        let made = written.map_err(io::Error::other)?;
-        made.iter().try_for_each(|path| options.hand_over(path))
+        written.map(drop).map_err(io::Error::other)
     }
 }
 

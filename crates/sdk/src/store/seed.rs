@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
+
+use crate::options::RunAs;
+use crate::options::handover::as_user;
 
 /// Settings that would have the CLI look for plugins where there are none, and install them anew each time.
 const PLUGIN_SETTINGS: [&str; 3] = [
@@ -27,8 +30,12 @@ pub(super) struct Source {
 
 type Filter = fn(Vec<u8>) -> Vec<u8>;
 
-/// Copies it. What isn't there, or can't be read, is left out: the CLI then says itself what it lacks.
-pub(super) fn copy(source: &Source, to: &Path) -> io::Result<()> {
+/// The most of a file that is copied; the user's own are a few MB at most.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Copies it, as far as the user of the CLI may read it. What isn't there, or can't be read, is left out: the CLI then says itself
+/// what it lacks.
+pub(super) fn copy(source: &Source, user: Option<RunAs>, to: &Path) -> io::Result<()> {
     let unchanged = |text: Vec<u8>| text;
     let mut files: Vec<(PathBuf, &str, Filter)> = vec![
         (source.claude_json.clone(), ".claude.json", unchanged),
@@ -48,8 +55,15 @@ pub(super) fn copy(source: &Source, to: &Path) -> io::Result<()> {
         let credentials = source.config.join(".credentials.json");
         files.push((credentials, ".credentials.json", without_refresh_token));
     }
-    for (from, name, filter) in files {
-        match read(&from) {
+    // With the rights of that user: a name in a home may be a link to what only this program may read.
+    let read = as_user(user, || {
+        let read = files
+            .into_iter()
+            .map(|(from, name, filter)| (read(&from), from, name, filter));
+        Ok(read.collect::<Vec<_>>())
+    })?;
+    for (content, from, name, filter) in read {
+        match content {
             Ok(Some(content)) => write_private(&to.join(name), &filter(content))?,
             Ok(None) => {}
             Err(error) => {
@@ -62,18 +76,33 @@ pub(super) fn copy(source: &Source, to: &Path) -> io::Result<()> {
 
 /// A regular file, if there is one; whoever opened a pipe would wait.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_file() => fs::read(path).map(Some),
-        Ok(_) => Err(io::Error::other("it is no file")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = match options.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
     }
+    let mut content = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MOST_BYTES {
+        return Err(io::Error::other("it is longer than 64 MiB"));
+    }
+    Ok(Some(content))
 }
 
-/// Writes a file that only this user can read.
+/// Makes a file that only this user can read.
 pub(super) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
@@ -183,7 +212,7 @@ mod tests {
             };
             let to = to.path().join(login.to_string());
             fs::create_dir(&to).unwrap();
-            copy(&source, &to).unwrap();
+            copy(&source, None, &to).unwrap();
             let entries = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap());
             #[cfg(unix)]
             let entries = entries.inspect(|entry| {

@@ -11,6 +11,8 @@ mod callbacks;
 mod cancel;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(target_os = "linux")]
+mod handover;
 mod history;
 mod mcp;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,419 @@
+//! A program of the superuser that runs CLIs as another user gives that user nothing but what is the CLI's: not by names that a
+//! process of the user plants while sessions start, and not by links that wait in the user's home.
+//!
+//! What needs the superuser is told of and passed over elsewhere. The superuser's program is this test binary, started again as
+//! [`host`] with another directory for temporary files; the attacker is a thread of another one, that acts as the user.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use outrigger::options::{Auth, Delivery, Isolation, RunAs, Secret};
+use outrigger::protocol::RawJson;
+use outrigger::protocol::settings::Settings;
+use outrigger::sessions::place::{project_dir_name, real_path};
+use outrigger::sessions::store::{MemoryStore, SessionKey, SessionStore as _};
+use outrigger::{Agent, OnBusy, Options, Policy};
+
+/// Nobody's, as far as the system of these tests is concerned.
+const OTHER: RunAs = RunAs {
+    uid: 65_534,
+    gid: 65_534,
+};
+
+const ROOM: &str = "OUTRIGGER_TEST_ROOM";
+const WAY: &str = "OUTRIGGER_TEST_WAY";
+const RESUMED: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
+const SECRET: &str = "only the superuser may read this";
+
+/// How often a session is started while the attacker plants links. Before it was kept from that, it took one or two starts.
+const ROUNDS: usize = 25;
+
+/// Whether other users can be acted as. Says so if not.
+fn is_superuser(test: &str) -> bool {
+    let is = rustix::process::geteuid().is_root();
+    if !is {
+        eprintln!("SKIPPED: {test} needs the superuser");
+    }
+    is
+}
+
+/// Directories of the superuser and of the other user, with things that are only the superuser's.
+struct Room {
+    root: PathBuf,
+}
+
+impl Room {
+    fn make() -> (tempfile::TempDir, Self) {
+        let place = tempfile::tempdir().unwrap();
+        let room = Self {
+            root: place.path().to_owned(),
+        };
+        let make = |name: &str, mode: u32| {
+            let path = room.path(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        std::fs::set_permissions(&room.root, std::fs::Permissions::from_mode(0o755)).unwrap();
+        make("work", 0o755);
+        make("tmp", 0o1777);
+        make("home", 0o700);
+        make("home/.claude", 0o700);
+        make("hidden", 0o700);
+        make("hidden/place", 0o700);
+        for name in ["hidden/file", "hidden/place/file"] {
+            std::fs::write(room.path(name), SECRET).unwrap();
+            std::fs::set_permissions(room.path(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        // Where links of the attacker lead: others may pass, so that only the rights of what is in there are in the way.
+        make("victims", 0o755);
+        std::fs::write(room.path("victims/file"), SECRET).unwrap();
+        std::fs::set_permissions(room.path("victims/file"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        make("victims/place", 0o755);
+        for name in ["home", "home/.claude"] {
+            chown(room.path(name), Some(OTHER.uid), Some(OTHER.gid)).unwrap();
+        }
+        let text = r#"#!/bin/sh
+cat "$CLAUDE_CONFIG_DIR/settings.json" > "$HOME/seen" 2> /dev/null
+ls -ldn "$CLAUDE_CONFIG_DIR" "$CLAUDE_CONFIG_DIR"/* "$CLAUDE_CONFIG_DIR"/projects/* > "$HOME/listed" 2> /dev/null
+read -r line
+id=${line#*'"request_id":"'}
+id=${id%%'"'*}
+printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"account":{"apiKeySource":"ANTHROPIC_API_KEY"}}}}\n' "$id"
+while read -r line; do :; done
+"#;
+        std::fs::write(room.path("stand-in"), text).unwrap();
+        std::fs::set_permissions(room.path("stand-in"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        (place, room)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn options(&self) -> Options {
+        Agent::builder()
+            .auth(Auth::ApiKey(Secret::new("dummy")))
+            .cli_path(self.path("stand-in"))
+            .cwd(self.path("work"))
+            .permissions(Policy::allow_all())
+            .user(OTHER)
+    }
+
+    fn at_home(&self) -> Options {
+        self.options().env("HOME", self.path("home"))
+    }
+
+    /// Starts this test binary as the one or the other.
+    fn start(&self, test: &str, way: &str) -> Side {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
+            .env("TMPDIR", self.path("tmp"))
+            .env(ROOM, &self.root)
+            .env(WAY, way)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        Side(command.spawn().unwrap())
+    }
+
+    /// That the superuser's things are as they were.
+    fn assert_untouched(&self, way: &str) {
+        for file in ["victims/file", "hidden/file", "hidden/place/file"] {
+            let meta = self.path(file).metadata().unwrap();
+            assert_eq!((meta.uid(), meta.mode() & 0o777), (0, 0o600), "{way}: {file}");
+            assert_eq!(
+                std::fs::read_to_string(self.path(file)).unwrap(),
+                SECRET,
+                "{way}: {file}"
+            );
+        }
+        for place in [
+            "victims",
+            "victims/place",
+            "work",
+            "tmp",
+            "hidden",
+            "hidden/place",
+        ] {
+            assert_eq!(self.path(place).metadata().unwrap().uid(), 0, "{way}: {place}");
+        }
+        let found = |place: &str| {
+            let all = std::fs::read_dir(self.path(place)).unwrap();
+            let names = all.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            names.collect::<Vec<_>>()
+        };
+        assert!(
+            found("victims/place").is_empty(),
+            "{way}: {:?}",
+            found("victims/place")
+        );
+        assert_eq!(found("hidden/place"), ["file"], "{way}");
+        assert_eq!(found("victims").len(), 2, "{way}: {:?}", found("victims"));
+    }
+}
+
+struct Side(Child);
+
+impl Side {
+    fn ends_well(&mut self) -> bool {
+        self.0.wait().unwrap().success()
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        // It is over already when all went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn given() -> Option<(Room, String)> {
+    let root = PathBuf::from(std::env::var_os(ROOM)?);
+    Some((Room { root }, std::env::var(WAY).unwrap()))
+}
+
+/// The superuser's program. Does nothing unless it is given a room.
+#[test]
+#[ignore = "one side of the tests in this file, which start it themselves"]
+fn host() {
+    let Some((room, way)) = given() else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let rounds = if way.ends_with("once") { 1 } else { ROUNDS };
+        for _ in 0..rounds {
+            run(&room, way.trim_end_matches(" once")).await;
+        }
+    });
+}
+
+async fn run(room: &Room, way: &str) {
+    let started = match way {
+        "resumed" => {
+            let store = Arc::new(MemoryStore::new());
+            let project = project_dir_name(&real_path(&room.path("work")));
+            let entry = |text: &str| RawJson::from_text(text).unwrap();
+            let key = SessionKey::new(project, RESUMED);
+            store
+                .append(&key, &[entry(r#"{"type":"user","uuid":"u"}"#)])
+                .await
+                .unwrap();
+            let part = key.with_subpath("subagents/agent-1");
+            store
+                .append(&part, &[entry(r#"{"type":"user","uuid":"v"}"#)])
+                .await
+                .unwrap();
+            let options = room.at_home().session_store(store).resume(RESUMED);
+            options.start().await
+        }
+        "hermetic" => room.options().isolation(Isolation::Hermetic).start().await,
+        "files" => {
+            let mut settings = Settings::default();
+            settings.model = Some("opus".into());
+            let options = room.at_home().settings(settings);
+            options.settings_delivery(Delivery::File).start().await
+        }
+        "leased" => room.at_home().resume(RESUMED).lease(OnBusy::Fail).start().await,
+        "parked" => {
+            // What the attacker took away is no reason to stop.
+            if let Ok(spare) = room.at_home().prewarm().await {
+                spare.close().await.unwrap();
+            }
+            return;
+        }
+        other => panic!("no such way: {other}"),
+    };
+    match started {
+        Ok(session) => drop(session.close().await.unwrap()),
+        // The attacker can spoil what is the user's own.
+        Err(error) => assert!(way == "leased", "{error}"),
+    }
+}
+
+/// A process of the other user, which plants links in all that it can.
+#[test]
+#[ignore = "one side of the tests in this file, which start it themselves"]
+fn attacker() {
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+    let Some((room, way)) = given() else { return };
+    let uid = rustix::process::Uid::from_raw(OTHER.uid);
+    let gid = rustix::process::Gid::from_raw(OTHER.gid);
+    set_thread_groups(&[]).unwrap();
+    set_thread_res_gid(gid, gid, gid).unwrap();
+    set_thread_res_uid(uid, uid, uid).unwrap();
+    let (file, place) = (room.path("victims/file"), room.path("victims/place"));
+    let below = |directory: &Path| {
+        let files = [
+            ".claude.json",
+            ".config.json",
+            "settings.json",
+            ".credentials.json",
+            "planted",
+        ];
+        let places = [
+            "projects",
+            "home",
+            "tmp",
+            ".config",
+            "config",
+            "spares",
+            "outrigger",
+        ];
+        for (names, target) in [(&files[..], &file), (&places[..], &place)] {
+            for name in names {
+                let path = directory.join(name);
+                // What is there already goes out of the way, if it can.
+                if path.symlink_metadata().is_ok_and(|meta| !meta.is_symlink()) {
+                    let _ = std::fs::rename(&path, directory.join(format!("{name}.away")));
+                }
+                let _ = symlink(target, &path);
+            }
+        }
+    };
+    loop {
+        for entry in std::fs::read_dir(room.path("tmp")).unwrap().flatten() {
+            let path = entry.path();
+            for inner in ["", "config", "projects", "home", "home/.claude", "home/.local"] {
+                below(&path.join(inner));
+            }
+            // The directory itself, or the file.
+            let away = path.with_extension("away");
+            if std::fs::rename(&path, away).is_ok() {
+                let _ = symlink(&place, &path);
+            }
+        }
+        if way == "parked" || way == "leased" {
+            below(&room.path("home/.claude"));
+            for name in ["spares", "outrigger"] {
+                let _ = std::fs::remove_file(room.path("home/.claude").join(name));
+            }
+            let _ = std::fs::rename(room.path("home/.claude"), room.path("home/away"));
+            let _ = symlink(&place, room.path("home/.claude"));
+            let _ = std::fs::remove_file(room.path("home/.claude"));
+            let _ = std::fs::rename(room.path("home/away"), room.path("home/.claude"));
+        }
+    }
+}
+
+/// Starts sessions while the attacker is at work.
+fn raced(way: &str) {
+    if !is_superuser(&format!("handover, {way}")) {
+        return;
+    }
+    let (_kept, room) = Room::make();
+    let attacker = room.start("handover::attacker", way);
+    let done = room.start("handover::host", way).ends_well();
+    drop(attacker);
+    room.assert_untouched(way);
+    assert!(done, "{way}: sessions start all the same");
+}
+
+#[test]
+fn a_resumed_session_gives_nothing_else_away() {
+    raced("resumed");
+}
+
+#[test]
+fn a_hermetic_session_gives_nothing_else_away() {
+    raced("hermetic");
+}
+
+#[test]
+fn private_files_give_nothing_else_away() {
+    raced("files");
+}
+
+#[test]
+fn a_spare_gives_nothing_else_away() {
+    raced("parked");
+}
+
+#[test]
+fn a_lease_gives_nothing_else_away() {
+    raced("leased");
+}
+
+/// What waits in the home: root reads it with the rights of the user.
+#[test]
+fn links_in_a_home_lead_nowhere() {
+    if !is_superuser("links in a home") {
+        return;
+    }
+    let (_kept, room) = Room::make();
+    let settings = room.path("home/.claude/settings.json");
+    symlink(room.path("victims/file"), &settings).unwrap();
+    assert!(room.start("handover::host", "resumed once").ends_well());
+    assert_eq!(std::fs::read_to_string(room.path("home/seen")).unwrap(), "");
+
+    // One that the user may read is followed.
+    std::fs::remove_file(&settings).unwrap();
+    std::fs::write(room.path("work/settings.json"), r#"{"model":"opus"}"#).unwrap();
+    symlink(room.path("work/settings.json"), &settings).unwrap();
+    assert!(room.start("handover::host", "resumed once").ends_well());
+    assert_eq!(
+        std::fs::read_to_string(room.path("home/seen")).unwrap(),
+        r#"{"model":"opus"}"#
+    );
+    // And all of it is the user's, when the CLI starts.
+    let listed = std::fs::read_to_string(room.path("home/listed")).unwrap();
+    assert!(listed.lines().count() >= 4, "{listed}");
+    for line in listed.lines() {
+        assert_eq!(line.split_whitespace().nth(2), Some("65534"), "{listed}");
+    }
+    let left: Vec<_> = std::fs::read_dir(room.path("tmp")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    room.assert_untouched("links in a home");
+}
+
+/// Links that wait where a lock or a state is to be written, to a file that is not there yet.
+#[test]
+fn a_lease_makes_no_file_elsewhere() {
+    if !is_superuser("a lease in another user's home") {
+        return;
+    }
+    let (_kept, room) = Room::make();
+    let leases = room.path("home/.claude/outrigger/leases");
+    std::fs::create_dir_all(&leases).unwrap();
+    for path in [room.path("home/.claude/outrigger"), leases.clone()] {
+        chown(path, Some(OTHER.uid), Some(OTHER.gid)).unwrap();
+    }
+    symlink(
+        room.path("victims/place/new"),
+        leases.join(format!("{RESUMED}.lock")),
+    )
+    .unwrap();
+    assert!(room.start("handover::host", "leased once").ends_well());
+    room.assert_untouched("lease");
+}
+
+/// A kept home, or the place of spares, that the user may not make.
+#[tokio::test]
+async fn what_is_kept_is_made_with_the_rights_of_the_user() {
+    if !is_superuser("a kept home for another user") {
+        return;
+    }
+    let (_kept, room) = Room::make();
+    let options = || room.options().isolation(Isolation::Hermetic);
+    let error = options().hermetic_home(room.path("work/kept")).start().await;
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("rights of user 65534"), "{text}");
+    assert!(!room.path("work/kept").exists());
+
+    let kept = room.path("home/kept");
+    let session = options().hermetic_home(&kept).start().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(kept.join("home/.claude").metadata().unwrap().uid(), OTHER.uid);
+
+    // By a link of the user, not even an empty directory is made elsewhere.
+    symlink(room.path("victims/place"), room.path("home/link")).unwrap();
+    let elsewhere = options().hermetic_home(room.path("home/link/kept"));
+    elsewhere.start().await.unwrap_err();
+    room.assert_untouched("kept");
+}
