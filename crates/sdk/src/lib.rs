@@ -118,7 +118,7 @@ mod version;
 pub use assemble::{Assembler, PartialBlock, PartialContent};
 pub use callbacks::{Callbacks, Context, Reply};
 pub use cause::Cause;
-pub use child::Local;
+pub use child::{Detached, Local};
 pub use claim::{Claim, ClaimProblem};
 pub use conn::budget::SlowReader;
 pub use conn::watchdog::Phase;

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
+use super::mark::Mark;
+use crate::options::RunAs;
+
 /// Reads the group's id, waits for the end of the pipe, then ends the group: SIGTERM, three seconds, SIGKILL. The CLI ends the
 /// commands that it runs at once, but itself only after two seconds when nobody reads its stdout any more. Then it removes what the
 /// session had in places of its own, which are its arguments: there may be credentials in them.
@@ -18,7 +21,24 @@ use rustix::process::Pid;
 /// the group started outside of it are killed with it; a CLI that still lives after SIGTERM did not do that itself.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM USR1 USR2
+mark=$1
+shift
+end_marked() {
+    [ -n "$mark" ] || return 0
+    tries=16
+    while [ "$tries" -gt 0 ]; do
+        found=
+        for environ in $(grep -lF -e "$mark" /proc/[0-9]*/environ 2>/dev/null); do
+            pid=${environ#/proc/}
+            found="$found ${pid%/environ}"
+        done
+        [ -n "$found" ] || return 0
+        kill -KILL $found
+        tries=$((tries - 1))
+    done
+}
 leave() {
+    end_marked
     # What was killed may write its last.
     tries=10
     until rm -rf -- "$@" || [ "$tries" -eq 0 ]; do
@@ -50,11 +70,17 @@ leave "$@"
 pub(super) struct Guardian(Child);
 
 impl Guardian {
-    /// `leftovers` is what is to be removed if this program dies: absolute paths, since it works elsewhere.
-    pub(super) fn start(leftovers: &[PathBuf]) -> io::Result<Self> {
+    /// `leftovers` is what is to be removed if this program dies: absolute paths, since it works elsewhere. It has the rights of
+    /// the CLI's user: not every `rm` is safe against links that somebody puts in its way.
+    pub(super) fn start(
+        mark: Option<&Mark>,
+        leftovers: &[PathBuf],
+        run_as: Option<RunAs>,
+    ) -> io::Result<Self> {
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", SCRIPT, "outrigger-guardian"])
+            .arg(mark.map_or("", Mark::as_str))
             .args(leftovers)
             .env_clear()
             .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin")
@@ -66,6 +92,9 @@ impl Guardian {
             // What ends this program's group is not for it. A session of its own would have to be made after a fork, which
             // costs a large program much, and gives no more: the signals of a terminal are ignored.
             .process_group(0);
+        if let Some(user) = run_as {
+            command.uid(user.uid).gid(user.gid);
+        }
         command.spawn().map(Self)
     }
 

@@ -24,6 +24,9 @@ use tokio::sync::{oneshot, watch};
 
 use super::family;
 use super::guardian::Guardian;
+use super::mark::{self, Mark};
+use super::{Detached, Local};
+use crate::options::{Launch, RunAs};
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller};
 
 /// The thread calls nothing deep.
@@ -35,16 +38,38 @@ const GUARDIAN_GOES: Duration = Duration::from_millis(200);
 /// How long killed members of the group may take to become ours to reap, where orphans come to this process.
 const ORPHANS_GO: Duration = Duration::from_millis(200);
 
-pub(super) async fn start(
+/// What is started, and how it is to end.
+struct Plan {
     command: Command,
     guarded: bool,
+    /// What a guardian removes.
     leftovers: Vec<PathBuf>,
-) -> io::Result<Connection> {
+    run_as: Option<RunAs>,
+    /// By which those are found that were detached, if they are to end.
+    mark: Option<Mark>,
+}
+
+pub(super) async fn start(launch: &Launch, local: Local) -> io::Result<Connection> {
+    let mut command = launch.command();
+    let mark = match local.detached {
+        Detached::End => Some(Mark::put(&mut command)?),
+        Detached::Leave => {
+            mark::pass_on(&mut command);
+            None
+        }
+    };
+    let plan = Plan {
+        command,
+        guarded: local.guardian,
+        leftovers: launch.guard.leftovers(),
+        run_as: launch.run_as,
+        mark,
+    };
     let (tell, told) = oneshot::channel();
     thread::Builder::new()
         .name("outrigger-child".to_owned())
         .stack_size(STACK)
-        .spawn(move || own(command, guarded, &leftovers, tell))?;
+        .spawn(move || own(plan, tell))?;
     let gone = |_| io::Error::other("the thread that starts the CLI ended");
     let (pipes, process) = told.await.map_err(gone)??;
     Ok(Connection {
@@ -62,18 +87,13 @@ struct Pipes {
 }
 
 /// The life of the owning thread.
-fn own(
-    command: Command,
-    guarded: bool,
-    leftovers: &[PathBuf],
-    tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>,
-) {
+fn own(mut plan: Plan, tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>) {
     let Started {
         mut child,
         leader,
         pipes,
         guardian,
-    } = match spawn(command, guarded, leftovers) {
+    } = match spawn(&mut plan) {
         Ok(started) => started,
         Err(error) => {
             // Whoever asked may have gone meanwhile.
@@ -96,9 +116,14 @@ fn own(
     drop(tell.send(Ok((pipes, process))));
 
     let seen = wait_unreaped(leader);
-    let mut reaped = life.lock();
+    let held = life.lock();
     // What the CLI left behind in its group would be orphaned from here on. An error can't be told to anybody.
     let _ = family::kill(leader);
+    drop(held);
+    if let Some(mark) = &plan.mark {
+        mark::end(mark);
+    }
+    let mut reaped = life.lock();
     let guardian = guardian.map(Guardian::dismiss);
     let exit = seen.and_then(|()| child.wait()).map(Exit::from);
     *reaped = true;
@@ -118,14 +143,17 @@ struct Started {
     guardian: Option<Guardian>,
 }
 
-fn spawn(mut command: Command, guarded: bool, leftovers: &[PathBuf]) -> io::Result<Started> {
+fn spawn(plan: &mut Plan) -> io::Result<Started> {
     let _held = hold_standard_descriptors();
     // Before the CLI, so that there is none without it, and because it depends on it how the CLI is to end.
-    let guardian = guarded.then(|| Guardian::start(leftovers)).and_then(|started| {
+    let guardian = plan.guarded.then(|| {
+        let started = Guardian::start(plan.mark.as_ref(), &plan.leftovers, plan.run_as);
         started
             .inspect_err(|error| tracing::warn!(%error, "no guardian watches over the CLI"))
             .ok()
     });
+    let guardian = guardian.flatten();
+    let command = &mut plan.command;
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -133,8 +161,8 @@ fn spawn(mut command: Command, guarded: bool, leftovers: &[PathBuf]) -> io::Resu
         .process_group(0);
     #[cfg(target_os = "linux")]
     match &guardian {
-        None => die_with_this_thread(&mut command, Unix::KILL),
-        Some(_) if fork_is_cheap() => die_with_this_thread(&mut command, Unix::TERM),
+        None => die_with_this_thread(command, Unix::KILL),
+        Some(_) if fork_is_cheap() => die_with_this_thread(command, Unix::TERM),
         Some(_) => {}
     }
     let mut child = match command.spawn() {

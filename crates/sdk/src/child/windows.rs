@@ -1,16 +1,17 @@
 //! A child process on Windows, in a job object that ends with this program. Compiled, but not tested.
 
 use std::io;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, KillOnDrop};
 use windows::Win32::System::Threading::CREATE_NO_WINDOW;
 
+use super::Local;
+use crate::options::Launch;
 use crate::transport::{BoxFuture, Connection, Exit, Process, Signal};
 
-pub(super) async fn start(command: Command, _: bool, _: Vec<PathBuf>) -> io::Result<Connection> {
-    let mut command = CommandWrap::from(tokio::process::Command::from(command));
+pub(super) async fn start(launch: &Launch, _: Local) -> io::Result<Connection> {
+    let mut command = CommandWrap::from(tokio::process::Command::from(launch.command()));
     command
         .command_mut()
         .stdin(Stdio::piped())
