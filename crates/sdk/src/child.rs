@@ -54,6 +54,7 @@ use windows as system;
 /// (on Windows there is none).
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
+#[cfg_attr(not(unix), allow(dead_code, reason = "a job object does both by itself"))]
 pub struct Local {
     guardian: bool,
     detached: Detached,

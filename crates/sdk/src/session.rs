@@ -46,6 +46,10 @@ pub use crate::conn::router::SessionState;
 /// | [`drain_and_close`](Self::drain_and_close) | is waited for | are waited for, up to a ceiling | end | ends |
 /// | [`close`](Self::close) | has the grace of 5 s to finish | end | end | ends |
 /// | [`kill`](Self::kill) | ends | end | end | ends at once |
+///
+/// What a command detached on purpose (`setsid`, `nohup … &`) runs on after all of them, as it does when the CLI ends by itself; unless
+/// [`Detached::End`](crate::Detached::End) is chosen, then it ends with the process.
+///
 /// When the last handle (a [`Turn`] holds one) is dropped, the process is ended in the background in the order of
 /// [`close`](Self::close), and killed at once if no runtime is left to do that.
 #[derive(Debug, Clone)]

@@ -1,6 +1,8 @@
 //! Ends a process with all its descendants.
 
 use std::collections::HashSet;
+#[cfg(target_os = "linux")]
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -35,7 +37,7 @@ fn stop(leader: Pid) -> HashSet<Pid> {
         let mut found = true;
         while found {
             found = false;
-            for Entry { pid, parent, group } in &all {
+            for Entry { pid, parent, group } in all.iter() {
                 // Members of the group may have outlived their leader.
                 if (stopped.contains(parent) || *group == leader) && stopped.insert(*pid) {
                     found = true;
@@ -67,7 +69,13 @@ struct Entry {
 
 /// All processes that have a parent.
 #[cfg(target_os = "linux")]
-fn processes() -> Vec<Entry> {
+fn processes() -> Arc<Vec<Entry>> {
+    static LOOKS: Looks<Vec<Entry>> = Looks::new();
+    LOOKS.after_now(look)
+}
+
+#[cfg(target_os = "linux")]
+fn look() -> Vec<Entry> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
@@ -81,6 +89,67 @@ fn processes() -> Vec<Entry> {
             })
         })
         .collect()
+}
+
+/// Looks that serve all who ask at the same time: a program that ends many sessions at once would look at all of their processes
+/// for each of them.
+#[cfg(target_os = "linux")]
+struct Looks<T> {
+    state: Mutex<LooksState<T>>,
+    done: Condvar,
+}
+
+#[cfg(target_os = "linux")]
+struct LooksState<T> {
+    /// How many were begun, and how many of them are done: all, or all but the last.
+    begun: u64,
+    done: u64,
+    /// How many wait.
+    waiting: usize,
+    seen: Option<Arc<T>>,
+}
+
+#[cfg(target_os = "linux")]
+impl<T> Looks<T> {
+    const fn new() -> Self {
+        Self {
+            state: Mutex::new(LooksState {
+                begun: 0,
+                done: 0,
+                waiting: 0,
+                seen: None,
+            }),
+            done: Condvar::new(),
+        }
+    }
+
+    /// What a look has seen that begins after this call. `look` may not panic: all others would wait for it.
+    fn after_now(&self, look: impl FnOnce() -> T) -> Arc<T> {
+        let mut state = self.state();
+        // One that has begun already may have passed by what was started since.
+        let wanted = state.begun + 1;
+        while state.begun > state.done {
+            state.waiting += 1;
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+            if let Some(seen) = state.seen.clone().filter(|_| state.done >= wanted) {
+                return seen;
+            }
+        }
+        state.begun += 1;
+        drop(state);
+        let seen = Arc::new(look());
+        let mut state = self.state();
+        state.done = state.begun;
+        state.seen = Some(Arc::clone(&seen));
+        self.done.notify_all();
+        seen
+    }
+
+    fn state(&self) -> MutexGuard<'_, LooksState<T>> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The ids of the parent and of the group in a line of `/proc/PID/stat`: `1 (name) S 0 1 …`. The name may hold anything,
@@ -101,6 +170,29 @@ mod tests {
         assert_eq!(parent_and_group("12 (a) S 7 12"), Some((7, 12)));
         assert_eq!(parent_and_group("12 (a) S 1 (b) R 9 11 12"), Some((9, 11)));
         assert_eq!(parent_and_group("12 (a)"), None);
+    }
+
+    /// Those who ask while somebody looks wait for that, and then one looks for all of them.
+    #[test]
+    fn one_look_serves_all_who_asked_before_it() {
+        let looks = Looks::new();
+        let count = std::sync::atomic::AtomicU32::new(0);
+        let next = || count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let mut others = Vec::new();
+            let first = looks.after_now(|| {
+                others.extend((0..4).map(|_| scope.spawn(|| *looks.after_now(next))));
+                while looks.state().waiting < others.len() {
+                    std::thread::yield_now();
+                }
+                next()
+            });
+            assert_eq!(*first, 0);
+            for other in others {
+                assert_eq!(other.join().unwrap(), 1);
+            }
+        });
+        assert_eq!(*looks.after_now(next), 2);
     }
 
     #[test]
