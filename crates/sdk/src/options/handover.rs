@@ -370,8 +370,10 @@ fn on_a_directory() -> rustix::fs::OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
@@ -386,11 +388,7 @@ mod tests {
     fn is_superuser(test: &str) -> bool {
         let is = rustix::process::geteuid().is_root();
         if !is {
-            std::io::Write::write_all(
-                &mut std::io::stderr(),
-                format!("SKIPPED: {test} needs the superuser\n").as_bytes(),
-            )
-            .unwrap();
+            writeln!(io::stderr(), "SKIPPED: {test} needs the superuser").unwrap();
         }
         is
     }

@@ -171,7 +171,8 @@ impl From<PathBuf> for SettingsInput {
 /// [`hermetic_home`](super::Options::hermetic_home) among them, is read and made with the rights of that user, never with more:
 /// settings and logins that only this program may read do not go along, and a home that the user may not make has to be there
 /// before. That is possible on Linux only; elsewhere such sessions are not started. The system makes no core dumps of a program
-/// that did it.
+/// that did it. What a program does itself with the user's conversations ([`Options::sessions`](super::Options::sessions)), it does with
+/// its own rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunAs {
     /// The user's id.

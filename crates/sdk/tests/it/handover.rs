@@ -4,6 +4,7 @@
 //! What needs the superuser is told of and passed over elsewhere. The superuser's program is this test binary, started again as
 //! [`host`] with another directory for temporary files; the attacker is a thread of another one, that acts as the user.
 
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,9 @@ use outrigger::protocol::RawJson;
 use outrigger::protocol::settings::Settings;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{MemoryStore, SessionKey, SessionStore as _};
-use outrigger::{Agent, OnBusy, Options, Policy};
+use outrigger::{Agent, Detached, Local, OnBusy, Options, Policy};
+
+use crate::witness;
 
 /// Nobody's, as far as the system of these tests is concerned.
 const OTHER: RunAs = RunAs {
@@ -34,7 +37,7 @@ const ROUNDS: usize = 25;
 fn is_superuser(test: &str) -> bool {
     let is = rustix::process::geteuid().is_root();
     if !is {
-        eprintln!("SKIPPED: {test} needs the superuser");
+        writeln!(std::io::stderr(), "SKIPPED: {test} needs the superuser").unwrap();
     }
     is
 }
@@ -77,6 +80,7 @@ impl Room {
         let text = r#"#!/bin/sh
 cat "$CLAUDE_CONFIG_DIR/settings.json" > "$HOME/seen" 2> /dev/null
 ls -ldn "$CLAUDE_CONFIG_DIR" "$CLAUDE_CONFIG_DIR"/* "$CLAUDE_CONFIG_DIR"/projects/* > "$HOME/listed" 2> /dev/null
+[ -z "$OUTRIGGER_SESSION_MARK" ] || (setsid sleep 1005 > /dev/null 2>&1 < /dev/null &)
 read -r line
 id=${line#*'"request_id":"'}
 id=${id%%'"'*}
@@ -187,31 +191,37 @@ fn host() {
         .unwrap();
     runtime.block_on(async {
         let rounds = if way.ends_with("once") { 1 } else { ROUNDS };
+        if way == "resumed and killed" {
+            let options = resumed(&room).await;
+            let transport = Local::new().detached(Detached::End);
+            let session = options.transport(transport).start().await.unwrap();
+            session.wait_ended().await;
+        }
         for _ in 0..rounds {
             run(&room, way.trim_end_matches(" once")).await;
         }
     });
 }
 
+/// Options that go on with a session of a store.
+async fn resumed(room: &Room) -> Options {
+    let store = Arc::new(MemoryStore::new());
+    let project = project_dir_name(&real_path(&room.path("work")));
+    let entry = |text: &str| RawJson::from_text(text).unwrap();
+    let key = SessionKey::new(project, RESUMED);
+    let part = key.with_subpath("subagents/agent-1");
+    for (key, text) in [
+        (&key, r#"{"type":"user","uuid":"u"}"#),
+        (&part, r#"{"type":"user","uuid":"v"}"#),
+    ] {
+        store.append(key, &[entry(text)]).await.unwrap();
+    }
+    room.at_home().session_store(store).resume(RESUMED)
+}
+
 async fn run(room: &Room, way: &str) {
     let started = match way {
-        "resumed" => {
-            let store = Arc::new(MemoryStore::new());
-            let project = project_dir_name(&real_path(&room.path("work")));
-            let entry = |text: &str| RawJson::from_text(text).unwrap();
-            let key = SessionKey::new(project, RESUMED);
-            store
-                .append(&key, &[entry(r#"{"type":"user","uuid":"u"}"#)])
-                .await
-                .unwrap();
-            let part = key.with_subpath("subagents/agent-1");
-            store
-                .append(&part, &[entry(r#"{"type":"user","uuid":"v"}"#)])
-                .await
-                .unwrap();
-            let options = room.at_home().session_store(store).resume(RESUMED);
-            options.start().await
-        }
+        "resumed" => resumed(room).await.start().await,
         "hermetic" => room.options().isolation(Isolation::Hermetic).start().await,
         "files" => {
             let mut settings = Settings::default();
@@ -370,6 +380,53 @@ fn links_in_a_home_lead_nowhere() {
     let left: Vec<_> = std::fs::read_dir(room.path("tmp")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     room.assert_untouched("links in a home");
+}
+
+/// The guardian, which has the rights of the user, ends the CLI and what it detached, and removes what the user had. What is left is
+/// the superuser's, and goes with the next start.
+#[tokio::test]
+async fn a_killed_program_leaves_nothing_of_another_user() {
+    if !is_superuser("the guardian of another user's CLI") {
+        return;
+    }
+    let (_kept, room) = Room::make();
+    let home = room.path("home");
+    std::fs::write(home.join(".claude/settings.json"), r#"{"model":"opus"}"#).unwrap();
+    let mut host = room.start("handover::host", "resumed and killed");
+    witness::until("the CLI, and what it detached", || {
+        let all = witness::living_in(&home);
+        let wanted = ["stand-in", "sleep 1005"];
+        match wanted
+            .iter()
+            .all(|name| all.values().any(|command| command.contains(name)))
+        {
+            true => Ok(()),
+            false => Err(format!("{all:#?}")),
+        }
+    })
+    .await;
+    let entries = |path: &Path| -> Vec<PathBuf> {
+        let all = std::fs::read_dir(path).into_iter().flatten().flatten();
+        all.map(|entry| entry.path()).collect()
+    };
+    let places = entries(&room.path("tmp"));
+    let config = places[0].join("config");
+    assert!(
+        places.len() == 1 && config.join("settings.json").exists(),
+        "{places:?}"
+    );
+    assert_eq!(places[0].metadata().unwrap().uid(), 0);
+    host.0.kill().unwrap();
+    host.ends_well();
+    witness::none_left(&home).await;
+    witness::until("an empty place", || match entries(&config) {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("{left:?}")),
+    })
+    .await;
+    assert!(room.start("handover::host", "resumed once").ends_well());
+    assert_eq!(entries(&room.path("tmp")), Vec::<PathBuf>::new());
+    room.assert_untouched("killed");
 }
 
 /// Links that wait where a lock or a state is to be written, to a file that is not there yet.
