@@ -4,6 +4,7 @@
 //! beside the CLI's own files, or in the session store if that has leases. `claim.rs` makes the claim, `own.rs` has it.
 
 mod claim;
+mod on_disk;
 mod own;
 
 use std::fmt;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
-use outrigger_sessions::lease::{self as disk, OnBusy, Owner};
+use outrigger_sessions::lease::{OnBusy, Owner};
 use outrigger_sessions::store::{self, LeaseStore, SessionKey, SessionStore, StoreError, StoreErrorKind};
 use outrigger_sessions::{Error as FilesError, SessionId, Sessions};
 use tokio::runtime::Handle;
@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::claim::Refusal;
+use super::on_disk::OnDisk;
 use super::{Holder, LeaseOptions, LeaseProblem};
 use crate::conn::Conn;
 use crate::error::{Error, Kind};
 use crate::options::RunAs;
-use crate::options::handover::as_user;
 use crate::store::{Failure, Keeping, call};
 
 /// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
@@ -80,64 +80,6 @@ struct Held {
 enum Right {
     Disk(Arc<OnDisk>),
     Store(store::Lease),
-}
-
-/// A claim in the config directory of the CLI's user, who may plant links there: all of it is done with that user's rights.
-struct OnDisk {
-    /// There until it is dropped.
-    lease: Option<disk::Lease>,
-    user: Option<RunAs>,
-}
-
-impl OnDisk {
-    fn take(claim: disk::Claim<'_>, user: Option<RunAs>) -> Result<Self, FilesError> {
-        let lease = Some(with_rights_of(user, || claim.take())?);
-        Ok(Self { lease, user })
-    }
-
-    fn fence(&self) -> u64 {
-        self.lease.as_ref().map_or(0, |lease| lease.fence().0)
-    }
-
-    fn wanted_by(&self) -> Result<Option<Owner>, FilesError> {
-        match &self.lease {
-            Some(lease) => with_rights_of(self.user, || lease.wanted_by()),
-            None => Ok(None),
-        }
-    }
-
-    fn release(mut self) -> Result<(), FilesError> {
-        match self.lease.take() {
-            Some(lease) => with_rights_of(self.user, || lease.release()),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for OnDisk {
-    fn drop(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            // If it fails, the lock is free all the same.
-            let _ = as_user(self.user, || {
-                drop(lease);
-                Ok(())
-            });
-        }
-    }
-}
-
-fn with_rights_of<T: Send>(
-    user: Option<RunAs>,
-    work: impl FnOnce() -> Result<T, FilesError> + Send,
-) -> Result<T, FilesError> {
-    let done = as_user(user, || Ok(work()));
-    done.unwrap_or_else(|source| {
-        Err(FilesError::Io {
-            action: "act as the CLI's user in",
-            path: "outrigger/leases".into(),
-            source,
-        })
-    })
 }
 
 /// What came of a look.
