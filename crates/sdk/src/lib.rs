@@ -89,6 +89,7 @@ mod child;
 mod claim;
 mod conn;
 mod control;
+mod deadline;
 mod dialog;
 mod elicitation;
 mod end;

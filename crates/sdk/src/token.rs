@@ -9,6 +9,7 @@ pub use outrigger_protocol::outbound::{HostAuthTokenAnswer, NoTokenReason, Oauth
 
 use crate::callbacks::{Callback, Context, read};
 use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::deadline::{Missed, in_time};
 use crate::transport::BoxFuture;
 
 /// The CLI asks for a credential. Its fields are those of [`OauthTokenRefresh`] or [`HostAuthTokenRefresh`].
@@ -43,12 +44,13 @@ impl Answerer for Tokens {
             let Asking { frame, context } = asking;
             let cancelled = context.cancelled().clone();
             let none = none(&frame);
-            let answer = tokio::time::timeout(tokens.deadline, tokens.answer(frame, context)).await;
-            match answer {
+            let deadline = tokens.deadline;
+            let answer = in_time(deadline, async move { tokens.answer(frame, context).await }).await;
+            match answer.map_err(Missed::unwind) {
                 Ok(Some(answer)) => answer,
                 Ok(None) => none,
                 Err(_) => {
-                    tracing::warn!(deadline = ?tokens.deadline, "no credential came in time");
+                    tracing::warn!(?deadline, "no credential came in time");
                     cancelled.cancel();
                     none
                 }

@@ -9,15 +9,14 @@ use outrigger_protocol::shared::hook::{AnyHookOutput, HookEvent, HookOutput, eve
 use outrigger_protocol::wire_enum::peek_tag;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::Semaphore;
-use tokio::task::{JoinError, JoinHandle};
-use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::handler::{Call, Failure, Run};
+use super::handler::{Call, Run};
 use super::stance::{self, Stance, stance};
 use super::{MARGIN, OnFailure, Registration, TIMEOUT, by_default};
 use crate::callbacks::Context;
 use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::deadline::{self, Missed, Task};
 use crate::outcome::Fields;
 use crate::transport::BoxFuture;
 
@@ -183,7 +182,8 @@ impl Hooks {
                 // Nobody is left to be told.
                 None | Some(Ok(Ok(Ok(())))) => None,
                 Some(Ok(Ok(Err(failure)))) => Some(failure.to_string()),
-                Some(Ok(Err(stopped))) => Some(stop(&stopped).to_owned()),
+                Some(Ok(Err(error))) if error.is_panic() => Some(PANICKED.to_owned()),
+                Some(Ok(Err(_))) => Some(STOPPED.to_owned()),
                 Some(Err(time)) => Some(late(time)),
             };
             cancelled.cancel();
@@ -196,7 +196,6 @@ impl Hooks {
     }
 }
 
-/// Runs a hook in a task of its own, so that its time passes even while it blocks its thread.
 async fn in_time(
     hook: &Registration,
     run: &Run<RawJson>,
@@ -205,16 +204,12 @@ async fn in_time(
 ) -> Result<RawJson, String> {
     let time = request.left.map_or(hook.time(), |left| left.min(hook.time()));
     let cancelled = context.cancelled().clone();
-    let deadline = Instant::now() + time;
-    let mut running = Task(tokio::spawn(run(request.input, context).in_current_span()));
-    let done = tokio::time::timeout_at(deadline, &mut running.0).await;
+    let done = deadline::in_time(time, run(request.input, context)).await;
     match done {
-        // Nobody is woken in time while the runtime's threads are blocked, so being woken is not being in time.
-        Ok(_) if Instant::now() > deadline => Err(late(time)),
-        Ok(Ok(Ok(output))) => Ok(output),
-        Ok(Ok(Err(failure))) => Err(failure.to_string()),
-        Ok(Err(stopped)) => Err(stop(&stopped).to_owned()),
-        Err(_) => {
+        Ok(output) => output.map_err(|failure| failure.to_string()),
+        Err(Missed::Panicked(_)) => Err(PANICKED.to_owned()),
+        Err(Missed::Stopped) => Err(STOPPED.to_owned()),
+        Err(Missed::Late(time)) => {
             cancelled.cancel();
             Err(late(time))
         }
@@ -225,22 +220,8 @@ fn late(time: Duration) -> String {
     format!("it was not done within {time:?}")
 }
 
-fn stop(error: &JoinError) -> &'static str {
-    if error.is_panic() {
-        "it panicked"
-    } else {
-        "it was stopped"
-    }
-}
-
-/// A task that ends with whoever waits for it.
-struct Task<T>(JoinHandle<Result<T, Failure>>);
-
-impl<T> Drop for Task<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+const PANICKED: &str = "it panicked";
+const STOPPED: &str = "it was stopped";
 
 /// The answer to a call that failed.
 fn failed(on_failure: OnFailure, event: &HookEvent, input: Option<&RawJson>, why: &str) -> Answer {

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::context::ToolContext;
 use super::output::failed;
 use super::tool::Tool;
+use crate::deadline::{Missed, in_time};
 
 /// What is wrong with the tools of a server, if anything.
 type Checked = Result<(), String>;
@@ -211,17 +212,21 @@ impl ServerHandler for ToolServer {
             let why = format!("there is no tool {:?}", request.name);
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
         };
-        let call = tool.call(request.arguments.unwrap_or_default(), ToolContext::new(context));
-        let result = match tool.timeout {
+        let (called, arguments) = (tool.clone(), request.arguments.unwrap_or_default());
+        // Made inside, since the tool's own code runs as its future is made.
+        let call = async move { called.call(arguments, ToolContext::new(context)).await };
+        let mut result = match tool.timeout {
             None => call.await,
-            Some(limit) => tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
-                failed(format!(
-                    "the tool {:?} was given up after {limit:?}, its time limit",
-                    tool.name()
-                ))
-            }),
+            Some(limit) => {
+                let done = in_time(limit, call).await;
+                done.map_err(Missed::unwind).unwrap_or_else(|_| {
+                    failed(format!(
+                        "the tool {:?} was given up after {limit:?}, its time limit",
+                        tool.name()
+                    ))
+                })
+            }
         };
-        let mut result = result;
         if tool.ends_turn && result.is_error != Some(true) {
             let meta = result.meta.get_or_insert_default();
             meta.insert(END_TURN.to_owned(), serde_json::Value::Bool(true));

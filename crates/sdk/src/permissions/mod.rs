@@ -33,6 +33,7 @@ pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
 use crate::callbacks::Callback;
 use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::deadline::{Missed, in_time};
 use crate::transport::BoxFuture;
 
 /// Decides about tool calls that the CLI asks about.
@@ -223,16 +224,16 @@ impl Answerer for Permissions {
                 }
             };
             let call = Call::of(&request);
-            let deciding = permissions.decide(request);
+            let deciding = async move { permissions.decide(request).await };
             let decision = match deadline {
                 None => deciding.await,
-                Some((deadline, cancelled)) => match tokio::time::timeout(deadline, deciding).await {
-                    Ok(decision) => decision,
-                    Err(_) => {
+                Some((deadline, cancelled)) => {
+                    let decided = in_time(deadline, deciding).await;
+                    decided.map_err(Missed::unwind).unwrap_or_else(|_| {
                         cancelled.cancel();
                         PermissionDecision::deny(format!("nobody decided within {deadline:?}"))
-                    }
-                },
+                    })
+                }
             };
             match decision {
                 PermissionDecision::Parked => Answer::Parked,

@@ -144,6 +144,21 @@ async fn a_tool_is_given_up_at_its_own_time_limit() {
     assert!(watched.upgrade().is_none(), "its future is gone");
 }
 
+/// Here time itself is what is tested.
+#[tokio::test]
+async fn a_tool_that_blocks_its_thread_is_late_all_the_same() {
+    fn block() -> &'static str {
+        std::thread::sleep(Duration::from_millis(150));
+        "late"
+    }
+    let typed = Tool::new("t", "", async |_: Nothing, _| block());
+    let untyped = Tool::untyped("t", "", json!({"type": "object"}), |_, _| std::future::ready(block()));
+    for tool in [typed, untyped] {
+        let (is_error, text) = said(&result(tool.timeout(Duration::from_millis(30))).await);
+        assert!(is_error && text.contains("after 30ms"), "{text}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_whole_server_can_be_there_from_the_start() {
     let (options, cli) = Cli::new();

@@ -1,0 +1,119 @@
+//! Code of the program that has only so long.
+
+use std::any::Any;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Missed {
+    /// The time is over. An answer that comes now does not count.
+    Late(Duration),
+    /// It panicked, with this.
+    Panicked(Box<dyn Any + Send>),
+    /// The runtime stopped it.
+    Stopped,
+}
+
+impl Missed {
+    /// Goes on with the panic, if it was one, for those above whom somebody makes a refusal of panics.
+    pub(crate) fn unwind(self) -> Self {
+        match self {
+            Self::Panicked(panic) => std::panic::resume_unwind(panic),
+            other => other,
+        }
+    }
+
+    fn of(error: JoinError) -> Self {
+        match error.try_into_panic() {
+            Ok(panic) => Self::Panicked(panic),
+            Err(_) => Self::Stopped,
+        }
+    }
+}
+
+/// Runs code of the program in a task of its own, so that its time passes even while it blocks its thread; the task ends with
+/// whoever waits here.
+///
+/// All that code has to be in the future: what runs before the future is made is on the caller's task.
+pub(crate) async fn in_time<T: Send + 'static>(
+    time: Duration,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Missed> {
+    let start = Instant::now();
+    let running = Task(tokio::spawn(work.in_current_span()));
+    wait(start, time, running).await
+}
+
+async fn wait<T>(start: Instant, time: Duration, mut running: Task<T>) -> Result<T, Missed> {
+    // So long that it can't be told as a point in time is for ever.
+    let Some(deadline) = start.checked_add(time) else {
+        return (&mut running.0).await.map_err(Missed::of);
+    };
+    match timeout_at(deadline, &mut running.0).await {
+        // Nobody is woken in time while the runtime's threads are blocked, so being woken is not being in time.
+        Ok(_) if Instant::now() > deadline => Err(Missed::Late(time)),
+        Ok(done) => done.map_err(Missed::of),
+        Err(_) => Err(Missed::Late(time)),
+    }
+}
+
+/// A task that ends with whoever waits for it.
+pub(crate) struct Task<T>(pub(crate) JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_millis(20);
+    const LONGER: Duration = Duration::from_millis(60);
+
+    #[tokio::test]
+    async fn what_blocks_the_only_thread_is_late() {
+        let blocked = in_time(TIME, async { std::thread::sleep(LONGER) }).await;
+        assert!(matches!(blocked, Err(Missed::Late(TIME))), "{blocked:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn nobody_waits_for_what_blocks_another_thread() {
+        let (unblock, blocked) = std::sync::mpsc::channel::<()>();
+        let waited = in_time(TIME, async move {
+            let _ = blocked.recv_timeout(Duration::from_secs(60));
+        });
+        let start = Instant::now();
+        assert!(matches!(waited.await, Err(Missed::Late(TIME))));
+        assert!(start.elapsed() < Duration::from_secs(30));
+        drop(unblock);
+    }
+
+    #[tokio::test]
+    async fn what_is_in_time_counts_and_a_panic_is_told() {
+        assert_eq!(in_time(LONGER * 1000, async { 7 }).await.ok(), Some(7));
+        assert_eq!(in_time(Duration::MAX, async { 7 }).await.ok(), Some(7));
+        let panicked = in_time(LONGER * 1000, async { panic!("of the test") }).await;
+        let Err(Missed::Panicked(panic)) = panicked.map(|(): ()| ()) else { panic!("no panic") };
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"of the test"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_work_ends_with_who_waits() {
+        let (guard, dropped) = tokio::sync::oneshot::channel::<()>();
+        let work = async move {
+            let _guard = guard;
+            std::future::pending::<()>().await;
+        };
+        let waiting = tokio::spawn(in_time(Duration::from_secs(1000), work));
+        tokio::task::yield_now().await;
+        waiting.abort();
+        assert!(dropped.await.is_err());
+    }
+}
