@@ -100,7 +100,9 @@ mod tests {
         assert_eq!(in_time(LONGER * 1000, async { 7 }).await.ok(), Some(7));
         assert_eq!(in_time(Duration::MAX, async { 7 }).await.ok(), Some(7));
         let panicked = in_time(LONGER * 1000, async { panic!("of the test") }).await;
-        let Err(Missed::Panicked(panic)) = panicked.map(|(): ()| ()) else { panic!("no panic") };
+        let Err(Missed::Panicked(panic)) = panicked.map(|(): ()| ()) else {
+            panic!("no panic")
+        };
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"of the test"));
     }
 

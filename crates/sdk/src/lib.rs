@@ -151,7 +151,7 @@ pub use streams::{Ambient, AmbientEvent, Frames};
 pub use token::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer, TokenRequest};
 pub use turn::{OutcomeWatch, Turn};
 pub use usage::{SessionUsage, Tokens, TurnUsage};
-pub use version::{CliAge, CliVersion};
+pub use version::{CliAge, CliVersion, OLDEST_CLI_VERSION};
 
 /// The README's examples, compiled.
 #[cfg(all(doctest, feature = "testing"))]

@@ -508,7 +508,7 @@ impl Session {
     /// never refused.
     pub fn cli_version(&self) -> Option<CliVersion> {
         let told = self.0.initialized.claude_code_version.clone();
-        let version = told.or_else(|| Some(self.init()?.claude_code_version));
+        let version = told.or_else(|| self.init()?.claude_code_version);
         version.map(CliVersion::new)
     }
 

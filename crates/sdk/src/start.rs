@@ -480,7 +480,11 @@ impl Opened {
     pub(crate) fn into_session(mut self, initialized: InitializeReply) -> Session {
         self.is_session = true;
         let conn = Arc::clone(&self.conn);
-        tokio::spawn(watch_account(Arc::clone(&conn), self.launch.auth.clone()));
+        tokio::spawn(watch_account(
+            Arc::clone(&conn),
+            self.launch.auth.clone(),
+            initialized.claude_code_version.is_some(),
+        ));
         let hosting = &self.options.hosting;
         let awaited = self.options.mcp_servers.keys().cloned().collect();
         let settings = Settings {
@@ -540,7 +544,7 @@ fn check_account(auth: &Auth, initialized: &InitializeReply) -> Result<()> {
 
 /// Ends the session when the first turn reports another account than was chosen. Looks at the version, too, for a CLI that tells
 /// it only here.
-async fn watch_account(conn: Arc<Conn>, auth: Auth) {
+async fn watch_account(conn: Arc<Conn>, auth: Auth, told_version: bool) {
     let mut init = conn.router().init.subscribe();
     let mut ended = conn.ended.clone();
     let source = tokio::select! {
@@ -548,8 +552,10 @@ async fn watch_account(conn: Arc<Conn>, auth: Auth) {
             let frame = init.ok().and_then(|init| init.clone());
             frame.and_then(|frame| {
                 let fields = Fields::of(&frame);
-                if let Some(version) = fields.get::<String>("claude_code_version") {
-                    CliVersion::new(version).warn();
+                match fields.get::<String>("claude_code_version") {
+                    Some(version) => CliVersion::new(version).warn(),
+                    None if told_version => {}
+                    None => CliVersion::warn_of_untold(),
                 }
                 fields.get::<String>("apiKeySource")
             })

@@ -108,7 +108,7 @@ impl Desk {
 
     /// Has the user decide about a call.
     async fn decide(&self, request: PermissionRequest, choices: Vec<Choice>) -> PermissionDecision {
-        let call = request.tool_use_id.clone();
+        let call = request.call_id().to_owned();
         let options = choices.iter().map(|choice| choice.option.clone()).collect();
         let mut anew = None;
         let reply = match self.choose(request, options).await {
@@ -214,7 +214,7 @@ impl Callbacks for Desk {
     }
 
     async fn question(&self, request: QuestionRequest) -> QuestionReply {
-        let call = request.request.tool_use_id.clone();
+        let call = request.request.call_id().to_owned();
         let reply = if self.client.has_forms() {
             self.question_by_form(&request).await
         } else {

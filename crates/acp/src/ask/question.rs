@@ -19,7 +19,7 @@ impl Desk {
     /// All questions in one form.
     pub(super) async fn question_by_form(&self, request: &QuestionRequest) -> QuestionReply {
         let scope = acp::ElicitationSessionScope::new(self.session.clone())
-            .tool_call_id(acp::ToolCallId::new(request.request.tool_use_id.clone()));
+            .tool_call_id(acp::ToolCallId::new(request.request.call_id()));
         let message = match request.questions.as_slice() {
             [only] => only.question.clone(),
             _ => "Please answer the following questions.".to_owned(),

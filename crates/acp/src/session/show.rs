@@ -131,7 +131,7 @@ impl Show {
 
     /// The user is to be asked about a call: what comes before, and the call as it is shown with the question.
     pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Tell>, Shown) {
-        let id: Arc<str> = request.tool_use_id.as_str().into();
+        let id: Arc<str> = request.call_id().into();
         let steps = self.reducer.asked(&id, &request.tool_name, &request.input, now());
         let told = self.all(steps);
         let look = reduce::look(&request.tool_name, &request.input, &self.cwd);

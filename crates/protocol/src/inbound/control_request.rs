@@ -55,8 +55,8 @@ wire_enum! {
 pub struct CanUseTool {
     /// The tool.
     pub tool_name: String,
-    /// The call.
-    pub tool_use_id: String,
+    /// The call. The first CLIs of version 2.0 leave it out.
+    pub tool_use_id: Option<String>,
     /// Its arguments.
     pub input: RawJson,
     /// The MCP server of the tool.

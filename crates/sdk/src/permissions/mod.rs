@@ -19,6 +19,7 @@ pub use outrigger_protocol::shared::{
     PermissionAllow, PermissionDecisionClassification, PermissionDeny, PermissionResult, PermissionUpdate,
 };
 
+use outrigger_protocol::shared::JsonObject;
 use outrigger_protocol::{Frame, RawJson};
 
 pub use self::explain::{Decider, Explanation, Step, Warning};
@@ -270,8 +271,9 @@ fn refused(why: impl Into<String>) -> Answer {
 
 /// The call that is decided on.
 pub(crate) struct Call {
-    tool_use_id: String,
+    tool_use_id: Option<String>,
     is_question: bool,
+    input: RawJson,
 }
 
 impl Call {
@@ -279,6 +281,7 @@ impl Call {
         Self {
             tool_use_id: request.tool_use_id.clone(),
             is_question: request.tool_name == QUESTION,
+            input: request.input.clone(),
         }
     }
 
@@ -288,7 +291,11 @@ impl Call {
             PermissionResult::Allow(mut allow) => match self.misread(&allow) {
                 Some(why) => self.denial(PermissionDeny::new(why)),
                 None => {
-                    allow.tool_use_id = Some(self.tool_use_id);
+                    // Older CLIs take no allowance without the input, and all of them take one with it.
+                    if keeps_input(&allow) {
+                        allow.updated_input = JsonObject::try_from(self.input).ok();
+                    }
+                    allow.tool_use_id = self.tool_use_id;
                     allow.into()
                 }
             },
@@ -298,7 +305,7 @@ impl Call {
     }
 
     fn denial(self, mut deny: PermissionDeny) -> PermissionResult {
-        deny.tool_use_id = Some(self.tool_use_id);
+        deny.tool_use_id = self.tool_use_id;
         deny.into()
     }
 
@@ -314,6 +321,15 @@ impl Call {
         }
         (self.is_question && !has_answers(allow)).then(|| question::UNANSWERED.to_owned())
     }
+}
+
+/// Whether the call is to run with the input that it has.
+fn keeps_input(allow: &PermissionAllow) -> bool {
+    let is_empty = |input: &JsonObject| {
+        let text = input.get().bytes();
+        text.filter(|byte| !byte.is_ascii_whitespace()).eq(*b"{}")
+    };
+    allow.updated_input.as_ref().is_none_or(is_empty)
 }
 
 fn has_answers(allow: &PermissionAllow) -> bool {

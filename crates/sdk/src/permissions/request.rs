@@ -30,8 +30,8 @@ macro_rules! request {
             pub tool_name: String,
             /// What it is to be called with. [`tool`](Self::tool) gives it typed.
             pub input: RawJson,
-            /// The id of the call.
-            pub tool_use_id: String,
+            /// The id of the call; `None` of a CLI so old that it leaves it out. [`call_id`](Self::call_id) always has one.
+            pub tool_use_id: Option<String>,
             /// Changes of permissions that would spare such questions (`permission_suggestions`); to be passed back with an allowance.
             pub suggestions: Vec<PermissionUpdate>,
             $( $(#[$doc])* pub $field: Option<$ty>, )+
@@ -82,7 +82,7 @@ macro_rules! request {
                 Ok(PermissionRequest {
                     tool_name: needed(self.tool_name, "tool_name")?,
                     input: self.input.ok_or("it has no `input`")?.to_owned().into(),
-                    tool_use_id: needed(self.tool_use_id, "tool_use_id")?,
+                    tool_use_id: text(self.tool_use_id),
                     suggestions: get(self.permission_suggestions).unwrap_or_default(),
                     $( $field: get(self.$field), )+
                     $( $mark: is_marked(self.$mark), )+
@@ -190,6 +190,13 @@ impl PermissionRequest {
     /// The id of the request; what [`Session::decide`](crate::Session::decide) takes.
     pub fn id(&self) -> &RequestId {
         self.context.request_id()
+    }
+
+    /// The id of the call, or the request's own where an old CLI leaves that out: by which the question is shown.
+    pub fn call_id(&self) -> &str {
+        self.tool_use_id
+            .as_deref()
+            .unwrap_or(self.context.request_id().as_str())
     }
 
     /// The input by the tool's own type; a tool or an input that this build does not know stays as it came.

@@ -55,7 +55,7 @@ pub struct Init {
     #[serde(rename = "apiKeySource")]
     pub api_key_source: ApiKeySource,
     /// The CLI's version.
-    pub claude_code_version: String,
+    pub claude_code_version: Option<String>,
     /// What this CLI can do; ask for these instead of comparing versions.
     pub capabilities: Option<Vec<String>>,
     /// API betas in use.

@@ -72,8 +72,8 @@ hook_inputs! {
         pub tool_name: String,
         /// Its input.
         pub tool_input: RawJson,
-        /// The call.
-        pub tool_use_id: String,
+        /// The call. The first CLIs of version 2.0 leave it out.
+        pub tool_use_id: Option<String>,
         /// The MCP server that the tool belongs to.
         pub mcp_server: Option<McpServerProvenance>,
     }
@@ -85,8 +85,8 @@ hook_inputs! {
         pub tool_input: RawJson,
         /// What it gave, in the tool's own shape.
         pub tool_response: RawJson,
-        /// The call.
-        pub tool_use_id: String,
+        /// The call. The first CLIs of version 2.0 leave it out.
+        pub tool_use_id: Option<String>,
         /// How long it ran, in milliseconds, without the time somebody was asked.
         pub duration_ms: Option<f64>,
         /// The MCP server that the tool belongs to.
@@ -120,8 +120,8 @@ hook_inputs! {
         pub message: String,
         /// Its title.
         pub title: Option<String>,
-        /// What kind of notification it is.
-        pub notification_type: String,
+        /// What kind of notification it is. The first CLIs of version 2.0 leave it out.
+        pub notification_type: Option<String>,
     }
     /// A prompt was sent.
     pub struct UserPromptSubmitInput {
@@ -193,8 +193,8 @@ hook_inputs! {
     pub struct SubagentStopInput {
         /// Whether it goes on only because a hook made it so.
         pub stop_hook_active: bool,
-        /// Its transcript on disk.
-        pub agent_transcript_path: String,
+        /// Its transcript on disk. The first CLIs of version 2.0 leave it out.
+        pub agent_transcript_path: Option<String>,
         /// What it said last.
         pub last_assistant_message: Option<String>,
         /// What still runs in the background.

@@ -197,11 +197,6 @@ async fn what_can_not_be_read_is_refused_and_shown_to_nobody() {
             turned_away(&format!("{unreadable}it has no `tool_name`")),
         ),
         (
-            "call",
-            json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}),
-            turned_away(&format!("{unreadable}it has no `tool_use_id`")),
-        ),
-        (
             "elicitation",
             json!({"subtype": "elicitation", "message": 7}),
             json!({"action": "decline"}),
@@ -330,4 +325,112 @@ async fn the_session_ends_and_so_do_its_callbacks() {
     second.cancelled().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(alive.load(Ordering::Relaxed), 0);
+}
+
+/// CLIs up to 2.1.205 run nothing that is allowed without its input.
+#[tokio::test(start_paused = true)]
+async fn an_allowance_says_the_input_that_the_call_has() {
+    use outrigger::permissions::{PermissionAllow, PermissionResult};
+    use outrigger::protocol::shared::JsonObject;
+
+    let options = agent().permissions(ask(async |request: outrigger::permissions::PermissionRequest| {
+        let changed = match request.description.as_deref() {
+            Some("changed") => Some(JsonObject::try_from(json!({"command": "other"})).unwrap()),
+            Some("empty") => Some(JsonObject::empty()),
+            _ => None,
+        };
+        let allow = PermissionAllow::default();
+        PermissionResult::from(match changed {
+            Some(input) => allow.updated_input(input),
+            None => allow,
+        })
+    }));
+    let (session, mut wire, _) = Wire::start(options).await;
+    // As the model wrote it: with blanks, a key twice, and a number that no other program would write again.
+    let input = r#"{ "command":"x",  "n":1.50e1,"half":"\ud83d","command":"x" }"#;
+    for (id, description, expected) in [
+        ("plain", "plain", input),
+        ("empty", "empty", input),
+        ("changed", "changed", r#"{"command":"other"}"#),
+    ] {
+        let request = format!(
+            r#"{{"type":"control_request","request_id":"{id}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{input},"tool_use_id":"t","description":"{description}"}}}}"#
+        );
+        wire.say_raw(request.as_bytes()).await;
+        let line = wire.raw_line().await;
+        assert!(line.contains(&format!(r#""updatedInput":{expected}"#)), "{line}");
+    }
+    session.kill().await.unwrap();
+}
+
+/// As the first CLIs of version 2.0 ask.
+#[tokio::test(start_paused = true)]
+async fn a_request_without_the_id_of_its_call_is_decided() {
+    let options = agent().permissions(ask(async |request: outrigger::permissions::PermissionRequest| {
+        assert_eq!((request.tool_use_id.as_deref(), request.call_id()), (None, "a"));
+        match request.tool_name.as_str() {
+            "Bash" => outrigger::permissions::PermissionResult::allow(),
+            _ => outrigger::permissions::PermissionResult::deny("no"),
+        }
+    }));
+    let (session, mut wire, _) = Wire::start(options).await;
+    for (tool, expected) in [
+        (
+            "Bash",
+            json!({"behavior": "allow", "updatedInput": {"command": "x"}}),
+        ),
+        ("Write", json!({"behavior": "deny", "message": "no"})),
+    ] {
+        let request = json!({"subtype": "can_use_tool", "tool_name": tool, "input": {"command": "x"}});
+        wire.ask("a", &request).await;
+        assert_eq!(wire.answer().await, ("a".to_owned(), expected));
+    }
+    session.kill().await.unwrap();
+}
+
+/// Callbacks that block their thread for longer than they have, and then say yes. Here time itself is what is tested.
+fn blocking() -> Options {
+    fn block() {
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    let deadline = Duration::from_millis(30);
+    agent()
+        .permissions(ask(|_| {
+            block();
+            std::future::ready(PermissionDecision::allow())
+        }))
+        .permission_deadline(deadline)
+        .questions(async |asked: outrigger::permissions::QuestionRequest| {
+            block();
+            asked.answers().choose(0, [0])
+        })
+        .plans(async |_| {
+            block();
+            PlanReply::approve()
+        })
+}
+
+async fn late_answers_do_not_count() {
+    let (session, mut wire, _) = Wire::start(blocking()).await;
+    let late = "nobody decided within 30ms";
+    for (request, expected) in [
+        (bash("x"), denied(late, "toolu_x")),
+        (question(), denied(late, "toolu_q")),
+        (plan(), denied(late, "toolu_p")),
+    ] {
+        let id = request["tool_name"].as_str().unwrap();
+        wire.ask(id, &request).await;
+        assert_eq!(wire.answer().await, (id.to_owned(), expected));
+    }
+    session.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_callback_says_late_does_not_count_although_it_blocks_the_only_thread() {
+    late_answers_do_not_count().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_callback_says_late_does_not_count_although_it_blocks_one_of_the_threads() {
+    late_answers_do_not_count().await;
 }

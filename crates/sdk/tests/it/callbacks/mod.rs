@@ -92,8 +92,12 @@ impl Wire {
     }
 
     pub(crate) async fn line(&mut self) -> Value {
+        serde_json::from_str(&self.raw_line().await).unwrap()
+    }
+
+    async fn raw_line(&mut self) -> String {
         let line = timeout(AGES, self.lines.next_line()).await.expect("a line comes");
-        serde_json::from_str(&line.unwrap().expect("the session writes")).unwrap()
+        line.unwrap().expect("the session writes")
     }
 
     /// The next answer: to which request, and which.

@@ -152,7 +152,7 @@ async fn a_parked_request_is_a_value() {
         wire.answer().await,
         (
             "a".to_owned(),
-            json!({"behavior": "allow", "toolUseID": "toolu_x"})
+            json!({"behavior": "allow", "updatedInput": {"command": "x"}, "toolUseID": "toolu_x"})
         )
     );
     session.kill().await.unwrap();

@@ -40,11 +40,11 @@ async fn the_handler_sees_the_input_and_is_answered_once() {
         json!({"command": "touch a.txt", "description": "touch a file"})
     );
     assert_eq!(
-        (request.tool_name.as_str(), request.tool_use_id.as_str()),
-        ("Bash", "toolu_q")
+        (request.tool_name.as_str(), request.tool_use_id.as_deref()),
+        ("Bash", Some("toolu_q"))
     );
-    // Without an `updatedInput` the CLI runs what it asked about; an empty one would be another call.
-    let allowed = json!({"behavior": "allow", "toolUseID": "toolu_q"});
+    // Older CLIs run nothing without an `updatedInput`.
+    let allowed = json!({"behavior": "allow", "updatedInput": input, "toolUseID": "toolu_q"});
     assert_eq!(stand.answers(), [(json!("q"), allowed)]);
     stand.gone().await;
 }

@@ -152,7 +152,9 @@ async fn a_tool_that_blocks_its_thread_is_late_all_the_same() {
         "late"
     }
     let typed = Tool::new("t", "", async |_: Nothing, _| block());
-    let untyped = Tool::untyped("t", "", json!({"type": "object"}), |_, _| std::future::ready(block()));
+    let untyped = Tool::untyped("t", "", json!({"type": "object"}), |_, _| {
+        std::future::ready(block())
+    });
     for tool in [typed, untyped] {
         let (is_error, text) = said(&result(tool.timeout(Duration::from_millis(30))).await);
         assert!(is_error && text.contains("after 30ms"), "{text}");
