@@ -1,6 +1,6 @@
 //! Stream events, folded into content blocks that grow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outrigger_protocol::inbound::{ApiStreamEvent, BlockDelta, Message};
 use outrigger_protocol::shared::ContentBlock;
@@ -12,20 +12,24 @@ use outrigger_protocol::{Frame, RawJson};
 /// The updates are idempotent: each carries the whole block so far, named by message and index, so that a screen can simply
 /// replace what it shows. The finished `assistant` line of a block replaces it once more, and ends it.
 ///
+/// A frame that can't be read costs only what it says: a block whose beginning was lost begins with the next piece of it.
+///
 /// Subagents write no partial messages; their frames are passed over.
 #[derive(Debug, Default)]
 pub struct Assembler {
     message_id: Option<String>,
     blocks: BTreeMap<u64, PartialBlock>,
-    /// The index of the block that the next finished line of this message repeats.
-    finished: u64,
+    /// The blocks whose finished line came.
+    finished: BTreeSet<u64>,
+    /// The stream of the message has ended.
+    over: bool,
 }
 
 /// A content block as far as it is written.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PartialBlock {
-    /// The API's id of the message.
+    /// The API's id of the message; empty if the line that says it was lost, until another does.
     pub message_id: String,
     /// The place of the block in the message.
     pub index: u64,
@@ -45,7 +49,7 @@ pub enum PartialContent {
     Thinking(String),
     /// A tool call.
     ToolUse {
-        /// The id of the call.
+        /// The id of the call; empty, as the name is, if the line that says it was lost, until the block is done.
         id: String,
         /// The tool's name.
         name: String,
@@ -82,13 +86,19 @@ impl Assembler {
         if frame.parent_tool_use_id().is_some() {
             return None;
         }
+        match frame.event_type() {
+            // Whatever else is odd about it.
+            Some("message_start") => self.begin(None),
+            Some("message_stop") => self.over = true,
+            _ => {}
+        }
         let index = match frame.decode().ok()? {
-            Message::StreamEvent(event) => self.on_event(event.event)?,
+            Message::StreamEvent(event) => {
+                self.is_of(event.api_message_id);
+                self.on_event(event.event)?
+            }
             Message::Assistant(assistant) => {
-                let id = assistant.message.id.unwrap_or_default();
-                if self.message_id.as_ref() != Some(&id) {
-                    self.begin(id);
-                }
+                self.is_of(assistant.message.id);
                 let mut last = None;
                 for block in assistant.message.content {
                     last = Some(self.on_finished(block));
@@ -110,33 +120,65 @@ impl Assembler {
         self.message_id.as_deref()
     }
 
-    fn begin(&mut self, id: String) {
-        self.message_id = Some(id);
-        self.blocks.clear();
-        self.finished = 0;
+    fn begin(&mut self, id: Option<String>) {
+        *self = Self {
+            message_id: id,
+            ..Self::default()
+        };
+    }
+
+    /// What comes is of the message with this id, if it says so.
+    fn is_of(&mut self, id: Option<String>) {
+        let Some(id) = id else { return };
+        match &self.message_id {
+            Some(known) if *known == id => {}
+            Some(_) => self.begin(Some(id)),
+            // Finished lines that did not say of which message they were are of one before.
+            None if !self.blocks.is_empty() && self.finished.len() == self.blocks.len() => {
+                self.begin(Some(id))
+            }
+            None => {
+                for block in self.blocks.values_mut() {
+                    block.message_id.clone_from(&id);
+                }
+                self.message_id = Some(id);
+            }
+        }
     }
 
     fn on_event(&mut self, event: ApiStreamEvent) -> Option<u64> {
         match event {
             ApiStreamEvent::MessageStart(start) => {
-                self.begin(start.message.id.unwrap_or_default());
+                self.is_of(start.message.id);
                 None
             }
             ApiStreamEvent::ContentBlockStart(start) => {
-                let message_id = self.message_id.clone()?;
-                let content = PartialContent::of(start.content_block, None);
-                let block = PartialBlock {
-                    message_id,
-                    index: start.index,
-                    content,
-                    done: false,
-                };
-                self.blocks.insert(start.index, block);
-                Some(start.index)
+                self.goes_on(start.index);
+                Some(self.put(start.index, PartialContent::of(start.content_block, None), false))
             }
             ApiStreamEvent::ContentBlockDelta(delta) => {
-                let block = self.blocks.get_mut(&delta.index).filter(|block| !block.done)?;
-                match (&mut block.content, delta.delta) {
+                self.goes_on(delta.index);
+                let known = self.blocks.get(&delta.index).map(|block| &block.content);
+                let says_nothing = |block: &ContentBlock| {
+                    matches!(block, ContentBlock::Unknown(_) | ContentBlock::Misfit(_))
+                };
+                if known
+                    .is_none_or(|known| matches!(known, PartialContent::Other(block) if says_nothing(block)))
+                {
+                    // What it begins with was lost, or can't be read.
+                    let content = match &delta.delta {
+                        BlockDelta::Text(_) => PartialContent::Text(String::new()),
+                        BlockDelta::Thinking(_) => PartialContent::Thinking(String::new()),
+                        BlockDelta::InputJson(_) => PartialContent::ToolUse {
+                            id: String::new(),
+                            name: String::new(),
+                            input: String::new(),
+                        },
+                        _ => return None,
+                    };
+                    self.put(delta.index, content, false);
+                }
+                match (&mut self.blocks.get_mut(&delta.index)?.content, delta.delta) {
                     (PartialContent::Text(text), BlockDelta::Text(delta)) => text.push_str(&delta.text),
                     (PartialContent::Thinking(text), BlockDelta::Thinking(delta)) => {
                         text.push_str(&delta.thinking)
@@ -157,25 +199,67 @@ impl Assembler {
         }
     }
 
+    /// The block at `index` begins or grows: in another message, if the one that is known can't go on there.
+    fn goes_on(&mut self, index: u64) {
+        if self.over || self.blocks.get(&index).is_some_and(|block| block.done) {
+            self.begin(None);
+        }
+    }
+
+    fn put(&mut self, index: u64, content: PartialContent, done: bool) -> u64 {
+        let block = PartialBlock {
+            message_id: self.message_id.clone().unwrap_or_default(),
+            index,
+            content,
+            done,
+        };
+        self.blocks.insert(index, block);
+        index
+    }
+
     fn on_finished(&mut self, block: ContentBlock) -> u64 {
-        let index = self.finished;
-        self.finished += 1;
         let input = match &block {
             ContentBlock::ToolUse(block) => Some(block.input.clone()),
             _ => None,
         };
-        let message_id = self.message_id.clone().unwrap_or_default();
         let content = PartialContent::of(block, input.as_ref());
-        self.blocks.insert(
-            index,
-            PartialBlock {
-                message_id,
-                index,
-                content,
-                done: true,
-            },
-        );
-        index
+        let open = || {
+            self.blocks
+                .values()
+                .filter(|block| !self.finished.contains(&block.index))
+        };
+        // The line of the block before may have been lost, so it is the one with which it goes on best.
+        let fits = open().filter_map(|block| Some((block.content.goes_on_as(&content)?, block.index)));
+        let best = fits.max_by_key(|(length, index)| (*length, std::cmp::Reverse(*index)));
+        let alike = || open().find(|block| block.content.is_like(&content));
+        let next = || self.blocks.keys().next_back().map_or(0, |last| last + 1);
+        let index = best
+            .map(|(_, index)| index)
+            .or_else(|| Some(alike()?.index))
+            .unwrap_or_else(next);
+        self.finished.insert(index);
+        self.put(index, content, true)
+    }
+}
+
+impl PartialContent {
+    fn is_like(&self, other: &Self) -> bool {
+        match self {
+            // Another call is never this one.
+            Self::ToolUse { id, .. } if !id.is_empty() => false,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+
+    /// How much of it is there, if it may become `whole`.
+    fn goes_on_as(&self, whole: &Self) -> Option<usize> {
+        match (self, whole) {
+            (Self::Text(begun), Self::Text(text)) | (Self::Thinking(begun), Self::Thinking(text)) => {
+                text.starts_with(begun.as_str()).then_some(begun.len())
+            }
+            (Self::ToolUse { id: begun, .. }, Self::ToolUse { id, .. }) => (begun == id).then_some(id.len()),
+            _ => None,
+        }
     }
 }
 

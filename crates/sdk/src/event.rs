@@ -1,5 +1,7 @@
 //! What happens during a turn, as a program wants to see it.
 
+mod streams;
+
 use std::collections::VecDeque;
 
 use outrigger_protocol::inbound::{
@@ -8,14 +10,18 @@ use outrigger_protocol::inbound::{
 use outrigger_protocol::shared::{ContentBlock, MessageContent};
 use outrigger_protocol::{Frame, Misfit, PieceKind, RawJson};
 
+use self::streams::Streams;
+
+#[doc(hidden)]
+pub use self::streams::untold;
 pub use crate::conn::lane::Lag;
 
 /// One thing that happened during a turn.
 ///
 /// Text and thinking come once, whether partial messages are on or not: as they are written if they are, else a block at a
 /// time. What a subagent does is [`Subagent`](Self::Subagent) and never mixed with the main conversation. Everything that is
-/// not put into a friendlier form is a [`Message`](Self::Message), so that nothing is left out. Tool calls and results carry
-/// their frame as well; the exact bytes of text are in [`Turn::next_frame`](crate::Turn::next_frame).
+/// not put into a friendlier form is a [`Message`](Self::Message), so that nothing is left out but where partial messages and their
+/// blocks begin and end. Tool calls and results carry their frame as well; the exact bytes of text are in [`Turn::next_frame`](crate::Turn::next_frame).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
@@ -100,44 +106,9 @@ pub struct SubagentEvent {
 #[derive(Debug, Default)]
 pub(crate) struct Reducer {
     ready: VecDeque<Event>,
-    /// What went out of each streamed message whose final lines are awaited; the newest last.
-    streamed: VecDeque<Streamed>,
-    /// Whether the last of them is being streamed.
-    streaming: bool,
-}
-
-/// How many streamed messages are remembered while their final lines are awaited.
-const MESSAGES_KEPT: usize = 64;
-
-#[derive(Debug, Default)]
-struct Streamed {
-    message: String,
-    /// How much of each block went out, by index.
-    sent: Vec<(u64, String)>,
-    /// The index of the block that the next final line of this message repeats.
-    next: u64,
-}
-
-impl Streamed {
-    fn sent(&mut self, index: u64) -> &mut String {
-        // The block that is being written is the last.
-        let at = match self.sent.iter().rposition(|(known, _)| *known == index) {
-            Some(at) => at,
-            None => {
-                self.sent.push((index, String::new()));
-                self.sent.len() - 1
-            }
-        };
-        &mut self.sent[at].1
-    }
-
-    /// What went out of the block that the next final line repeats.
-    fn take_next(&mut self) -> Option<String> {
-        let index = self.next;
-        self.next += 1;
-        let at = self.sent.iter().position(|(known, _)| *known == index)?;
-        Some(self.sent.remove(at).1)
-    }
+    streams: Streams,
+    /// Pieces of the message that is being streamed were left out, so the rest waits for its finished lines.
+    lags: bool,
 }
 
 impl Reducer {
@@ -147,8 +118,8 @@ impl Reducer {
 
     pub(crate) fn lagged(&mut self, lag: Lag) {
         // What was left out may be text; the final lines then say it all.
-        self.streamed.clear();
-        self.streaming = false;
+        self.streams.clear();
+        self.lags = true;
         self.ready.push_back(Event::Lagged(lag));
     }
 
@@ -158,55 +129,51 @@ impl Reducer {
         if matches!(frame.kind(), "result" | "command_lifecycle") {
             return false;
         }
-        if frame.parent_tool_use_id().is_none()
-            && let Some(delta) = frame.delta()
-        {
-            self.piece(delta.index, delta.kind, delta.text.into_owned());
-            return false;
+        let from = self.ready.len();
+        let is_misfit = match frame.delta() {
+            Some(delta) => {
+                let text = delta.text.into_owned();
+                self.piece(frame.parent_tool_use_id(), delta.index, delta.kind, text);
+                false
+            }
+            None => self.decode(frame),
+        };
+        let says = matches!(frame.kind(), "assistant" | "user" | "stream_event");
+        if let Some(parent) = frame.parent_tool_use_id().filter(|_| says && !is_misfit) {
+            for event in self.ready.iter_mut().skip(from) {
+                let event_of_it = std::mem::replace(event, Event::Text(String::new()));
+                *event = Event::Subagent(Box::new(SubagentEvent {
+                    parent_tool_use_id: parent.to_owned(),
+                    event: event_of_it,
+                }));
+            }
         }
-        let message = match frame.decode() {
-            Ok(message) => message,
+        is_misfit
+    }
+
+    fn decode(&mut self, frame: &Frame) -> bool {
+        self.follow(frame);
+        match frame.decode() {
+            Ok(Message::Assistant(assistant)) => self.assistant(*assistant, frame),
+            Ok(Message::StreamEvent(event)) => self.stream(event, frame),
+            Ok(Message::User(user)) => self.user(*user, frame),
+            Ok(other) => self.tell(other, frame),
             Err(misfit) => {
                 self.ready.push_back(Event::Undecodable(frame.clone(), misfit));
                 return true;
-            }
-        };
-        let parent = match message {
-            Message::Assistant(_) | Message::User(_) | Message::StreamEvent(_) => frame.parent_tool_use_id(),
-            _ => None,
-        };
-        match parent.map(str::to_owned) {
-            None => self.reduce(message, frame),
-            Some(parent) => {
-                // A subagent's frames come whole, so a reducer without a memory does.
-                let mut inner = Self::default();
-                inner.reduce(message, frame);
-                self.ready.extend(inner.ready.into_iter().map(|event| {
-                    Event::Subagent(Box::new(SubagentEvent {
-                        parent_tool_use_id: parent.clone(),
-                        event,
-                    }))
-                }));
             }
         }
         false
     }
 
-    fn reduce(&mut self, message: Message, frame: &Frame) {
-        match message {
-            Message::Assistant(assistant) => self.assistant(*assistant, frame),
-            Message::StreamEvent(event) => self.stream(*event),
-            Message::User(user) => self.user(*user, frame),
-            other => self
-                .ready
-                .push_back(Event::Message(Box::new(other), frame.clone())),
-        }
+    fn tell(&mut self, message: Message, frame: &Frame) {
+        self.ready
+            .push_back(Event::Message(Box::new(message), frame.clone()));
     }
 }
 
 impl Reducer {
     fn assistant(&mut self, assistant: AssistantMessage, frame: &Frame) {
-        let id = assistant.message.id.unwrap_or_default();
         if let Some(error) = &assistant.error {
             let text = assistant
                 .message
@@ -221,19 +188,24 @@ impl Reducer {
             });
             return;
         }
+        let (id, parent) = (assistant.message.id.as_deref(), frame.parent_tool_use_id());
         for block in assistant.message.content {
-            // One line carries one finished block; the blocks of a message come in order.
-            let streamed = self.streamed.iter_mut().rfind(|streamed| streamed.message == id);
-            let said = streamed.and_then(Streamed::take_next).unwrap_or_default();
             let event = match block {
-                ContentBlock::Text(block) => match unsaid(block.text, &said) {
-                    Some(text) => Event::Text(text),
-                    None => continue,
-                },
-                ContentBlock::Thinking(block) => match unsaid(block.thinking, &said) {
-                    Some(thinking) => Event::Thinking(thinking),
-                    None => continue,
-                },
+                ContentBlock::Text(block) => {
+                    match self.streams.finished(parent, id, PieceKind::Text, block.text) {
+                        Some(text) => Event::Text(text),
+                        None => continue,
+                    }
+                }
+                ContentBlock::Thinking(block) => {
+                    match self
+                        .streams
+                        .finished(parent, id, PieceKind::Thinking, block.thinking)
+                    {
+                        Some(thinking) => Event::Thinking(thinking),
+                        None => continue,
+                    }
+                }
                 ContentBlock::ToolUse(block) => Event::ToolUse(ToolUse {
                     id: block.id,
                     name: block.name,
@@ -246,50 +218,65 @@ impl Reducer {
         }
     }
 
-    fn stream(&mut self, event: StreamEvent) {
-        match event.event {
-            ApiStreamEvent::MessageStart(start) => {
-                let message = start.message.id.unwrap_or_default();
-                self.streamed.retain(|streamed| streamed.message != message);
-                if self.streamed.len() == MESSAGES_KEPT {
-                    self.streamed.pop_front();
-                }
-                self.streamed.push_back(Streamed {
-                    message,
-                    ..Streamed::default()
-                });
-                self.streaming = true;
-            }
-            ApiStreamEvent::ContentBlockDelta(delta) => {
-                let (kind, text) = match delta.delta {
-                    BlockDelta::Text(text) => (PieceKind::Text, text.text),
-                    BlockDelta::Thinking(thinking) => (PieceKind::Thinking, thinking.thinking),
-                    BlockDelta::InputJson(input) => (PieceKind::InputJson, input.partial_json),
-                    _ => return,
-                };
-                self.piece(delta.index, kind, text);
-            }
-            _ => {}
+    /// Where messages begin and end in the stream, by the kind of event alone: whatever else is odd about it.
+    fn follow(&mut self, frame: &Frame) {
+        let parent = frame.parent_tool_use_id();
+        match frame.event_type() {
+            Some("message_start") => self.streams.begin(parent),
+            Some("message_stop") => self.streams.over(parent),
+            _ => return,
         }
+        self.lags = false;
+    }
+
+    fn stream(&mut self, event: Box<StreamEvent>, frame: &Frame) {
+        let parent = frame.parent_tool_use_id();
+        let (index, kind, text) = match &event.event {
+            ApiStreamEvent::MessageStart(start) => {
+                let id = start.message.id.as_ref().or(event.api_message_id.as_ref());
+                return self.streams.name(parent, id.cloned());
+            }
+            ApiStreamEvent::ContentBlockStart(start) => match &start.content_block {
+                ContentBlock::Text(block) => (start.index, PieceKind::Text, block.text.clone()),
+                ContentBlock::Thinking(block) => (start.index, PieceKind::Thinking, block.thinking.clone()),
+                _ => return,
+            },
+            ApiStreamEvent::ContentBlockDelta(grows) => match &grows.delta {
+                BlockDelta::Text(delta) => (grows.index, PieceKind::Text, delta.text.clone()),
+                BlockDelta::Thinking(delta) => (grows.index, PieceKind::Thinking, delta.thinking.clone()),
+                BlockDelta::InputJson(delta) => {
+                    (grows.index, PieceKind::InputJson, delta.partial_json.clone())
+                }
+                // The finished block has them.
+                BlockDelta::Signature(_) | BlockDelta::Citations(_) | BlockDelta::Compaction(_) => return,
+                _ => return self.tell(Message::StreamEvent(event), frame),
+            },
+            ApiStreamEvent::ContentBlockStop(_)
+            | ApiStreamEvent::MessageDelta(_)
+            | ApiStreamEvent::MessageStop(_)
+            | ApiStreamEvent::Ping(_) => return,
+            // A broken stream, what is new, and what does not fit.
+            _ => return self.tell(Message::StreamEvent(event), frame),
+        };
+        self.piece(parent, index, kind, text);
     }
 
     /// A block grows; `text` is what is added.
-    fn piece(&mut self, index: u64, kind: PieceKind, text: String) {
-        // Without its beginning the message will be repeated in full, so its parts are held back.
-        let mut streamed = self.streamed.back_mut().filter(|_| self.streaming);
-        let mut said = || {
-            let sent = streamed
-                .as_mut()
-                .map(|streamed| streamed.sent(index).push_str(&text));
-            sent.is_some() && !text.is_empty()
-        };
+    fn piece(&mut self, parent: Option<&str>, index: u64, kind: PieceKind, text: String) {
         let event = match kind {
-            PieceKind::Text if said() => Event::Text(text),
-            PieceKind::Thinking if said() => Event::Thinking(text),
             PieceKind::InputJson => Event::ToolInput {
                 index,
                 partial_json: text,
             },
+            _ if text.is_empty() || self.lags => return,
+            PieceKind::Text => {
+                self.streams.piece(parent, index, kind, &text);
+                Event::Text(text)
+            }
+            PieceKind::Thinking => {
+                self.streams.piece(parent, index, kind, &text);
+                Event::Thinking(text)
+            }
             _ => return,
         };
         self.ready.push_back(event);
@@ -303,11 +290,17 @@ impl Reducer {
             .iter()
             .any(|block| is_tool_result(&block));
         if !has_result {
-            self.ready.push_back(Event::Message(
-                Box::new(Message::User(Box::new(user))),
-                frame.clone(),
-            ));
-            return;
+            return self.tell(Message::User(Box::new(user)), frame);
+        }
+        // What stands beside the results has no event of its own.
+        if !user
+            .message
+            .content
+            .blocks()
+            .iter()
+            .all(|block| is_tool_result(&block))
+        {
+            self.tell(Message::User(Box::new(user.clone())), frame);
         }
         let MessageContent::Blocks(blocks) = user.message.content else {
             return;
@@ -355,15 +348,7 @@ fn text_of(block: &ContentBlock) -> Option<&str> {
     }
 }
 
-/// The part of a finished text that its deltas have not said.
-fn unsaid(mut text: String, said: &str) -> Option<String> {
-    // The CLI may have changed the text after streaming it. What was said can't be taken back, so it stands.
-    let begins_alike = text.starts_with(said);
-    if begins_alike {
-        text.drain(..said.len());
-    }
-    (begins_alike && !text.is_empty()).then_some(text)
-}
-
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use outrigger_protocol::Frame;
+use outrigger_protocol::{Frame, RawJson};
 use serde::Deserialize;
 
 use crate::outcome::Fields;
@@ -180,8 +180,7 @@ pub(crate) struct Ledger {
     next: u64,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
+/// A task of the list, each field read on its own.
 struct Snapshot {
     task_id: String,
     task_type: Option<String>,
@@ -189,6 +188,21 @@ struct Snapshot {
     description: Option<String>,
     parent_task_id: Option<String>,
     ambient: Option<bool>,
+}
+
+impl Snapshot {
+    /// None if it does not say which task it is.
+    fn read(listed: &RawJson) -> Option<Self> {
+        let fields = Fields::of_object(listed);
+        Some(Self {
+            task_id: fields.get("task_id")?,
+            task_type: fields.get("task_type"),
+            subagent_type: fields.get("subagent_type"),
+            description: fields.get("description"),
+            parent_task_id: fields.get("parent_task_id"),
+            ambient: fields.get("ambient"),
+        })
+    }
 }
 
 impl Ledger {
@@ -280,27 +294,21 @@ impl Ledger {
     }
 
     fn updated(&mut self, fields: &Fields) {
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Patch {
-            status: Option<String>,
-            description: Option<String>,
-            error: Option<String>,
-            is_backgrounded: Option<bool>,
-        }
-        let (Some(id), Some(patch)) = (fields.get::<String>("task_id"), fields.get::<Patch>("patch")) else {
+        let (Some(id), Some(patch)) = (fields.get::<String>("task_id"), fields.get::<RawJson>("patch"))
+        else {
             return;
         };
+        let patch = Fields::of_object(&patch);
         let task = self.task(&id);
-        if let Some(status) = patch.status {
+        if let Some(status) = patch.get::<String>("status") {
             task.state = TaskState::read(&status);
         }
         task.description = patch
-            .description
+            .get("description")
             .map(clipped)
             .unwrap_or_else(|| std::mem::take(&mut task.description));
-        task.error = patch.error.map(clipped).or(task.error.take());
-        task.is_backgrounded = patch.is_backgrounded.unwrap_or(task.is_backgrounded);
+        task.error = patch.get("error").map(clipped).or(task.error.take());
+        task.is_backgrounded = patch.get("is_backgrounded").unwrap_or(task.is_backgrounded);
     }
 
     fn notified(&mut self, fields: &Fields) {
@@ -321,12 +329,15 @@ impl Ledger {
     }
 
     fn snapshot(&mut self, fields: &Fields) {
-        let Some(running) = fields.get::<Vec<Snapshot>>("tasks") else {
+        let Some(listed) = fields.get::<Vec<RawJson>>("tasks") else {
             return;
         };
+        let running: Vec<_> = listed.iter().filter_map(Snapshot::read).collect();
+        // Whichever one that can't be read is, it runs.
+        let are_all = running.len() == listed.len();
         for task in self.tasks.values_mut() {
-            let listed = running.iter().any(|listed| listed.task_id == task.id);
-            if task.is_backgrounded && !listed && !task.state.is_ended() {
+            let is_listed = !are_all || running.iter().any(|listed| listed.task_id == task.id);
+            if task.is_backgrounded && !is_listed && !task.state.is_ended() {
                 task.state = TaskState::Gone;
             }
         }
@@ -471,6 +482,23 @@ mod tests {
             ["b"]
         );
         assert!(!ledger.has_background_agents());
+    }
+
+    #[test]
+    fn a_task_that_can_not_be_read_costs_no_other_anything() {
+        let mut ledger = Ledger::default();
+        let all = r#""subtype":"background_tasks_changed","tasks":[{"task_id":"a"},{"task_id":"b"},{"task_id":"c"}]"#;
+        feed(&mut ledger, &[all]);
+        // `b` has ended; which one the second is, nobody knows.
+        let odd = r#""subtype":"background_tasks_changed","tasks":[{"task_id":"a","description":7,"task_type":"local_bash"},{"task_id":7},{"task_id":"d"}]"#;
+        feed(&mut ledger, &[odd]);
+        let tasks = ledger.tasks();
+        let running: Vec<_> = tasks.running().map(|task| task.id.as_str()).collect();
+        assert_eq!(running, ["a", "b", "c", "d"]);
+        assert_eq!(tasks.get("a").unwrap().task_type.as_deref(), Some("local_bash"));
+        let patch = r#""subtype":"task_updated","task_id":"a","patch":{"status":"completed","error":{},"description":7}"#;
+        feed(&mut ledger, &[patch]);
+        assert_eq!(ledger.tasks().get("a").unwrap().state, TaskState::Completed);
     }
 
     #[test]

@@ -127,6 +127,8 @@ pub use dialog::{DialogRequest, UserDialogResult};
 pub use elicitation::{ElicitationRequest, ElicitationResult};
 pub use end::{End, FrameNote};
 pub use error::{Error, Refusal, Result};
+#[doc(hidden)]
+pub use event::untold;
 pub use event::{Event, Lag, SubagentEvent, ToolResult, ToolUse};
 pub use history::History;
 pub use lease::{Holder, LeaseOptions, LeaseProblem};

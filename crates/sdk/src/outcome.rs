@@ -372,6 +372,11 @@ impl Fields {
         Self(serde_json::from_str(&frame.text()).unwrap_or_default())
     }
 
+    /// Those of a value inside of one.
+    pub(crate) fn of_object(value: &RawJson) -> Self {
+        Self(value.decode().unwrap_or_default())
+    }
+
     pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         self.0.get(key)?.decode().ok()
     }

@@ -12,7 +12,7 @@ fn reduce(lines: &[&str]) -> Vec<String> {
     seen
 }
 
-fn show(event: &Event) -> String {
+pub(super) fn show(event: &Event) -> String {
     match event {
         Event::Text(text) => format!("text {text}"),
         Event::Thinking(text) => format!("thinking {text}"),

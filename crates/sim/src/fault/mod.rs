@@ -19,6 +19,7 @@ mod place;
 mod process;
 mod random;
 mod reader;
+mod reshape;
 mod schedule;
 mod strike;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use chaos::{Case, Chaos, ChaosFailure, Profile, chaos};
 pub use effect::Effect;
 pub use place::{At, Direction, Phase};
 pub use reader::{FaultyReader, FloodedReader};
+pub use reshape::reshaped;
 pub use schedule::{Fault, Schedule, Stage, Unfit};
 pub use strike::Strike;
 pub use wire::Wire;
