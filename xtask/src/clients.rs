@@ -416,7 +416,7 @@ pub(crate) fn install_node(source: &Path, place: &Path, command: &str, arguments
 }
 
 /// Runs a package client, which may use the network and is set up by its own environment.
-fn install(command: &mut Command, hint: &str) -> Result<()> {
+pub(crate) fn install(command: &mut Command, hint: &str) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()

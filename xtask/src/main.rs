@@ -7,6 +7,7 @@
 )]
 
 mod acp_diff;
+mod cli_matrix;
 mod clients;
 mod fetch;
 mod fuzz;
@@ -32,6 +33,9 @@ usage: cargo xtask COMMAND
   fetch                fetches the pinned Claude Code and prints where it is
   acp-diff             plays the same turns to our agent of the Agent Client Protocol and to the TypeScript one, and fails where
                        they differ and clients/acp/differences.json does not say why; needs what `clients` needs
+  cli-matrix [VERSION…]
+                       fetches a dozen versions of Claude Code, or these, tries with each what is promised of it, and prints a
+                       table; needs npm and node
   clients [python] [typescript] [SCENARIO…]
                        runs the official SDKs against the simulated CLI; needs python3 and npm, which install what
                        clients/ names below the target directory
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Some("acp-diff") => acp_diff::run(&arguments.collect::<Vec<_>>()),
+        Some("cli-matrix") => cli_matrix::run(arguments.collect()),
         Some("clients") => clients::run(arguments.collect()),
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("guards") => guards::run(arguments.collect()),

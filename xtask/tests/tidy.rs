@@ -236,6 +236,19 @@ fn the_tested_version_is_the_pinned_one() {
     );
 }
 
+#[test]
+fn what_the_matrix_promises_is_what_is_supported() {
+    let version = std::fs::read_to_string(root().join("crates/sdk/src/version.rs")).unwrap();
+    let matrix = std::fs::read_to_string(root().join("upstream/cli-matrix.json")).unwrap();
+    let matrix: Value = serde_json::from_str(&matrix).unwrap();
+    let oldest = matrix["promised_from"].as_str().unwrap();
+    let stated = format!("pub const OLDEST_CLI_VERSION: &str = \"{oldest}\";");
+    assert!(
+        version.contains(&stated),
+        "upstream/cli-matrix.json promises from {oldest} on, and crates/sdk/src/version.rs says otherwise"
+    );
+}
+
 /// Upstream's documentation is not ours to copy, and would hide in strings.
 #[test]
 fn what_is_told_of_upstream_is_facts_and_no_text() {

@@ -16,6 +16,7 @@ mod flow;
 mod hooks;
 #[cfg(unix)]
 mod interrupt;
+mod matrix;
 mod mcp;
 #[cfg(target_os = "linux")]
 mod options;

@@ -28,7 +28,10 @@ impl Rig {
         Self {
             api,
             sandbox: Sandbox::new().expect("a directory"),
-            cli: executable().await.expect("the pinned CLI"),
+            cli: match std::env::var_os("OUTRIGGER_TEST_CLI") {
+                Some(other) => other.into(),
+                None => executable().await.expect("the pinned CLI"),
+            },
         }
     }
 
