@@ -112,9 +112,15 @@ impl Reducer {
             tracing::debug!(uuid = frame.uuid(), "a frame came twice");
             return steps.0;
         }
+        let parent = frame.parent_tool_use_id();
+        match frame.event_type() {
+            // Whatever else is odd about it.
+            Some("message_start") => self.streams.begin(parent),
+            Some("message_stop") => self.streams.over(parent),
+            _ => {}
+        }
         match frame.delta() {
             Some(delta) => {
-                let parent = frame.parent_tool_use_id();
                 self.delta(parent, delta.index, delta.kind, &delta.text, &mut steps);
             }
             None => match frame.decode() {

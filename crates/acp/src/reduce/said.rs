@@ -38,8 +38,8 @@ impl Reducer {
                 if parent.is_none() {
                     self.meter.model(&start.message.model);
                 }
-                let message = start.message.id.as_deref().map(Arc::from);
-                self.streams.begin(parent.map(Arc::from), message);
+                let id = start.message.id.as_deref().or(event.api_message_id.as_deref());
+                self.streams.name(parent, id.map(Arc::from));
             }
             ApiStreamEvent::ContentBlockStart(start) => {
                 let begun = match &start.content_block {
@@ -336,6 +336,11 @@ impl Reducer {
         steps: &mut Steps,
     ) {
         let id = &result.tool_use_id;
+        if !self.is_history && !self.calls.is_open(id) {
+            // What called it was lost. It came to something all the same, unless it has ended before.
+            let parent = said.parent_tool_use_id.as_deref().map(Arc::from);
+            self.calls.begin(id, tool::LOST, parent, now, steps);
+        }
         let Some(tool) = self.calls.tool(id) else {
             return;
         };

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use outrigger::protocol::PieceKind;
+use outrigger::untold;
 
 use super::step::Steps;
 use crate::event::{Chunk, Content, Event};
@@ -19,8 +20,11 @@ pub(super) struct Streams(VecDeque<Stream>);
 struct Stream {
     /// The subagent's call; none for the main conversation.
     parent: Option<Arc<str>>,
+    /// None if the frame that says so was lost, until another does.
     message: Option<Arc<str>>,
     blocks: Vec<Block>,
+    /// Its stream has ended.
+    over: bool,
 }
 
 #[derive(Debug)]
@@ -50,29 +54,52 @@ pub(super) enum Begun<'a> {
 
 impl Streams {
     /// A message begins.
-    pub(super) fn begin(&mut self, parent: Option<Arc<str>>, message: Option<Arc<str>>) {
-        let is_known = |stream: &Stream| stream.parent == parent && stream.message == message;
-        if message.is_some() && self.0.back().is_some_and(is_known) {
-            return;
-        }
+    pub(super) fn begin(&mut self, parent: Option<&str>) {
+        self.over(parent);
         if self.0.len() == MOST {
             self.0.pop_front();
         }
         self.0.push_back(Stream {
-            parent,
-            message,
+            parent: parent.map(Arc::from),
+            message: None,
             blocks: Vec::new(),
+            over: false,
         });
+    }
+
+    /// The message that has begun has this id; if that is the one before, it goes on.
+    pub(super) fn name(&mut self, parent: Option<&str>, message: Option<Arc<str>>) {
+        let is_of = |stream: &&Stream| stream.parent.as_deref() == parent;
+        let known = self.0.iter().rev().filter(is_of).nth(1);
+        if message.is_some() && known.is_some_and(|known| known.message == message) {
+            if let Some(at) = self.0.iter().rposition(|stream| is_of(&stream)) {
+                self.0.remove(at);
+            }
+            if let Some(stream) = self.newest(parent) {
+                stream.over = false;
+            }
+        } else if let Some(stream) = self.newest(parent) {
+            stream.message = message;
+        }
+    }
+
+    /// The message that `parent` was saying is complete.
+    pub(super) fn over(&mut self, parent: Option<&str>) {
+        if let Some(stream) = self.newest(parent) {
+            stream.over = true;
+        }
+    }
+
+    fn newest(&mut self, parent: Option<&str>) -> Option<&mut Stream> {
+        let mut newest = self.0.iter_mut().rev();
+        newest.find(|stream| stream.parent.as_deref() == parent)
     }
 
     /// The message that `parent` is saying; begins one if its beginning was lost.
     fn current(&mut self, parent: Option<&str>) -> &mut Stream {
-        let at = self
-            .0
-            .iter()
-            .rposition(|stream| stream.parent.as_deref() == parent);
-        let at = at.unwrap_or_else(|| {
-            self.begin(parent.map(Arc::from), None);
+        let is_current = |stream: &Stream| stream.parent.as_deref() == parent && !stream.over;
+        let at = self.0.iter().rposition(is_current).unwrap_or_else(|| {
+            self.begin(parent);
             self.0.len() - 1
         });
         &mut self.0[at]
@@ -129,6 +156,14 @@ impl Streams {
             }
             (None, _) => return None,
         };
+        // Nor if it could not be read.
+        if stream.blocks[at].what == What::Other {
+            match kind {
+                PieceKind::Text => stream.blocks[at].what = What::Text(String::new()),
+                PieceKind::Thinking => stream.blocks[at].what = What::Thought(String::new()),
+                _ => {}
+            }
+        }
         match (&stream.blocks[at].what, kind) {
             (What::Call(id), PieceKind::InputJson) => Some(id.clone()),
             (What::Text(_), PieceKind::Text) | (What::Thought(_), PieceKind::Thinking) => {
@@ -148,36 +183,58 @@ impl Streams {
         text: &str,
         steps: &mut Steps,
     ) {
-        let streamed = self.0.iter_mut().rev().find(|stream| {
-            stream.parent.as_ref() == parent
-                && (stream.message.as_ref() == message || stream.message.is_none())
-        });
+        let tell_all =
+            |steps: &mut Steps| tell(is_thought, chunk(parent.cloned(), message.cloned(), text), steps);
+        let is_of = |stream: &&mut Stream| stream.parent.as_ref() == parent;
+        let is_named = |stream: &&mut Stream| message.is_some() && stream.message.as_ref() == message;
+        let named = self.0.iter_mut().rev().filter(is_of).find(is_named);
+        let is_sure = named.is_some();
+        // One of the two may not say which message it is of.
+        let of_no_name = |stream: &&mut Stream| message.is_none() || stream.message.is_none();
+        let streamed = match named {
+            Some(stream) => Some(stream),
+            None => self.0.iter_mut().rev().filter(is_of).find(of_no_name),
+        };
         let Some(stream) = streamed else {
-            let chunk = chunk(parent.cloned(), message.cloned(), text);
-            return tell(is_thought, chunk, steps);
+            return tell_all(steps);
         };
-        let fits = |block: &&mut Block| {
-            !block.sealed
-                && match &block.what {
-                    What::Text(_) => !is_thought,
-                    What::Thought(_) => is_thought,
-                    What::Call(_) | What::Other => false,
-                }
+        // The message with the block before may have been lost, so it is the block of which most was told.
+        let open = || {
+            stream
+                .blocks
+                .iter()
+                .enumerate()
+                .filter_map(|(at, block)| Some((at, block.open(is_thought)?)))
         };
-        let Some(block) = stream.blocks.iter_mut().find(fits) else {
-            let chunk = chunk(parent.cloned(), message.cloned(), text);
-            return tell(is_thought, chunk, steps);
+        let best = open().filter(|(_, told)| untold(text, told).is_some());
+        let best = best.max_by_key(|(at, told)| (told.len(), std::cmp::Reverse(*at)));
+        let Some((at, told)) = best.or_else(|| open().next().filter(|_| is_sure)) else {
+            return tell_all(steps);
         };
-        block.sealed = true;
-        let (What::Text(told) | What::Thought(told)) = &mut block.what else {
-            return;
-        };
-        match text.strip_prefix(told.as_str()) {
-            Some(rest) => tell(is_thought, chunk(parent.cloned(), message.cloned(), rest), steps),
+        match untold(text, told) {
+            Some(rest) => tell(is_thought, chunk(parent.cloned(), message.cloned(), &rest), steps),
             // What was told can't be taken back, and saying it all again would be worse.
             None => tracing::debug!(?message, "a block differs from what was streamed of it"),
         }
-        told.clear();
+        if stream.message.is_none() {
+            stream.message = message.cloned();
+        }
+        let block = &mut stream.blocks[at];
+        block.sealed = true;
+        if let What::Text(told) | What::Thought(told) = &mut block.what {
+            told.clear();
+        }
+    }
+}
+
+impl Block {
+    /// What was told of it, if it is of this kind and its whole has not come.
+    fn open(&self, is_thought: bool) -> Option<&str> {
+        match &self.what {
+            What::Text(told) if !is_thought && !self.sealed => Some(told),
+            What::Thought(told) if is_thought && !self.sealed => Some(told),
+            _ => None,
+        }
     }
 }
 

@@ -41,6 +41,9 @@ pub(crate) enum Role {
     Internal,
 }
 
+/// The name of the tool of a call that only its result tells of.
+pub(crate) const LOST: &str = "Tool";
+
 /// What is special about the tool of this name.
 pub(crate) fn role(tool: &str) -> Role {
     match canonical_name(tool) {

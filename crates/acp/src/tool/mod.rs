@@ -8,7 +8,7 @@ mod place;
 mod result;
 
 pub(crate) use fields::Fields;
-pub(crate) use look::{Look, Role, look, role};
+pub(crate) use look::{LOST, Look, Role, look, role};
 pub(crate) use markdown::{fenced, line};
 pub(crate) use partial::Partial;
 pub(crate) use place::Place;

@@ -204,3 +204,117 @@ proptest! {
         check_calls(&run.steps)?;
     }
 }
+
+/// What is told with each frame.
+fn told(frames: &[Frame]) -> (Vec<Vec<Step>>, Vec<Step>) {
+    let mut run = Run::new();
+    let steps = frames.iter().map(|frame| {
+        run.frame(frame);
+        std::mem::take(&mut run.steps)
+    });
+    let steps = steps.collect();
+    let rest = run.reducer.died();
+    run.take(rest);
+    (steps, run.steps)
+}
+
+/// The letters of the text and the thoughts that are told, in an order of no meaning.
+fn letters(steps: &[Step]) -> Vec<(bool, char)> {
+    let mut letters = Vec::new();
+    for step in steps {
+        let (is_text, chunk) = match step {
+            Step::Event(Event::Text(chunk)) => (true, chunk),
+            Step::Event(Event::Thought(chunk)) => (false, chunk),
+            _ => continue,
+        };
+        if let Content::Text(text) = &chunk.content {
+            letters.extend(text.chars().map(|letter| (is_text, letter)));
+        }
+    }
+    letters.sort_unstable();
+    letters
+}
+
+/// The calls that a frame tells the results of.
+fn results(frame: &Frame) -> Vec<String> {
+    let json: serde_json::Value = serde_json::from_slice(frame.bytes()).unwrap_or_default();
+    let blocks = json["message"]["content"].as_array().into_iter().flatten();
+    let results = blocks.filter(|block| frame.kind() == "user" && block["type"] == "tool_result");
+    results
+        .filter_map(|block| Some(block["tool_use_id"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// The calls that end with a frame.
+fn ended(steps: &[Step]) -> Vec<&str> {
+    let ended = steps.iter().filter_map(|step| match step {
+        Step::Event(Event::CallChanged(change)) => {
+            let ended = change
+                .status
+                .filter(|status| matches!(status, Status::Completed | Status::Failed));
+            ended.map(|_| &*change.id)
+        }
+        _ => None,
+    });
+    ended.collect()
+}
+
+#[test]
+fn a_frame_that_is_lost_or_reshaped_costs_no_other_what_it_says() {
+    let mut broken = Vec::new();
+    for name in ALL {
+        let frames = fixture(name);
+        let (whole, _) = told(&frames);
+        for at in 0..frames.len() {
+            let depth = match frames[at].kind() {
+                "assistant" | "user" | "stream_event" => 4,
+                _ => 2,
+            };
+            let others = outrigger_sim::fault::reshaped(frames[at].line(), depth);
+            // One that says nothing holds its place.
+            let lost = br#"{"type":"keep_alive"}"#.to_vec();
+            for line in std::iter::once(lost).chain(others) {
+                let mut changed = frames.clone();
+                changed[at] = Frame::from_line(&line).remove(0);
+                let (now, rest) = told(&changed);
+                let mut complain = |why: String| {
+                    let line = String::from_utf8_lossy(&line).into_owned();
+                    broken.push(format!("{name}: frame {at} as {line:.300}: {why}"));
+                };
+                let mut lost = letters(&whole[at]);
+                let said = letters(&now[at]);
+                if said == lost {
+                    lost.clear();
+                } else if !said.is_empty() {
+                    complain(format!("it says {said:?} instead of {lost:?}"));
+                }
+                for number in (0..frames.len()).filter(|number| *number != at) {
+                    let (now, before) = (letters(&now[number]), letters(&whole[number]));
+                    if now != before {
+                        let mut expected = before.clone();
+                        expected.append(&mut lost);
+                        expected.sort_unstable();
+                        if number < at || now != expected {
+                            complain(format!("frame {number} says {now:?} instead of {before:?}"));
+                        }
+                    }
+                }
+                for number in (0..frames.len()).filter(|number| *number != at) {
+                    for call in results(&frames[number]) {
+                        if ended(&whole[number]).contains(&call.as_str())
+                            && !ended(&now[number]).contains(&call.as_str())
+                        {
+                            complain(format!("frame {number} does not end {call}"));
+                        }
+                    }
+                }
+                let all: Vec<_> = now.into_iter().flatten().chain(rest).collect();
+                if let Err(why) = check_calls(&all) {
+                    complain(why.to_string());
+                }
+            }
+        }
+    }
+    let some = broken.iter().take(12).cloned().collect::<Vec<_>>().join("\n");
+    assert!(broken.is_empty(), "{}:\n{some}", broken.len());
+}
