@@ -58,6 +58,11 @@ impl CliVersion {
         self.age == CliAge::Tested
     }
 
+    /// Whether it is this version or a newer one; not if that can't be told.
+    pub(crate) fn is_since(&self, version: &str) -> bool {
+        matches!((numbers(&self.text), numbers(version)), (Some(own), Some(since)) if own >= since)
+    }
+
     /// Warns of a CLI that never tells its version, once in this process.
     pub(crate) fn warn_of_untold() {
         static WARNED: AtomicBool = AtomicBool::new(false);

@@ -23,6 +23,14 @@ impl OnDisk {
         self.lease.as_ref().map_or(0, |lease| lease.fence().0)
     }
 
+    /// Whether the session is still claimed here.
+    pub(super) fn check(&self) -> Result<(), FilesError> {
+        match &self.lease {
+            Some(lease) => with_rights_of(self.user, || lease.check()),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn wanted_by(&self) -> Result<Option<Owner>, FilesError> {
         match &self.lease {
             Some(lease) => with_rights_of(self.user, || lease.wanted_by()),

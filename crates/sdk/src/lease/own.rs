@@ -123,7 +123,7 @@ impl Ownership {
             Right::Disk(lease) => match lease.check() {
                 Err(FilesError::Fenced(busy)) => Some(LeaseProblem::TakenOver {
                     session: held.key.session_id.clone(),
-                    fence: Some(lease.fence().0),
+                    fence: Some(lease.fence()),
                     by: Some(Holder::from(&*busy)),
                 }),
                 _ => None,

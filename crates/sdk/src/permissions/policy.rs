@@ -65,6 +65,9 @@ const READING: &[&str] = &[
     "ToolSearch",
 ];
 
+/// Since about this version the CLI says what kind of reason it has to ask; 2.1.100 did not.
+const TELLS_REASONS: &str = "2.1.150";
+
 const UNBOUND: &str = "the policy's rules were not handed to the CLI, so the policy allows nothing: a handler that asks a policy has to pass on \
      its `rules()`";
 
@@ -226,7 +229,16 @@ impl Policy {
             Some(reason) if *reason == DecisionReasonType::SubcommandResults => {
                 self.default != PolicyDefault::Deny
             }
-            _ => false,
+            Some(_) => false,
+            // Older CLIs never say why they ask.
+            None => {
+                self.default != PolicyDefault::Deny
+                    && request.context.session().is_some_and(|session| {
+                        !session
+                            .cli_version()
+                            .is_some_and(|version| version.is_since(TELLS_REASONS))
+                    })
+            }
         }
     }
 
