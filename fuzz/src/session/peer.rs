@@ -119,7 +119,7 @@ impl Peer {
             .max_line_bytes(8 * 1024_usize)
             .buffer_bytes(if kind & 2 == 0 { 64 * 1024 * 1024 } else { 4 * 1024 })
             .permissions(ask(|request| async move {
-                let wait = request.tool_use_id.parse().unwrap_or(0);
+                let wait = request.call_id().parse().unwrap_or(0);
                 sleep(Duration::from_millis(wait)).await;
                 PermissionResult::allow()
             }))

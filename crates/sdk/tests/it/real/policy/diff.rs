@@ -199,8 +199,7 @@ const COMMANDS: &[&str] = &[
 const JOINTS: &[&str] = &[" && ", " || ", "; ", " | ", "\n", " & "];
 
 fn path(dice: &mut Dice, place: &Place) -> String {
-    dice.one(PATHS)
-        .replace('%', &place.at("").trim_end_matches('/').to_owned())
+    dice.one(PATHS).replace('%', place.at("").trim_end_matches('/'))
 }
 
 fn command(dice: &mut Dice, place: &Place) -> String {
@@ -331,11 +330,7 @@ async fn play(seed: u64) -> Vec<String> {
         "seed {seed}, default {default:?}, allow {:?}, ask {:?}, deny {:?}",
         round.allow, round.ask, round.deny
     );
-    for ((tool, input), ((did, said), (does, says))) in calls(&with)
-        .iter()
-        .zip(expected.iter().zip(&got))
-        .map(|(call, did)| (call, did))
-    {
+    for ((tool, input), ((did, said), (does, says))) in calls(&with).iter().zip(expected.iter().zip(&got)) {
         if did != does {
             wrong.push(format!(
                 "{rules}: {tool} {input}: the CLI {did:?} ({said}), with the policy {does:?} ({says})"
