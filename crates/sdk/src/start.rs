@@ -337,8 +337,9 @@ impl Opened {
             Mirror::new(
                 &keeping,
                 Places::below(&config, host.remote),
-                hosting.buffer_bytes,
+                (hosting.buffer_bytes, &hosting.slow_reader),
                 ownership.as_ref(),
+                launch.guard.settled(),
             )
         });
         if !host.remote {
