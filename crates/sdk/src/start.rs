@@ -293,10 +293,15 @@ impl Opened {
         };
         // Before it is loaded: what is loaded is to be the last that was said.
         let ownership = lease::claim(&mut concrete, &surroundings, host.remote).await?;
-        let restored = match found {
-            Some(found) => store::load(found).await?,
-            None => None,
+        let healed = match found {
+            Some(found) => {
+                let config = store::users_config(&concrete, &surroundings);
+                let (is_fork, uid) = (concrete.fork_session, concrete.user.map(|user| user.uid));
+                store::heal(found, config, is_fork, uid, ownership.as_ref()).await?
+            }
+            None => store::Healed::default(),
         };
+        let (restored, notes) = (healed.restored, healed.notes);
         let mut source = Source::of(&concrete, &surroundings, host.remote);
 
         // Looks at the disk, and may look at many places.
@@ -306,6 +311,9 @@ impl Opened {
             let launch = announced.launch(&surroundings, host);
             let launch = launch.map_err(|error| Error::new(Kind::Options(error)));
             let launch = launch.and_then(|mut launch| {
+                if !host.remote && !host.awaits_claim {
+                    store::house(&announced, &mut launch)?;
+                }
                 if let Some(restored) = restored {
                     restored.put(&announced, &mut launch)?;
                 }
@@ -340,6 +348,7 @@ impl Opened {
                 (hosting.buffer_bytes, &hosting.slow_reader),
                 ownership.as_ref(),
                 launch.guard.settled(),
+                notes,
             )
         });
         if !host.remote {

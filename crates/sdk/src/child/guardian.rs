@@ -18,10 +18,24 @@ use rustix::process::Pid;
 /// the group started outside of it are killed with it; a CLI that still lives after SIGTERM did not do that itself.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM USR1 USR2
+# Transcripts that were written to may have what no store has: they stay, and nothing beside them. The mark is newer than what the
+# store had.
+clear() {
+    left=0
+    for place; do
+        if [ -f "$place/.outrigger-owned" ] &&
+            [ -n "$(find "$place/projects" -type f -newer "$place/.outrigger-owned" 2>/dev/null | head -n 1)" ]; then
+            find "$place" -mindepth 1 -maxdepth 1 ! -name projects ! -name .outrigger-owned -exec rm -rf -- {} + || left=1
+        else
+            rm -rf -- "$place" || left=1
+        fi
+    done
+    return "$left"
+}
 leave() {
     # What was killed may write its last.
     tries=10
-    until rm -rf -- "$@" || [ "$tries" -eq 0 ]; do
+    until clear "$@" || [ "$tries" -eq 0 ]; do
         sleep 0.1 || sleep 1
         tries=$((tries - 1))
     done

@@ -50,6 +50,8 @@ pub(crate) struct Mirror {
     /// What waits to be put together.
     budget: Arc<Budget>,
     waiting: Mutex<Option<LaneOut>>,
+    /// What was found before the start, to be told with the first frame: then somebody listens.
+    notes: Mutex<Vec<(SessionKey, String)>>,
     state: Mutex<State>,
     /// Woken when there is something to do.
     wake: Notify,
@@ -112,6 +114,7 @@ impl Mirror {
         (room, overflow): (usize, &SlowReader),
         ownership: Option<&Arc<Ownership>>,
         settled: Arc<AtomicBool>,
+        notes: Vec<(SessionKey, String)>,
     ) -> Arc<Self> {
         // Nothing of a conversation may be left out, whatever readers put up with.
         let overflow = match overflow {
@@ -130,6 +133,7 @@ impl Mirror {
             settled,
             budget,
             waiting: Mutex::new(Some(waiting)),
+            notes: Mutex::new(notes),
             state: Mutex::new(State {
                 lane,
                 offered: 0,
@@ -316,6 +320,10 @@ impl Mirror {
             }
             Some(Item::Frame(frame)) => {
                 work.read += 1;
+                let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+                for (key, note) in notes {
+                    self.tell(conn, &key, &note);
+                }
                 if !work.torn {
                     self.add(conn, work, &frame);
                 }

@@ -7,6 +7,7 @@
 
 mod backoff;
 mod call;
+mod kept;
 mod mirror;
 mod place;
 mod places;
@@ -19,10 +20,11 @@ use std::time::Duration;
 use outrigger_sessions::store::SessionStore;
 
 pub(crate) use self::call::{Failure, call};
+pub(crate) use self::kept::{Healed, heal};
 pub(crate) use self::mirror::Mirror;
 pub(crate) use self::place::Place;
 pub(crate) use self::places::Places;
-pub(crate) use self::resume::{config_dir, failed, find, load, project_key, variable};
+pub(crate) use self::resume::{config_dir, failed, find, house, project_key, users_config, variable};
 use crate::options::{Options, OptionsError};
 
 /// How long the store may take over one call of a resume unless another time is set.

@@ -1,20 +1,26 @@
 //! The private directory in which a session from a store goes on, and those that others left behind.
+//!
+//! It goes with its session. Of one whose store has not taken everything the transcripts stay, and nothing else: [`kept`](super::kept)
+//! finds them when the session goes on from this machine.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outrigger_sessions::lease::cli_runs_in;
 use tempfile::TempDir;
 
+use super::kept;
 use crate::options::private_directory;
 
 /// What the directories' names begin with. Those of the official SDK do too.
-const PREFIX: &str = "claude-resume-";
+pub(super) const PREFIX: &str = "claude-resume-";
 
 /// Locked by the program whose directory it is as long as that lives. A directory without it is not of this SDK.
-const OWNED: &str = ".outrigger-owned";
+pub(super) const OWNED: &str = ".outrigger-owned";
 
 /// A temporary directory that is removed even if somebody, such as a scanner, still has one of its files open; and by others if this
 /// program dies: by the [guardian](crate::Local::guardian), or by the next that makes one.
@@ -22,6 +28,8 @@ const OWNED: &str = ".outrigger-owned";
 pub(crate) struct Place {
     directory: Option<TempDir>,
     owned: Option<File>,
+    /// Whether the store has everything that is in it.
+    settled: Arc<AtomicBool>,
 }
 
 impl Place {
@@ -43,7 +51,21 @@ impl Place {
         Ok(Self {
             directory: Some(directory),
             owned: Some(file),
+            settled: Arc::new(AtomicBool::new(true)),
         })
+    }
+
+    /// What is in it now is known to the store: whatever is newer may not be.
+    pub(crate) fn is_written(&self) {
+        if let Some(owned) = &self.owned {
+            // Without, more is kept than need be.
+            let _ = owned.set_modified(std::time::SystemTime::now());
+        }
+    }
+
+    /// To be set to whether the store has everything.
+    pub(crate) fn settled(&self) -> &Arc<AtomicBool> {
+        &self.settled
     }
 
     /// Where it is.
@@ -64,7 +86,7 @@ fn sweep(temporary: &Path) {
             .is_some_and(|name| name.starts_with(PREFIX))
             && entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_ours && is_left_behind(&entry.path()) {
-            match fs::remove_dir_all(entry.path()) {
+            match kept::strip(&entry.path()) {
                 Ok(()) => {
                     tracing::debug!(path = %entry.path().display(), "removed what a program left that died");
                 }
@@ -76,7 +98,7 @@ fn sweep(temporary: &Path) {
     }
 }
 
-fn is_left_behind(directory: &Path) -> bool {
+pub(super) fn is_left_behind(directory: &Path) -> bool {
     let Ok(owned) = OpenOptions::new().write(true).open(directory.join(OWNED)) else {
         return false;
     };
@@ -95,6 +117,18 @@ impl Drop for Place {
             return;
         };
         let path = directory.keep();
+        if !self.settled.load(Ordering::Acquire) {
+            match kept::strip(&path) {
+                Ok(()) if path.exists() => {
+                    tracing::warn!(path = %path.display(), "a session store has not taken everything: the transcripts are kept");
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::error!(%error, path = %path.display(), "the temporary directory of a session can't be removed");
+                }
+            }
+            return;
+        }
         if fs::remove_dir_all(&path).is_ok() || !path.exists() {
             return;
         }

@@ -37,6 +37,26 @@ pub(crate) struct Found {
     main: Option<Vec<RawJson>>,
 }
 
+impl Found {
+    /// A session by its key.
+    pub(super) fn of(keeping: &Keeping, key: &SessionKey) -> Self {
+        let (keeping, key) = (keeping.clone(), key.clone());
+        Self {
+            keeping,
+            key,
+            main: None,
+        }
+    }
+
+    pub(super) fn keeping(&self) -> &Keeping {
+        &self.keeping
+    }
+
+    pub(super) fn key(&self) -> &SessionKey {
+        &self.key
+    }
+}
+
 /// Finds what the options ask to go on with, and names it in them. `None` where there is nothing to load: no store, or nothing to
 /// go on with.
 pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> Result<Option<Found>> {
@@ -65,6 +85,19 @@ pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> 
     // Before it was ours, somebody may have gone on with it.
     let main = Some(main).filter(|_| options.hosting.lease.is_none());
     Ok(Some(Found { keeping, key, main }))
+}
+
+/// The config directory that the user's own sessions of these options are in; none if they have none that lasts.
+pub(crate) fn users_config(options: &Options, surroundings: &Surroundings) -> Option<PathBuf> {
+    if options.isolation == Isolation::Hermetic {
+        return options.hermetic_home.as_ref().map(|home| {
+            let home = options.cwd.as_ref().map_or_else(|| home.clone(), |cwd| cwd.join(home));
+            home.join("home").join(".claude")
+        });
+    }
+    let set = |name: &str| variable(options, surroundings, name).map(PathBuf::from);
+    let home = || set("HOME").or_else(|| surroundings.home());
+    set("CLAUDE_CONFIG_DIR").or_else(|| home().map(|home| home.join(".claude")))
 }
 
 /// Loads it. `None` where the store doesn't have it.
@@ -206,6 +239,10 @@ pub(crate) fn project_key(options: &Options, surroundings: &Surroundings, is_far
 }
 
 impl Restored {
+    pub(super) fn transcripts(&self) -> &Transcripts {
+        &self.transcripts
+    }
+
     /// Writes it where the CLI of this launch finds it: into the home of a hermetic session that goes away, else into a
     /// directory of its own, which goes away with the launch's guard.
     pub(crate) fn put(self, options: &Options, launch: &mut Launch) -> Result<()> {
@@ -219,7 +256,9 @@ impl Restored {
         let config = config_dir(&launch.env);
         if options.isolation == Isolation::Hermetic && options.hermetic_home.is_none() {
             let config = config.ok_or_else(|| io::Error::other("there is no config directory"))?;
-            return self.write(&config, options);
+            self.write(&config, options)?;
+            launch.guard.is_written();
+            return Ok(());
         }
         let kept = Place::make()?;
         let place = kept.path().ok_or_else(|| io::Error::other("it is gone"))?;
@@ -247,6 +286,7 @@ impl Restored {
             options.hand_over(&copied?.path())?;
         }
         env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), place.into());
+        kept.is_written();
         launch.guard.keep(kept);
         Ok(())
     }
@@ -257,6 +297,23 @@ impl Restored {
         let made = written.map_err(io::Error::other)?;
         made.iter().try_for_each(|path| options.hand_over(path))
     }
+}
+
+/// Has a session that brings a home of its own keep its config directory where it outlasts an end that the store did not keep up with.
+pub(crate) fn house(options: &Options, launch: &mut Launch) -> Result<()> {
+    let is_private = options.isolation == Isolation::Hermetic && options.hermetic_home.is_none();
+    if !is_private || !options.has_session_store() {
+        return Ok(());
+    }
+    let made = Place::make().and_then(|place| {
+        let path = place.path().ok_or_else(|| io::Error::other("it is gone"))?;
+        options.hand_over(path)?;
+        env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), path.into());
+        place.is_written();
+        launch.guard.keep(place);
+        Ok(())
+    });
+    made.map_err(|error| Error::invalid_because("place for a hermetic session with a store", error))
 }
 
 /// The config directory of a CLI with this environment.
