@@ -10,6 +10,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A server that runs; dropped, it ends.
 pub(crate) struct Server {
     process: Child,
+    start: Box<dyn Fn() -> Child + Send + Sync>,
+    socket: PathBuf,
     /// Where its socket is.
     pub(crate) directory: tempfile::TempDir,
 }
@@ -20,6 +22,26 @@ impl Drop for Server {
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let _ = self.process.wait();
+    }
+}
+
+#[allow(dead_code, reason = "not every test has a use for it")]
+impl Server {
+    /// Ends it at once, as a crash does.
+    pub(crate) fn stop(&mut self) {
+        // Not its keeper, which passes on SIGTERM alone.
+        let pid = std::fs::read_to_string(self.directory.path().join("data/postmaster.pid")).unwrap();
+        let pid = pid.lines().next().unwrap_or_default();
+        let sent = Command::new("kill").args(["-QUIT", pid]).status().unwrap();
+        assert!(sent.success());
+        self.process.wait().unwrap();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+
+    /// Starts it again.
+    pub(crate) fn start_again(&mut self) {
+        self.process = (self.start)();
+        wait_for(&self.socket);
     }
 }
 
@@ -34,7 +56,7 @@ pub(crate) fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<Strin
     let directory = tempfile::tempdir().unwrap();
     let is_root =
         std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
-    let run = |program: &str| {
+    let run = move |program: &str| {
         let program = programs.join(program);
         if !is_root {
             return Command::new(program);
@@ -73,21 +95,30 @@ pub(crate) fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<Strin
         "initdb: {}",
         String::from_utf8_lossy(&made.stderr)
     );
-    let process = run("postgres")
-        .arg("-D")
-        .arg(&data)
-        .arg("-k")
-        .arg(directory.path())
-        .args(["-c", "listen_addresses=", "-c", "max_connections=200"])
-        .arg(format!("--port={port}"))
-        .args(settings.iter().map(|setting| format!("--{setting}")))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let server = Server { process, directory };
-    wait_for(&server.directory.path().join(format!(".s.PGSQL.{port}")));
+    let place = directory.path().to_owned();
+    let start = move || {
+        run("postgres")
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(&place)
+            .args(["-c", "listen_addresses=", "-c", "max_connections=200"])
+            .arg(format!("--port={port}"))
+            .args(settings.iter().map(|setting| format!("--{setting}")))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let socket = directory.path().join(format!(".s.PGSQL.{port}"));
+    let server = Server {
+        process: start(),
+        start: Box::new(start),
+        socket,
+        directory,
+    };
+    wait_for(&server.socket);
     server
 }
 
