@@ -35,7 +35,8 @@ use windows as system;
 ///
 /// * On all Unixes a [`guardian`](Self::guardian), a small shell beside the CLI, sees the end of this program by the end of a
 ///   pipe. It sends SIGTERM to the group, so that the CLI may end the commands that it runs, and three seconds later SIGKILL to
-///   what is left. Then it removes the session's private directories and files.
+///   what is left. Then it removes the session's private directories and files, but for transcripts that a
+///   [session store](crate::Options::session_store) may lack.
 /// * On Linux the kernel too sends the CLI a signal when this program dies (`PR_SET_PDEATHSIG`): SIGTERM beside a guardian, else
 ///   SIGKILL. It takes a fork to arrange that, which holds up a large program, so it is left out beside a guardian once this
 ///   program has 64 MiB in memory.

@@ -20,9 +20,7 @@ impl Failure {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Store(error) => error.chain(),
-            Self::Late(after) => format!(
-                "the session store took longer than {after:?}"
-            ),
+            Self::Late(after) => format!("the session store took longer than {after:?}"),
             Self::Broken(how) => format!("the session store broke down: {how}"),
         }
     }

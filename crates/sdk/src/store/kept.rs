@@ -69,7 +69,10 @@ pub(crate) async fn heal(
             healed.restored = load(Found::of(&keeping, &key)).await?;
         }
         let mut is_kept = false;
-        for found in missing.iter().filter(|found| found.standing == Standing::Diverged) {
+        for found in missing
+            .iter()
+            .filter(|found| found.standing == Standing::Diverged)
+        {
             is_kept = true;
             healed.notes.push((key.clone(), diverged(&place.file, found)));
         }
@@ -245,9 +248,10 @@ async fn append(
         }
         None => {
             let (store, key) = (Arc::clone(&keeping.store), key.clone());
-            call(keeping.load_timeout, async move {
-                store.append(&key, &entries).await
-            })
+            call(
+                keeping.load_timeout,
+                async move { store.append(&key, &entries).await },
+            )
             .await
         }
     }

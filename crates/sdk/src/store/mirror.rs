@@ -263,7 +263,7 @@ impl Mirror {
         let mut work = Work::default();
         loop {
             let full = work.portion.is_full();
-            let take = !work.ended && !full && !(self.is_eager() && work.is_due_at_once());
+            let take = !(work.ended || full || self.is_eager() && work.is_due_at_once());
             tokio::select! {
                 biased;
                 item = std::future::poll_fn(|cx| waiting.poll_next(cx)), if take => self.take(conn, &mut work, item),
@@ -440,7 +440,10 @@ impl Mirror {
         }
         if is_all && was_behind {
             tracing::info!("the session store has caught up");
-            self.say(conn, json!({"subtype": "mirror_lag", "behind": false, "bytes": 0}));
+            self.say(
+                conn,
+                json!({"subtype": "mirror_lag", "behind": false, "bytes": 0}),
+            );
         }
     }
 
@@ -464,7 +467,11 @@ impl Mirror {
                     error = lag.error,
                     "the session store is behind"
                 );
-                let since = lag.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+                let since = lag
+                    .since
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default()
+                    .as_millis();
                 let since = u64::try_from(since).unwrap_or(u64::MAX);
                 let mut said =
                     json!({"subtype": "mirror_lag", "behind": true, "bytes": lag.bytes, "since": since});

@@ -3,7 +3,7 @@
 //!
 //! The CLI works on files all the same. With [`Options::session_store`] it tells every line that it adds to them, and this module
 //! hands those to the store in portions. To go on with a session it writes what the store has into a private directory for the CLI
-//! to find, which goes when the process has ended.
+//! to find, which goes when the process has ended, except for transcripts that the store has not taken by then.
 
 mod backoff;
 mod call;
@@ -108,9 +108,14 @@ impl Options {
     ///   private temporary directory that is the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins)
     ///   and login (without its refresh token, which must not be used up in a place that goes away). It goes when the process has
     ///   ended, also if this program is killed ([`Local`](crate::Local)); what stays all the same is removed by the next session
-    ///   that goes on from a store. A [hermetic](crate::options::Isolation::Hermetic) session has them in its own home and nothing of the user's.
-    ///   What the store doesn't have is left to the CLI, which may have it on disk; with `continue_conversation` a new session
-    ///   begins.
+    ///   that goes on from a store. A [hermetic](crate::options::Isolation::Hermetic) session has such a directory whether it goes on
+    ///   or begins, and nothing of the user's in it. What the store doesn't have is left to the CLI, which may have it on disk, and
+    ///   the store gets it from its beginning; with `continue_conversation` a new session begins.
+    /// * **Before it goes on**, what this machine has of the session and the store lacks is appended to the store: from the user's
+    ///   config directory, and from private directories whose sessions ended, or whose programs were killed, before the store had
+    ///   everything. Of those the transcripts stay until then, for 30 days at most, and nothing else, least of all a login. Where
+    ///   somebody else went on with the session meanwhile, nothing is mixed: the session goes on from the store, and what is here
+    ///   stays and is told by `mirror_error`.
     ///
     /// Transcripts are filed under the CLI's name for the working directory
     /// ([`project_dir_name`](crate::sessions::place::project_dir_name)).

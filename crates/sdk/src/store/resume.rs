@@ -91,7 +91,10 @@ pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> 
 pub(crate) fn users_config(options: &Options, surroundings: &Surroundings) -> Option<PathBuf> {
     if options.isolation == Isolation::Hermetic {
         return options.hermetic_home.as_ref().map(|home| {
-            let home = options.cwd.as_ref().map_or_else(|| home.clone(), |cwd| cwd.join(home));
+            let home = options
+                .cwd
+                .as_ref()
+                .map_or_else(|| home.clone(), |cwd| cwd.join(home));
             home.join("home").join(".claude")
         });
     }
