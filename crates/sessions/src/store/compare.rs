@@ -336,8 +336,8 @@ mod tests {
             assert_eq!(again.standing, Standing::Same, "{here} and {there}");
             // Of what has no uuid, the last is the last.
             let last = |text: &[RawJson]| {
-                let plain = text.iter().filter(|entry| entry.get().contains("mode"));
-                plain.last().cloned()
+                let mut plain = text.iter().filter(|entry| entry.get().contains("mode"));
+                plain.next_back().cloned()
             };
             assert_eq!(last(&stored), last(&entries(here)), "{here} and {there}");
         }

@@ -37,7 +37,7 @@ pub use self::lease::{Lease, LeaseStore};
 pub use self::memory::MemoryStore;
 pub use self::sessions::StoreSessions;
 pub use self::summary::{SummaryEntry, fold_summary};
-pub use self::transcripts::{Transcripts, is_part_name};
+pub use self::transcripts::{Transcripts, is_part_name, pull_into};
 
 /// A boxed future, as object-safe traits return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
