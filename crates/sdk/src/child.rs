@@ -40,9 +40,10 @@ use windows as system;
 ///
 /// * On all Unixes a [`guardian`](Self::guardian), a small shell beside the CLI, sees the end of this program by the end of a
 ///   pipe. It sends SIGTERM to the group, so that the CLI may end the commands that it runs, and three seconds later SIGKILL to
-///   what is left; then, where that is chosen, to what was detached. Last it removes the session's private directories and files.
-///   It runs as the CLI's user ([`Options::user`](crate::Options::user)), with no more rights. What was made for another user is
-///   thus emptied, and the empty directories around it stay.
+///   what is left; then, where that is chosen, to what was detached. Last it removes the session's private directories and files,
+///   but for transcripts that a [session store](crate::Options::session_store) may lack. It runs as the CLI's user
+///   ([`Options::user`](crate::Options::user)), with no more rights. What was made for another user is thus emptied, and the empty
+///   directories around it stay.
 /// * On Linux the kernel too sends the CLI a signal when this program dies (`PR_SET_PDEATHSIG`): SIGTERM beside a guardian, else
 ///   SIGKILL. It takes a fork to arrange that, which holds up a large program, so it is left out beside a guardian once this
 ///   program has 64 MiB in memory.

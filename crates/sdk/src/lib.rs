@@ -147,7 +147,7 @@ pub use revive::{Lost, LostPrompt, Progress, ReviveProblem, Revived};
 pub use session::{Drained, Interrupted, Session, SessionState};
 pub use spare::{ClaimFailed, Spare};
 pub use start::Agent;
-pub use stats::Stats;
+pub use stats::{Stats, StoreLag};
 pub use store::StoreFlush;
 pub use streams::{Ambient, AmbientEvent, Frames};
 pub use token::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer, TokenRequest};

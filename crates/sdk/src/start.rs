@@ -293,10 +293,15 @@ impl Opened {
         };
         // Before it is loaded: what is loaded is to be the last that was said.
         let ownership = lease::claim(&mut concrete, &surroundings, host.remote).await?;
-        let restored = match found {
-            Some(found) => store::load(found).await?,
-            None => None,
+        let healed = match found {
+            Some(found) => {
+                let config = store::users_config(&concrete, &surroundings);
+                let (is_fork, user) = (concrete.fork_session, concrete.user);
+                store::heal(found, config, is_fork, user, ownership.as_ref()).await?
+            }
+            None => store::Healed::default(),
         };
+        let (restored, notes) = (healed.restored, healed.notes);
         let mut source = Source::of(&concrete, &surroundings, host.remote);
 
         // Looks at the disk, and may look at many places.
@@ -306,6 +311,9 @@ impl Opened {
             let wrong = |error| Error::new(Kind::Options(error));
             let draft = announced.draft(&surroundings, host).map_err(wrong);
             let launch = draft.and_then(|mut draft| {
+                if !host.remote && !host.awaits_claim && restored.is_none() {
+                    store::house(&announced, &mut draft.launch)?;
+                }
                 if let Some(restored) = restored {
                     restored.put(&announced, &mut draft.launch)?;
                 }
@@ -337,8 +345,10 @@ impl Opened {
             Mirror::new(
                 &keeping,
                 Places::below(&config, host.remote),
-                hosting.buffer_bytes,
+                (hosting.buffer_bytes, &hosting.slow_reader),
                 ownership.as_ref(),
+                launch.guard.settled(),
+                notes,
             )
         });
         if !host.remote {

@@ -1,6 +1,7 @@
 //! What a session can tell about itself.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use crate::event::Lag;
 
@@ -35,13 +36,30 @@ pub struct Stats {
     pub duplicate_requests: u64,
     /// Entries that the [session store](crate::Options::session_store) took.
     pub mirrored_entries: u64,
-    /// How often something could not be stored there; each was told by a `mirror_error` frame.
+    /// How often something could not be stored there for good; each was told by a `mirror_error` frame.
     pub mirror_errors: u64,
-    /// Bytes that wait to be stored there.
+    /// Bytes that wait to be stored there, in memory and on disk.
     pub mirror_waiting_bytes: usize,
+    /// How far the store is behind, while it does not take what it is given; `None` while all is well.
+    pub store_lag: Option<StoreLag>,
     /// Lines that were no frames, and frames that did not fit their type.
     pub misfits: u64,
     /// What this build has no type for, and how often it came. At most 256 kinds are told apart. Together with
     /// [`Session::cli_version`](crate::Session::cli_version) this is what a bug report needs.
     pub unknown: BTreeMap<String, u64>,
+}
+
+/// How far a [session store](crate::Options::session_store) is behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreLag {
+    /// Since when something waits that it was to take at once.
+    pub since: SystemTime,
+    /// How many bytes wait in all.
+    pub bytes: usize,
+    /// Whether that is longer than [`session_store_patience`](crate::Options::session_store_patience), so that no outcome waits for
+    /// it.
+    pub is_behind: bool,
+    /// What it said last, if it failed.
+    pub error: Option<String>,
 }

@@ -188,10 +188,10 @@ pub struct OutcomeWatch {
 }
 
 impl OutcomeWatch {
-    /// The outcome if the turn has ended and is in the session store, if there is one.
+    /// The outcome if the turn has ended, and is in the session store if there is one and it is not known to be behind.
     pub fn now(&self) -> Option<Result<Outcome>> {
-        let is_stored = || self.mirror.as_ref().is_none_or(|mirror| mirror.is_flushed());
-        self.settled.borrow().clone().filter(|_| is_stored())
+        let is_told = || self.mirror.as_ref().is_none_or(|mirror| mirror.is_told());
+        self.settled.borrow().clone().filter(|_| is_told())
     }
 
     /// Waits for the end of the turn.
@@ -208,7 +208,7 @@ impl OutcomeWatch {
             .await
             .map(|settled| settled.clone());
         if let Some(mirror) = &self.mirror {
-            mirror.flushed().await;
+            mirror.told().await;
         }
         // The sender goes only after it said how the turn ended.
         settled

@@ -243,6 +243,22 @@ impl Reducer {
                     false,
                 );
             }
+            S::MirrorLag(lag) => {
+                let title = match lag.behind {
+                    true => "The session store is behind with the conversation",
+                    false => "The session store has caught up",
+                };
+                let (title, why) = (title.to_owned(), lag.error.clone());
+                notice(
+                    steps,
+                    Severity::Warning,
+                    title,
+                    why,
+                    Topic::MirrorLag,
+                    &lag,
+                    false,
+                );
+            }
             S::CloudSessionDelta(delta) => extra(steps, Topic::CloudSession, None, &delta),
             S::TurnHandoffAvailable(handoff) => extra(steps, Topic::TurnHandoffAvailable, None, &handoff),
             S::TurnPreempted(turn) => extra(steps, Topic::TurnPreempted, None, &turn),

@@ -58,6 +58,7 @@ topics! {
     McpServerError = "mcp_server_error",
     MemorySaved = "memory_saved",
     MirrorError = "mirror_error",
+    MirrorLag = "mirror_lag",
     Misfit = "misfit",
     ModelConsentFallback = "model_consent_fallback",
     ModelFallback = "model_fallback",

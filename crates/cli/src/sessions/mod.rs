@@ -19,6 +19,7 @@ mod repair;
 mod said;
 mod search;
 mod show;
+mod stored;
 mod talk;
 mod when;
 
@@ -54,6 +55,9 @@ enum Command {
     Move(moving::Move),
     Repair(repair::Repair),
     Delete(delete::Delete),
+    Status(stored::Status),
+    Push(stored::Push),
+    Pull(stored::Pull),
 }
 
 /// Runs a subcommand.
@@ -74,6 +78,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         Command::Move(moving) => moving.run(),
         Command::Repair(repair) => repair.run(),
         Command::Delete(delete) => delete.run(),
+        Command::Status(status) => status.run(),
+        Command::Push(push) => push.run(),
+        Command::Pull(pull) => pull.run(),
     })
     .await?
 }

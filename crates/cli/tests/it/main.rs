@@ -32,6 +32,7 @@ mod rig;
 mod run;
 mod sessions;
 mod settings;
+mod stored;
 #[cfg(unix)]
 mod terminal;
 mod tool;

@@ -37,11 +37,26 @@ end_marked() {
         tries=$((tries - 1))
     done
 }
+# Transcripts that were written to may have what no store has: they stay, and nothing beside them. The mark is newer than what the
+# store had. It stands above a directory that was made for another user.
+clear() {
+    left=0
+    for place; do
+        owned=$place/.outrigger-owned
+        case $place in */config) [ -f "$owned" ] || owned=${place%/config}/.outrigger-owned ;; esac
+        if [ -f "$owned" ] && [ -n "$(find "$place/projects" -type f -newer "$owned" 2>/dev/null | head -n 1)" ]; then
+            find "$place" -mindepth 1 -maxdepth 1 ! -name projects ! -name .outrigger-owned -exec rm -rf -- {} + || left=1
+        else
+            rm -rf -- "$place" || left=1
+        fi
+    done
+    return "$left"
+}
 leave() {
     end_marked
     # What was killed may write its last.
     tries=10
-    until rm -rf -- "$@" || [ "$tries" -eq 0 ]; do
+    until clear "$@" || [ "$tries" -eq 0 ]; do
         sleep 0.1 || sleep 1
         tries=$((tries - 1))
     done

@@ -285,9 +285,10 @@ impl Router {
             held_prompt_bytes: self.turns.held_bytes(),
             unanswered_by_cli: self.pending.len(),
             unanswered_by_us: self.asked.len(),
-            mirrored_entries: mirrored.map_or(0, |mirrored| mirrored.entries),
-            mirror_errors: mirrored.map_or(0, |mirrored| mirrored.errors),
-            mirror_waiting_bytes: mirrored.map_or(0, |mirrored| mirrored.waiting_bytes),
+            mirrored_entries: mirrored.as_ref().map_or(0, |mirrored| mirrored.entries),
+            mirror_errors: mirrored.as_ref().map_or(0, |mirrored| mirrored.errors),
+            mirror_waiting_bytes: mirrored.as_ref().map_or(0, |mirrored| mirrored.waiting_bytes),
+            store_lag: mirrored.and_then(|mirrored| mirrored.lag),
             ..self.stats.clone()
         }
     }

@@ -477,7 +477,7 @@ impl Supervisor {
         }
         if let Some(mirror) = &self.conn.mirror {
             // Before the end is told: what could not be stored is told too.
-            mirror.finish().await;
+            mirror.finish(&self.conn).await;
         }
         self.finish(exit, reason, stage, stalled)
     }

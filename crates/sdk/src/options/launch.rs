@@ -126,6 +126,12 @@ impl Guard {
         self.resumed = Some(place);
     }
 
+    /// To be set to whether a store has all that is in the session's private place.
+    pub(crate) fn settled(&self) -> std::sync::Arc<std::sync::atomic::AtomicBool> {
+        let place = self.resumed.as_ref().map(crate::store::Place::settled);
+        place.cloned().unwrap_or_default()
+    }
+
     /// Where a spare is parked.
     pub fn parking(&self) -> Option<&Path> {
         self.parking.as_ref().and_then(Lent::path)

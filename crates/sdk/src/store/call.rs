@@ -20,9 +20,7 @@ impl Failure {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Store(error) => error.chain(),
-            Self::Late(after) => format!(
-                "the session store took longer than {after:?}; it may still do it, else `import_to_store` can"
-            ),
+            Self::Late(after) => format!("the session store took longer than {after:?}"),
             Self::Broken(how) => format!("the session store broke down: {how}"),
         }
     }
@@ -32,12 +30,12 @@ impl Failure {
         matches!(self, Self::Store(error) if error.is_fenced() || error.is_held())
     }
 
-    /// Whether it may be tried again: not while the first may still happen, nor where it never will.
+    /// Whether trying it again may help. What took too long may still happen, or happen twice: entries with a `uuid` are stored once
+    /// all the same.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Store(_) => !self.is_refusal(),
-            Self::Late(_) => false,
-            Self::Broken(_) => true,
+            Self::Store(error) => error.may_pass(),
+            Self::Late(_) | Self::Broken(_) => true,
         }
     }
 }

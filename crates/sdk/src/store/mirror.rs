@@ -1,52 +1,64 @@
 //! From the CLI's `transcript_mirror` frames to the store.
 //!
-//! The router offers frames and never waits; a task of its own decodes them, puts them together and appends. Whoever waits for a
-//! turn's outcome waits until that task has come so far.
+//! The router offers frames and never waits; a task of its own decodes them, puts them together and appends. It is a cursor: it stays
+//! where it is until the store has taken what is there, however long that takes, so that nothing is ever appended behind a hole. What
+//! waits beyond the memory for it waits on disk. Whoever waits for a turn's outcome waits until that task has come so far, or until
+//! the store is told to be behind.
 
-use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outrigger_protocol::{Frame, Message, RawJson};
 use outrigger_sessions::store::{SessionKey, SessionStore};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
+use super::backoff::Backoff;
 use super::call::{Failure, call};
+use super::places::Places;
 use super::{Keeping, StoreFlush};
 use crate::conn::Conn;
+use crate::conn::budget::{Budget, SlowReader};
+use crate::conn::lane::{Item, Lag, LaneIn, LaneOut, lane};
 use crate::lease::Ownership;
-use crate::outcome::Fields;
+use crate::stats::StoreLag;
 
 /// What may wait before it is appended without a turn having ended.
 const MAX_ENTRIES: usize = 500;
 const MAX_BYTES: usize = 1 << 20;
 
-/// How long an append may take. It is not tried again then, since it may still happen.
+/// How long an append may take before it counts as failed.
 const APPEND: Duration = Duration::from_secs(60);
-
-/// The pauses before an append that failed is tried again.
-const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
-
-/// How long the end of a session waits for the store to take the rest.
-const FINISH: Duration = Duration::from_secs(90);
 
 /// What a session's connection keeps of it.
 pub(crate) struct Mirror {
     store: Arc<dyn SessionStore>,
     flush: StoreFlush,
+    /// How long a turn's outcome is held back.
+    patience: Duration,
+    /// How long the end of the session is held back.
+    grace: Duration,
     places: Places,
     /// Under which what is appended is appended, if the store has leases and the session is claimed.
     ownership: Option<Arc<Ownership>>,
-    /// The most bytes that may wait.
-    room: usize,
+    /// Whether the store has all that came; shared with the private directory that goes when it does.
+    settled: Arc<AtomicBool>,
+    /// What waits to be put together.
+    budget: Arc<Budget>,
+    waiting: Mutex<Option<LaneOut>>,
+    /// What was found before the start, to be told with the first frame: then somebody listens.
+    notes: Mutex<Vec<(SessionKey, String)>>,
     state: Mutex<State>,
     /// Woken when there is something to do.
     wake: Notify,
     /// Woken when it has to stop whatever it does.
     stop: Notify,
+    /// Woken when something begins to wait.
+    late: Notify,
     done: watch::Sender<Done>,
 }
 
@@ -56,115 +68,177 @@ impl std::fmt::Debug for Mirror {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    waiting: VecDeque<Frame>,
-    /// Bytes that wait, here or in the portion that is being appended.
-    bytes: usize,
+    lane: LaneIn,
     /// How many frames came.
     offered: u64,
     /// Up to which of them is to be appended without waiting for more.
     wanted: u64,
-    /// Frames for which there was no room, and the file of the first.
-    left_out: Option<(String, u64)>,
     closed: bool,
+    /// Bytes of frames that were put together and are not taken.
+    held: usize,
+    /// Since when something waits that was to be taken at once.
+    since: Option<(Instant, SystemTime)>,
+    /// Why the store did not take it.
+    error: Option<String>,
     entries: u64,
     errors: u64,
+    /// Whether something will never be taken.
+    lost: bool,
 }
 
 /// How far the task has come.
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     up_to: u64,
+    /// Whether nobody waits for the store any more until it has caught up.
+    behind: bool,
     over: bool,
 }
 
 /// Counts for [`Stats`](crate::Stats).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Counts {
     pub(crate) entries: u64,
     pub(crate) errors: u64,
     pub(crate) waiting_bytes: usize,
+    pub(crate) lag: Option<StoreLag>,
 }
 
 impl Mirror {
+    /// Holds up to `room` bytes in memory and the rest as `overflow` says, as far as that names a place on disk.
     pub(crate) fn new(
         keeping: &Keeping,
         places: Places,
-        room: usize,
+        (room, overflow): (usize, &SlowReader),
         ownership: Option<&Arc<Ownership>>,
+        settled: Arc<AtomicBool>,
+        notes: Vec<(SessionKey, String)>,
     ) -> Arc<Self> {
+        // Nothing of a conversation may be left out, whatever readers put up with.
+        let overflow = match overflow {
+            SlowReader::Spill { .. } => overflow.clone(),
+            SlowReader::LeaveOut => SlowReader::spill(),
+        };
+        let budget = Arc::new(Budget::new(room, overflow));
+        let (lane, waiting) = lane(&budget);
         Arc::new(Self {
             store: Arc::clone(&keeping.store),
             flush: keeping.flush,
+            patience: keeping.patience,
+            grace: keeping.grace,
             places,
             ownership: ownership.filter(|own| own.is_in_store()).cloned(),
-            room,
-            state: Mutex::default(),
+            settled,
+            budget,
+            waiting: Mutex::new(Some(waiting)),
+            notes: Mutex::new(notes),
+            state: Mutex::new(State {
+                lane,
+                offered: 0,
+                wanted: 0,
+                closed: false,
+                held: 0,
+                since: None,
+                error: None,
+                entries: 0,
+                errors: 0,
+                lost: false,
+            }),
             wake: Notify::new(),
             stop: Notify::new(),
+            late: Notify::new(),
             done: watch::channel(Done::default()).0,
         })
     }
 
-    /// Takes a frame. Never waits.
+    /// Takes a frame. Never waits for the store; for the disk, where the memory is full.
     pub(crate) fn offer(&self, frame: &Frame) {
+        self.settled.store(false, Ordering::Release);
         let mut state = self.state();
         state.offered += 1;
-        let size = frame.bytes().len();
-        if state.closed || (state.bytes > 0 && state.bytes + size > self.room) {
-            let file = || Fields::of(frame).get::<String>("filePath").unwrap_or_default();
-            state.left_out.get_or_insert_with(|| (file(), 0)).1 += 1;
-        } else {
-            state.bytes += size;
-            state.waiting.push_back(frame.clone());
-        }
-        drop(state);
-        self.wake.notify_one();
+        state.lane.give(frame);
+        state.lane.flush();
     }
 
     /// A turn has ended: what came so far is to be stored now.
     pub(crate) fn want(&self) {
         let mut state = self.state();
         state.wanted = state.offered;
+        if self.done.borrow().up_to < state.wanted {
+            state.begin_to_wait();
+        }
         drop(state);
+        self.late.notify_one();
         self.wake.notify_one();
     }
 
-    /// Whether all that was wanted is stored, or given up.
+    /// Whether all that was wanted is stored, or the session is over.
     pub(crate) fn is_flushed(&self) -> bool {
         let wanted = self.state().wanted;
         let done = *self.done.borrow();
         done.over || done.up_to >= wanted
     }
 
+    /// Whether an outcome may be told: all that was wanted is stored, or is known to be late.
+    pub(crate) fn is_told(&self) -> bool {
+        self.done.borrow().behind || self.is_flushed()
+    }
+
     /// Waits for that.
-    pub(crate) async fn flushed(&self) {
+    pub(crate) async fn told(&self) {
         let wanted = self.state().wanted;
         let mut done = self.done.subscribe();
         // The sender lives as long as `self`.
-        let _ = done.wait_for(|done| done.over || done.up_to >= wanted).await;
+        let _ = done
+            .wait_for(|done| done.over || done.behind || done.up_to >= wanted)
+            .await;
     }
 
-    /// Nothing more comes: waits until the rest is stored or given up.
-    pub(crate) async fn finish(&self) {
-        self.state().closed = true;
+    /// Nothing more comes: waits until the rest is stored, or for as long as the end may take.
+    pub(crate) async fn finish(&self, conn: &Arc<Conn>) {
+        {
+            let mut state = self.state();
+            state.closed = true;
+            state.lane.close();
+        }
         self.wake.notify_one();
         let mut done = self.done.subscribe();
         let over = async { done.wait_for(|done| done.over).await.map(drop) };
-        if tokio::time::timeout(FINISH, over).await.is_err() {
-            tracing::error!(after = ?FINISH, "the session store did not take the end of the session");
-            self.state().errors += 1;
-            self.stop.notify_one();
+        if tokio::time::timeout(self.grace, over).await.is_ok() {
+            return;
         }
+        self.stop.notify_one();
+        let counts = self.counts();
+        let why = counts.lag.and_then(|lag| lag.error).unwrap_or_default();
+        let what = format!(
+            "the session store did not take the last {} bytes within {:?} of the end ({why}): they stay in the transcripts, and are \
+             brought when the session goes on from this machine, or by `outrigger sessions push`",
+            counts.waiting_bytes, self.grace
+        );
+        self.tell(conn, &SessionKey::new("", ""), &what);
     }
 
     pub(crate) fn counts(&self) -> Counts {
         let state = self.state();
+        let waiting_bytes = self
+            .budget
+            .held()
+            .saturating_add(usize::try_from(self.budget.spilled()).unwrap_or(usize::MAX))
+            .saturating_add(state.held);
+        let is_behind = self.done.borrow().behind;
+        let lag = state.since.filter(|_| is_behind || state.error.is_some());
         Counts {
             entries: state.entries,
             errors: state.errors,
-            waiting_bytes: state.bytes,
+            waiting_bytes,
+            lag: lag.map(|(_, since)| StoreLag {
+                since,
+                bytes: waiting_bytes,
+                is_behind,
+                error: state.error.clone(),
+            }),
         }
     }
 
@@ -176,149 +250,262 @@ impl Mirror {
     /// The task. Ends when nothing more comes, or when it is dropped with its runtime.
     pub(crate) async fn run(self: Arc<Self>, conn: Arc<Conn>) {
         let _over = Over(&self.done);
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(waiting) = waiting else { return };
         tokio::select! {
-            () = self.work(&conn) => {}
+            () = self.work(&conn, waiting) => {}
+            () = self.watch(&conn) => {}
             () = self.stop.notified() => {}
         }
     }
 
-    async fn work(&self, conn: &Arc<Conn>) {
-        let mut portion = Portion::default();
-        let mut taken = 0;
+    async fn work(&self, conn: &Arc<Conn>, mut waiting: LaneOut) {
+        let mut work = Work::default();
         loop {
-            let (frame, left_out, wanted, closed) = {
-                let mut state = self.state();
-                let frame = state.waiting.pop_front();
-                (frame, state.left_out.take(), state.wanted, state.closed)
+            let full = work.portion.is_full();
+            let take = !(work.ended || full || self.is_eager() && work.is_due_at_once());
+            tokio::select! {
+                biased;
+                item = std::future::poll_fn(|cx| waiting.poll_next(cx)), if take => self.take(conn, &mut work, item),
+                () = self.wake.notified() => {}
+                () = sleep_until(work.retry.unwrap_or_else(Instant::now)), if work.retry.is_some() => work.retry = None,
+                // It is due: below.
+                () = std::future::ready(()), if !take && work.retry.is_none() => {}
+            }
+            let (wanted, closed) = {
+                let state = self.state();
+                (state.wanted, state.closed)
             };
-            if let Some((file, frames)) = left_out {
-                // They have their numbers too, behind all that wait; what is wanted is waited for no longer than it takes.
-                taken += frames;
-                let what = format!(
-                    "{frames} lines of the CLI were left out, since the session store does not keep up and more than {} bytes wait",
-                    self.room
-                );
-                self.tell(
-                    conn,
-                    &self.key(&file).unwrap_or_else(|| SessionKey::new("", "")),
-                    &what,
-                );
+            if closed && !work.is_ending {
+                // It may be back by now, and somebody waits.
+                work.is_ending = true;
+                work.retry = None;
             }
-            let is_idle = frame.is_none();
-            if let Some(frame) = frame {
-                taken += 1;
-                self.add(conn, &mut portion, &frame);
+            let is_wanted = work.read >= wanted && wanted > self.done.borrow().up_to;
+            let is_due = self.is_eager() || work.portion.is_full() || is_wanted || work.ended;
+            if is_due && work.retry.is_none() && !work.portion.is_empty() {
+                self.append(conn, &mut work).await;
             }
-            let is_full = match self.flush {
-                StoreFlush::Batched => portion.entries > MAX_ENTRIES || portion.bytes > MAX_BYTES,
-                StoreFlush::Eager => true,
-            };
-            let is_wanted = is_idle && (closed || wanted > self.done.borrow().up_to);
-            if is_full || is_wanted {
-                self.append(conn, std::mem::take(&mut portion)).await;
-            }
-            if is_idle && portion.files.is_empty() {
-                self.done.send_modify(|done| done.up_to = taken);
-            }
-            if is_idle && closed {
-                return;
-            }
-            if is_idle {
-                self.wake.notified().await;
+            if work.portion.is_empty() {
+                self.caught_up(conn, &work);
+                if work.ended {
+                    return;
+                }
             }
         }
     }
 
-    fn add(&self, conn: &Arc<Conn>, portion: &mut Portion, frame: &Frame) {
-        let size = frame.bytes().len();
-        portion.held += size;
+    fn is_eager(&self) -> bool {
+        self.flush == StoreFlush::Eager
+    }
+
+    fn take(&self, conn: &Arc<Conn>, work: &mut Work, item: Option<Item>) {
+        match item {
+            None => work.ended = true,
+            Some(Item::Outcome(_)) => {}
+            Some(Item::Lag(Lag { frames, bytes })) => {
+                work.read += frames;
+                work.torn = true;
+                let what = format!(
+                    "{frames} lines of the CLI ({bytes} bytes) found no room while the session store was away, neither in memory nor on \
+                     disk: nothing more is stored of this session until it goes on from this machine, or is brought by \
+                     `outrigger sessions push`"
+                );
+                let mut state = self.state();
+                state.begin_to_wait();
+                state.error = Some(what.clone());
+                drop(state);
+                self.late.notify_one();
+                self.lose(conn, &SessionKey::new("", ""), &what);
+            }
+            Some(Item::Frame(frame)) => {
+                work.read += 1;
+                let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+                for (key, note) in notes {
+                    self.tell(conn, &key, &note);
+                }
+                if !work.torn {
+                    self.add(conn, work, &frame);
+                }
+            }
+        }
+    }
+
+    fn add(&self, conn: &Arc<Conn>, work: &mut Work, frame: &Frame) {
         let mirrored = match frame.decode() {
             Ok(Message::TranscriptMirror(mirrored)) => mirrored,
             // The router offers nothing else, so it is one that does not fit its type.
             other => {
                 let why = other.err().map(|misfit| misfit.to_string()).unwrap_or_default();
                 let what = format!("a transcript_mirror of the CLI can't be read: {why}");
-                return self.tell(conn, &SessionKey::new("", ""), &what);
+                return self.lose(conn, &SessionKey::new("", ""), &what);
             }
         };
         if mirrored.entries.is_empty() {
             return;
         }
-        portion.bytes += size;
-        portion.entries += mirrored.entries.len();
-        match portion
-            .files
-            .iter_mut()
-            .find(|(file, _)| *file == mirrored.file_path)
-        {
-            Some((_, entries)) => entries.extend(mirrored.entries),
-            None => portion.files.push((mirrored.file_path, mirrored.entries)),
+        let Some(key) = self.places.key(&mirrored.file_path) else {
+            let what = format!(
+                "{} is not a transcript below {}: the CLI keeps its sessions elsewhere than was expected",
+                mirrored.file_path, self.places
+            );
+            return self.lose(conn, &SessionKey::new("", ""), &what);
+        };
+        if work.given_up.contains(&key) || work.given_up.contains(&key.main()) {
+            return;
         }
+        let size = frame.bytes().len();
+        work.portion.add(key, mirrored.entries, size);
+        self.state().held += size;
     }
 
-    async fn append(&self, conn: &Arc<Conn>, portion: Portion) {
-        for (file, entries) in portion.files {
-            let Some(key) = self.key(&file) else {
-                let what = format!(
-                    "{file} is not a transcript below {}: the CLI keeps its sessions elsewhere than was expected",
-                    self.places
-                );
-                self.tell(conn, &SessionKey::new("", ""), &what);
+    /// Appends what there is. What fails stays; what others refuse for good goes, and nothing more of its transcript is appended.
+    async fn append(&self, conn: &Arc<Conn>, work: &mut Work) {
+        let is_new = self.state().begin_to_wait();
+        if is_new {
+            self.late.notify_one();
+        }
+        let mut failed = None;
+        for part in std::mem::take(&mut work.portion.parts) {
+            let Err(failure) = self.append_to(&part.key, Arc::clone(&part.entries)).await else {
+                let mut state = self.state();
+                state.entries += part.entries.len() as u64;
+                state.held = state.held.saturating_sub(part.bytes);
                 continue;
             };
-            let count = entries.len() as u64;
-            match self.append_to(&key, entries).await {
-                Ok(()) => self.state().entries += count,
-                Err(failure) => {
-                    self.tell(conn, &key, &failure.text());
-                    if let Some(own) = self.ownership.as_ref().filter(|_| failure.is_refusal()) {
-                        own.refused(conn, &key).await;
-                    }
-                }
+            if failure.may_pass() {
+                tracing::debug!(key = %part.key, error = failure.text(), "the session store did not take an append; it is tried again");
+                failed = Some(failure.text());
+                work.portion.parts.push(part);
+                continue;
+            }
+            self.lose(conn, &part.key, &failure.text());
+            {
+                let mut state = self.state();
+                state.held = state.held.saturating_sub(part.bytes);
+            }
+            if !failure.is_refusal() {
+                work.given_up.insert(part.key);
+                continue;
+            }
+            work.given_up.insert(part.key.main());
+            if let Some(own) = &self.ownership {
+                own.refused(conn, &part.key).await;
             }
         }
+        work.retry = match &failed {
+            Some(_) => Instant::now().checked_add(work.backoff.pause(work.is_ending)),
+            None => {
+                work.backoff.reset();
+                None
+            }
+        };
+        if failed.is_some() {
+            self.state().error = failed;
+        }
+    }
+
+    async fn append_to(&self, key: &SessionKey, entries: Arc<Vec<RawJson>>) -> Result<(), Failure> {
+        match &self.ownership {
+            Some(own) => own.append(APPEND, &self.store, key, entries).await,
+            None => {
+                let (store, key) = (Arc::clone(&self.store), key.clone());
+                call(APPEND, async move { store.append(&key, &entries).await }).await
+            }
+        }
+    }
+
+    /// Nothing is in hand.
+    fn caught_up(&self, conn: &Arc<Conn>, work: &Work) {
+        if work.torn {
+            return;
+        }
+        let up_to = work.read;
         let mut state = self.state();
-        state.bytes = state.bytes.saturating_sub(portion.held);
+        let is_all = up_to >= state.wanted;
+        if is_all {
+            state.since = None;
+            state.error = None;
+        }
+        if up_to >= state.offered && !state.lost {
+            self.settled.store(true, Ordering::Release);
+        }
+        drop(state);
+        let was_behind = self.done.borrow().behind;
+        if self.done.borrow().up_to != up_to || (is_all && was_behind) {
+            self.done.send_modify(|done| {
+                done.up_to = up_to;
+                done.behind &= !is_all;
+            });
+        }
+        if is_all && was_behind {
+            tracing::info!("the session store has caught up");
+            self.say(
+                conn,
+                json!({"subtype": "mirror_lag", "behind": false, "bytes": 0}),
+            );
+        }
     }
 
-    async fn append_to(&self, key: &SessionKey, entries: Vec<RawJson>) -> Result<(), Failure> {
-        let entries = Arc::new(entries);
-        let mut pauses = PAUSES.iter();
+    /// Says that the store is behind, once something has waited too long.
+    async fn watch(&self, conn: &Arc<Conn>) {
         loop {
-            let entries = Arc::clone(&entries);
-            let appended = match &self.ownership {
-                Some(own) => own.append(APPEND, &self.store, key, entries).await,
-                None => {
-                    let (store, key) = (Arc::clone(&self.store), key.clone());
-                    call(APPEND, async move { store.append(&key, &entries).await }).await
-                }
+            let since = self.state().since.filter(|_| !self.done.borrow().behind);
+            let Some(until) = since.and_then(|(since, _)| since.checked_add(self.patience)) else {
+                self.late.notified().await;
+                continue;
             };
-            match (appended, pauses.next()) {
-                (Err(failure), Some(pause)) if failure.may_pass() => {
-                    tracing::debug!(
-                        error = failure.text(),
-                        "the session store did not take an append; once more"
-                    );
-                    tokio::time::sleep(*pause).await;
+            tokio::select! {
+                () = sleep_until(until) => {}
+                () = self.late.notified() => continue,
+            }
+            if self.state().since.map(|(since, _)| since) == since.map(|(since, _)| since) {
+                self.done.send_modify(|done| done.behind = true);
+                let Some(lag) = self.counts().lag else { continue };
+                tracing::warn!(
+                    bytes = lag.bytes,
+                    error = lag.error,
+                    "the session store is behind"
+                );
+                let since = lag
+                    .since
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default()
+                    .as_millis();
+                let since = u64::try_from(since).unwrap_or(u64::MAX);
+                let mut said =
+                    json!({"subtype": "mirror_lag", "behind": true, "bytes": lag.bytes, "since": since});
+                if let Some(error) = lag.error {
+                    said["error"] = Value::from(error);
                 }
-                (appended, _) => return appended,
+                self.say(conn, said);
             }
         }
     }
 
-    fn key(&self, file: &str) -> Option<SessionKey> {
-        self.places.key(file)
+    /// Tells the user that something will not come into the store by itself.
+    fn lose(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
+        self.state().lost = true;
+        self.tell(conn, key, error);
     }
 
     /// Tells the user that something is not in the store.
-    fn tell(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
+    pub(crate) fn tell(&self, conn: &Arc<Conn>, key: &SessionKey, error: &str) {
         tracing::error!(%key, error, "not in the session store");
         self.state().errors += 1;
-        let line = json!({
-            "type": "system", "subtype": "mirror_error", "error": error, "key": key,
-            "uuid": Uuid::new_v4(), "session_id": key.session_id,
-        });
+        let said =
+            json!({"subtype": "mirror_error", "error": error, "key": key, "session_id": key.session_id});
+        self.say(conn, said);
+    }
+
+    fn say(&self, conn: &Arc<Conn>, mut line: Value) {
         let mut router = conn.router();
+        line["type"] = Value::from("system");
+        line["uuid"] = Value::from(Uuid::new_v4().to_string());
+        if line.get("session_id").is_none() {
+            let id = router.session_ids().next_back().unwrap_or_default();
+            line["session_id"] = Value::from(id);
+        }
         for frame in Frame::from_line(line.to_string()) {
             router.tell(&frame);
         }
@@ -326,14 +513,78 @@ impl Mirror {
     }
 }
 
-/// What is put together for one append to each file.
+impl State {
+    /// Something is to be taken now; whether nothing was before.
+    fn begin_to_wait(&mut self) -> bool {
+        let is_new = self.since.is_none();
+        self.since
+            .get_or_insert_with(|| (Instant::now(), SystemTime::now()));
+        is_new
+    }
+}
+
+/// What the task has in hand.
+#[derive(Debug, Default)]
+struct Work {
+    portion: Portion,
+    /// How many frames were read.
+    read: u64,
+    /// Whether nothing more comes.
+    ended: bool,
+    /// Whether the end of the session waits.
+    is_ending: bool,
+    /// Whether frames are missing, so that nothing may be appended any more.
+    torn: bool,
+    /// When what failed is tried again.
+    retry: Option<Instant>,
+    backoff: Backoff,
+    /// Transcripts that somebody else has, or that the store will never take; as many as the session has at most.
+    given_up: HashSet<SessionKey>,
+}
+
+impl Work {
+    fn is_due_at_once(&self) -> bool {
+        !self.portion.is_empty() && self.retry.is_none()
+    }
+}
+
+/// What is put together for one append to each transcript.
 #[derive(Debug, Default)]
 struct Portion {
-    files: Vec<(String, Vec<RawJson>)>,
-    entries: usize,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    key: SessionKey,
+    entries: Arc<Vec<RawJson>>,
     bytes: usize,
-    /// Bytes of all frames in it, those without entries too.
-    held: usize,
+}
+
+impl Portion {
+    fn add(&mut self, key: SessionKey, entries: Vec<RawJson>, bytes: usize) {
+        match self.parts.iter_mut().find(|part| part.key == key) {
+            Some(part) => {
+                part.bytes += bytes;
+                Arc::make_mut(&mut part.entries).extend(entries);
+            }
+            None => self.parts.push(Part {
+                key,
+                entries: Arc::new(entries),
+                bytes,
+            }),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        let entries: usize = self.parts.iter().map(|part| part.entries.len()).sum();
+        let bytes: usize = self.parts.iter().map(|part| part.bytes).sum();
+        entries > MAX_ENTRIES || bytes > MAX_BYTES
+    }
 }
 
 /// Says that the task has ended, however it did.
@@ -342,44 +593,5 @@ struct Over<'a>(&'a watch::Sender<Done>);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|done| done.over = true);
-    }
-}
-
-/// Where the CLI's transcripts are, to know them by their names.
-#[derive(Debug, Clone)]
-pub(crate) struct Places {
-    projects: Vec<PathBuf>,
-    /// Whether they are on another machine, where nobody knows.
-    far: bool,
-}
-
-impl Places {
-    /// Below this config directory.
-    pub(crate) fn below(config: &Path, far: bool) -> Self {
-        let mut projects = vec![config.join("projects")];
-        // The CLI may name it without links, or in another normal form.
-        let composed = outrigger_sessions::Sessions::at(config).projects_dir();
-        projects.push(composed);
-        projects.extend(config.canonicalize().ok().map(|config| config.join("projects")));
-        projects.dedup();
-        Self { projects, far }
-    }
-
-    fn key(&self, file: &str) -> Option<SessionKey> {
-        let mut keys = self
-            .projects
-            .iter()
-            .map(|projects| SessionKey::of_file(Path::new(file), projects));
-        let near = keys.find_map(|key| key);
-        near.or_else(|| self.far.then(|| SessionKey::of_far_file(file)).flatten())
-    }
-}
-
-impl std::fmt::Display for Places {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.projects.first() {
-            Some(projects) => projects.display().fmt(f),
-            None => Ok(()),
-        }
     }
 }

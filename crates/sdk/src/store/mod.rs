@@ -3,11 +3,14 @@
 //!
 //! The CLI works on files all the same. With [`Options::session_store`] it tells every line that it adds to them, and this module
 //! hands those to the store in portions. To go on with a session it writes what the store has into a private directory for the CLI
-//! to find, which goes when the process has ended.
+//! to find, which goes when the process has ended, except for transcripts that the store has not taken by then.
 
+mod backoff;
 mod call;
+mod kept;
 mod mirror;
 mod place;
+mod places;
 mod resume;
 mod seed;
 
@@ -17,13 +20,21 @@ use std::time::Duration;
 use outrigger_sessions::store::SessionStore;
 
 pub(crate) use self::call::{Failure, call};
-pub(crate) use self::mirror::{Mirror, Places};
+pub(crate) use self::kept::{Healed, heal};
+pub(crate) use self::mirror::Mirror;
 pub(crate) use self::place::Place;
-pub(crate) use self::resume::{config_dir, failed, find, load, project_key, variable};
+pub(crate) use self::places::Places;
+pub(crate) use self::resume::{config_dir, failed, find, house, project_key, users_config, variable};
 use crate::options::{Options, OptionsError};
 
 /// How long the store may take over one call of a resume unless another time is set.
 const LOAD: Duration = Duration::from_secs(60);
+
+/// How long a turn's outcome waits for the store unless another time is set.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the end of a session waits for the store unless another time is set.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// When what the CLI writes down is handed to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -43,6 +54,8 @@ pub(crate) struct Keeping {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) flush: StoreFlush,
     pub(crate) load_timeout: Duration,
+    pub(crate) patience: Duration,
+    pub(crate) grace: Duration,
 }
 
 /// What is set of it; without a store the rest means nothing.
@@ -51,6 +64,8 @@ pub(crate) struct StoreOptions {
     store: Option<Arc<dyn SessionStore>>,
     flush: Option<StoreFlush>,
     load_timeout: Option<Duration>,
+    patience: Option<Duration>,
+    grace: Option<Duration>,
 }
 
 impl StoreOptions {
@@ -59,6 +74,8 @@ impl StoreOptions {
             store: Arc::clone(self.store.as_ref()?),
             flush: self.flush.unwrap_or_default(),
             load_timeout: self.load_timeout.unwrap_or(LOAD),
+            patience: self.patience.unwrap_or(PATIENCE),
+            grace: self.grace.unwrap_or(GRACE),
         })
     }
 
@@ -73,20 +90,32 @@ impl Options {
     ///
     /// * **As it runs**, all that the CLI adds to its transcript and those of its subagents is appended to the store, as
     ///   [`session_store_flush`](Self::session_store_flush) says; the CLI waits for none of it. A turn's outcome is told when the
-    ///   store has the turn, and [`close`](crate::Session::close) returns when it has everything. An append that fails is tried
-    ///   twice more, after 0.2 s and 0.8 s; one that takes a minute is given up, since it may still happen. What could then not
-    ///   be stored is left out and told by a `system` message `mirror_error` among the session's
-    ///   [frames](crate::Session::frames) and [`Stats::mirror_errors`](crate::Stats::mirror_errors);
-    ///   [`import_to_store`](crate::sessions::store::import_to_store) brings it later from the files. At most
-    ///   [`buffer_bytes`](Self::buffer_bytes) wait for a slow store.
+    ///   store has the turn, and [`close`](crate::Session::close) returns when it has everything.
+    /// * **A store that is away** loses nothing. What it did not take is tried again for as long as the session lives, at first
+    ///   after 0.2 s, in the end every 15 to 30 s, and nothing is appended behind it meanwhile; an append that takes a minute counts
+    ///   as failed, too. Up to [`buffer_bytes`](Self::buffer_bytes) wait in memory, the rest in a temporary file
+    ///   ([`slow_reader`](Self::slow_reader)). Outcomes wait no longer than
+    ///   [`session_store_patience`](Self::session_store_patience): then a `system` message `mirror_lag` tells that the store is
+    ///   behind, outcomes come at once, and another `mirror_lag` tells when it has caught up;
+    ///   [`Stats::store_lag`](crate::Stats::store_lag) has how far it is behind, and why. The end of the session waits for
+    ///   [`session_store_grace`](Self::session_store_grace). What is missing then stays on this machine's disk, and comes into the
+    ///   store when the session goes on from here, or by `outrigger sessions push`.
+    /// * **What will not come by itself** is told by a `system` message `mirror_error` among the session's
+    ///   [frames](crate::Session::frames) and counted by [`Stats::mirror_errors`](crate::Stats::mirror_errors): what somebody else's
+    ///   lease refuses, what the store says it can never take, and what the end of the session left.
     /// * **To go on**, with [`resume`](Self::resume) and a session id that the store has for the working directory, or with
     ///   [`continue_conversation`](Self::continue_conversation) and the newest session there, the transcripts are written to a
     ///   private temporary directory that is the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins)
     ///   and login (without its refresh token, which must not be used up in a place that goes away). It goes when the process has
     ///   ended, also if this program is killed ([`Local`](crate::Local)); what stays all the same is removed by the next session
-    ///   that goes on from a store. A [hermetic](crate::options::Isolation::Hermetic) session has them in its own home and nothing of the user's.
-    ///   What the store doesn't have is left to the CLI, which may have it on disk; with `continue_conversation` a new session
-    ///   begins.
+    ///   that goes on from a store. A [hermetic](crate::options::Isolation::Hermetic) session has such a directory whether it goes on
+    ///   or begins, and nothing of the user's in it. What the store doesn't have is left to the CLI, which may have it on disk, and
+    ///   the store gets it from its beginning; with `continue_conversation` a new session begins.
+    /// * **Before it goes on**, what this machine has of the session and the store lacks is appended to the store: from the user's
+    ///   config directory, and from private directories whose sessions ended, or whose programs were killed, before the store had
+    ///   everything. Of those the transcripts stay until then, for 30 days at most, and nothing else, least of all a login. Where
+    ///   somebody else went on with the session meanwhile, nothing is mixed: the session goes on from the store, and what is here
+    ///   stays and is told by `mirror_error`.
     ///
     /// Transcripts are filed under the CLI's name for the working directory
     /// ([`project_dir_name`](crate::sessions::place::project_dir_name)).
@@ -116,14 +145,31 @@ impl Options {
         self
     }
 
+    /// How long a turn's outcome waits for the store to have the turn; 10 s unless set. Then the store counts as behind, and until
+    /// it has caught up no outcome waits for it.
+    pub fn session_store_patience(mut self, patience: Duration) -> Self {
+        self.hosting.store.patience = Some(patience);
+        self
+    }
+
+    /// How long the end of the session waits for the store to take what is left; 30 s unless set.
+    pub fn session_store_grace(mut self, grace: Duration) -> Self {
+        self.hosting.store.grace = Some(grace);
+        self
+    }
+
     /// What can't go together with a store.
     pub(crate) fn check_store(&self, is_spare: bool) -> Result<(), OptionsError> {
         let set = &self.hosting.store;
         let Some(keeping) = set.keeping() else {
-            let orphan = match (set.flush, set.load_timeout) {
-                (Some(_), _) => "session_store_flush",
-                (_, Some(_)) => "load_timeout",
-                _ => return Ok(()),
+            let is_set = [
+                (set.flush.is_some(), "session_store_flush"),
+                (set.load_timeout.is_some(), "load_timeout"),
+                (set.patience.is_some(), "session_store_patience"),
+                (set.grace.is_some(), "session_store_grace"),
+            ];
+            let Some((_, orphan)) = is_set.into_iter().find(|(is_set, _)| *is_set) else {
+                return Ok(());
             };
             return Err(OptionsError::Requires {
                 option: orphan,

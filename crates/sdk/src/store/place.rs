@@ -1,24 +1,31 @@
 //! The private directory in which a session from a store goes on, and those that others left behind.
+//!
+//! It goes with its session. Of one whose store has not taken everything the transcripts stay, and nothing else: [`kept`](super::kept)
+//! finds them when the session goes on from this machine.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outrigger_sessions::lease::cli_runs_in;
 
-use crate::options::RunAs;
+use super::kept;
+use crate::env;
 use crate::options::handover::{Filling, Handed};
+use crate::options::{Launch, RunAs};
 
 /// What the directories' names begin with. Those of the official SDK do too.
-const PREFIX: &str = "claude-resume-";
+pub(super) const PREFIX: &str = "claude-resume-";
 
 /// Locked by the program whose directory it is as long as that lives. A directory without it is not of this SDK.
-const OWNED: &str = ".outrigger-owned";
+pub(super) const OWNED: &str = ".outrigger-owned";
 
 /// The CLI's directory in one that is made for another user: what is above it stays this program's, so that nobody else can say
 /// whose it is.
-const GIVEN: &str = "config";
+pub(super) const GIVEN: &str = "config";
 
 /// One that is being filled; nobody else can enter it.
 #[derive(Debug)]
@@ -56,11 +63,23 @@ impl Filled {
         &self.config
     }
 
-    /// Gives it to the user.
-    pub(super) fn hand_over(self) -> io::Result<Place> {
+    /// Gives it to the user, and makes it the config directory of a CLI. What is in it now the store has: whatever is newer it may
+    /// lack.
+    pub(super) fn become_config_of(self, launch: &mut Launch) -> io::Result<()> {
+        let config = self.config.clone();
+        launch.guard.keep(self.hand_over()?);
+        env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), config.into());
+        Ok(())
+    }
+
+    fn hand_over(self) -> io::Result<Place> {
+        let directory = self.filling.hand_over()?;
+        // If that fails, more is kept than need be.
+        let _ = self.owned.set_modified(std::time::SystemTime::now());
         Ok(Place {
-            directory: Some(self.filling.hand_over()?),
+            directory: Some(directory),
             owned: Some(self.owned),
+            settled: Arc::new(AtomicBool::new(true)),
         })
     }
 }
@@ -84,9 +103,16 @@ fn mark(directory: &Path) -> io::Result<File> {
 pub(crate) struct Place {
     directory: Option<Handed>,
     owned: Option<File>,
+    /// Whether the store has everything that is in it.
+    settled: Arc<AtomicBool>,
 }
 
 impl Place {
+    /// To be set to whether the store has everything.
+    pub(crate) fn settled(&self) -> &Arc<AtomicBool> {
+        &self.settled
+    }
+
     /// What of it the CLI's user has.
     pub(crate) fn given(&self) -> &[PathBuf] {
         self.directory.as_ref().map_or(&[], Handed::given)
@@ -105,8 +131,7 @@ fn sweep(temporary: &Path) {
             .is_some_and(|name| name.starts_with(PREFIX))
             && entry.metadata().is_ok_and(|meta| meta.is_dir() && is_own(&meta));
         if is_ours && is_left_behind(&entry.path()) {
-            // No link is followed on the way: it would be removed.
-            match fs::remove_dir_all(entry.path()) {
+            match kept::strip(&entry.path()) {
                 Ok(()) => {
                     tracing::debug!(path = %entry.path().display(), "removed what a program left that died");
                 }
@@ -118,7 +143,7 @@ fn sweep(temporary: &Path) {
     }
 }
 
-fn is_left_behind(directory: &Path) -> bool {
+pub(super) fn is_left_behind(directory: &Path) -> bool {
     let Ok(owned) = open_own(&directory.join(OWNED)) else {
         return false;
     };
@@ -149,13 +174,13 @@ fn open_own(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(unix)]
-fn is_own(meta: &fs::Metadata) -> bool {
+pub(super) fn is_own(meta: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(meta) == rustix::process::geteuid().as_raw()
 }
 
 /// The temporary directory is each user's own.
 #[cfg(not(unix))]
-fn is_own(_: &fs::Metadata) -> bool {
+pub(super) fn is_own(_: &fs::Metadata) -> bool {
     true
 }
 
@@ -167,6 +192,18 @@ impl Drop for Place {
             return;
         };
         let path = directory.keep();
+        if !self.settled.load(Ordering::Acquire) {
+            match kept::strip(&path) {
+                Ok(()) if path.exists() => {
+                    tracing::warn!(path = %path.display(), "a session store has not taken everything: the transcripts are kept");
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::error!(%error, path = %path.display(), "the temporary directory of a session can't be removed");
+                }
+            }
+            return;
+        }
         if fs::remove_dir_all(&path).is_ok() || !path.exists() {
             return;
         }

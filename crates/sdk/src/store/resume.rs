@@ -36,6 +36,26 @@ pub(crate) struct Found {
     main: Option<Vec<RawJson>>,
 }
 
+impl Found {
+    /// A session by its key.
+    pub(super) fn of(keeping: &Keeping, key: &SessionKey) -> Self {
+        let (keeping, key) = (keeping.clone(), key.clone());
+        Self {
+            keeping,
+            key,
+            main: None,
+        }
+    }
+
+    pub(super) fn keeping(&self) -> &Keeping {
+        &self.keeping
+    }
+
+    pub(super) fn key(&self) -> &SessionKey {
+        &self.key
+    }
+}
+
 /// Finds what the options ask to go on with, and names it in them. `None` where there is nothing to load: no store, or nothing to
 /// go on with.
 pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> Result<Option<Found>> {
@@ -64,6 +84,22 @@ pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> 
     // Before it was ours, somebody may have gone on with it.
     let main = Some(main).filter(|_| options.hosting.lease.is_none());
     Ok(Some(Found { keeping, key, main }))
+}
+
+/// The config directory that the user's own sessions of these options are in; none if they have none that lasts.
+pub(crate) fn users_config(options: &Options, surroundings: &Surroundings) -> Option<PathBuf> {
+    if options.isolation == Isolation::Hermetic {
+        return options.hermetic_home.as_ref().map(|home| {
+            let home = options
+                .cwd
+                .as_ref()
+                .map_or_else(|| home.clone(), |cwd| cwd.join(home));
+            home.join("home").join(".claude")
+        });
+    }
+    let set = |name: &str| variable(options, surroundings, name).map(PathBuf::from);
+    let home = || set("HOME").or_else(|| surroundings.home());
+    set("CLAUDE_CONFIG_DIR").or_else(|| home().map(|home| home.join(".claude")))
 }
 
 /// Loads it. `None` where the store doesn't have it.
@@ -205,8 +241,11 @@ pub(crate) fn project_key(options: &Options, surroundings: &Surroundings, is_far
 }
 
 impl Restored {
-    /// Writes it where the CLI of this launch finds it: into the home of a hermetic session that goes away, else into a
-    /// directory of its own, which goes away with the launch's guard.
+    pub(super) fn transcripts(&self) -> &Transcripts {
+        &self.transcripts
+    }
+
+    /// Writes it where the CLI of this launch finds it: into a directory of its own, which goes away with the launch's guard.
     pub(crate) fn put(self, options: &Options, launch: &mut Launch) -> Result<()> {
         let put = self.try_put(options, launch);
         put.map_err(|error| {
@@ -215,14 +254,8 @@ impl Restored {
     }
 
     fn try_put(self, options: &Options, launch: &mut Launch) -> io::Result<()> {
-        let config = config_dir(&launch.env);
-        if options.isolation == Isolation::Hermetic && options.hermetic_home.is_none() {
-            // It is handed over later, with what is written here.
-            let config = config.ok_or_else(|| io::Error::other("there is no config directory"))?;
-            return self.write(&config);
-        }
         let place = Filled::make(options.user)?;
-        if let Some(config) = config {
+        if let Some(config) = config_dir(&launch.env).filter(|_| !brings_a_home(options)) {
             let named = env::get(&launch.env, "CLAUDE_CONFIG_DIR").is_some();
             let home = env::get(&launch.env, "HOME").map(PathBuf::from);
             let claude_json = home
@@ -240,17 +273,25 @@ impl Restored {
                 env::remove(&mut launch.env, PROJECT_NAME);
             }
         }
-        self.write(place.config())?;
-        env::put(&mut launch.env, "CLAUDE_CONFIG_DIR".into(), place.config().into());
-        launch.guard.keep(place.hand_over()?);
-        Ok(())
-    }
-
-    fn write(self, config: &Path) -> io::Result<()> {
-        let project = config.join("projects").join(&self.project);
+        let project = place.config().join("projects").join(&self.project);
         let written = self.transcripts.write(&project, &self.id);
-        written.map(drop).map_err(io::Error::other)
+        written.map_err(io::Error::other)?;
+        place.become_config_of(launch)
     }
+}
+
+/// Whether the session has a home that is made for it and goes away with it.
+fn brings_a_home(options: &Options) -> bool {
+    options.isolation == Isolation::Hermetic && options.hermetic_home.is_none()
+}
+
+/// Has a session that brings a home of its own keep its config directory where it outlasts an end that the store did not keep up with.
+pub(crate) fn house(options: &Options, launch: &mut Launch) -> Result<()> {
+    if !brings_a_home(options) || !options.has_session_store() {
+        return Ok(());
+    }
+    let made = Filled::make(options.user).and_then(|place| place.become_config_of(launch));
+    made.map_err(|error| Error::invalid_because("place for a hermetic session with a store", error))
 }
 
 /// The config directory of a CLI with this environment.

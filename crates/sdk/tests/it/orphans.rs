@@ -30,17 +30,17 @@ const RESUMED: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
 
 /// What the host is to do.
 #[derive(Debug, Serialize, Deserialize)]
-struct Job {
+pub(crate) struct Job {
     /// One of the arms in [`host`].
-    way: String,
-    cli: PathBuf,
-    cwd: PathBuf,
-    env: BTreeMap<String, String>,
-    guardian: bool,
+    pub(crate) way: String,
+    pub(crate) cli: PathBuf,
+    pub(crate) cwd: PathBuf,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) guardian: bool,
     /// Whether what was detached is to end.
-    end_detached: bool,
+    pub(crate) end_detached: bool,
     /// Where it writes what it has to say.
-    report: PathBuf,
+    pub(crate) report: PathBuf,
 }
 
 impl Job {
@@ -157,6 +157,23 @@ fn host() {
             let session = options.resume(RESUMED).start().await.unwrap();
             job.say("ready");
             session.wait_ended().await;
+        }),
+        // Goes on with a session of a store that outlives this program, the one that is named beside the report.
+        "resumed for a turn" => multi_thread().block_on(async {
+            let id = std::fs::read_to_string(job.report.with_extension("id")).unwrap();
+            let prompt = std::fs::read_to_string(job.report.with_extension("prompt")).unwrap();
+            let store = Arc::new(FileStore::at(&job.report.with_extension("store")));
+            let options = job.options().session_store(store);
+            let session = options.resume(id).start().await.unwrap();
+            let mut turn = session.prompt(prompt.as_str()).await.unwrap();
+            while let Some(event) = turn.next().await {
+                if let outrigger::Event::ToolUse(_) = event.unwrap() {
+                    job.say("running");
+                }
+            }
+            turn.outcome().await.unwrap();
+            session.close().await.unwrap();
+            job.say("over");
         }),
         // Has a session for itself: in a store, or on disk.
         "leased in a store" => multi_thread().block_on(async {
@@ -310,10 +327,10 @@ impl Place {
 }
 
 /// The host, killed when dropped.
-struct Host(Child);
+pub(crate) struct Host(Child);
 
 impl Host {
-    fn start(job: &Job) -> Self {
+    pub(crate) fn start(job: &Job) -> Self {
         Self::start_by(Command::new(std::env::current_exe().unwrap()), job)
     }
 
@@ -336,7 +353,7 @@ impl Host {
     }
 
     /// Waits for its report.
-    async fn said(&mut self, job: &Job) -> String {
+    pub(crate) async fn said(&mut self, job: &Job) -> String {
         until("the host's report", || {
             if let Ok(said) = std::fs::read_to_string(&job.report) {
                 return Ok(said);
@@ -353,7 +370,7 @@ impl Host {
     }
 
     /// SIGKILL, as from the system's out-of-memory killer.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }

@@ -11,7 +11,7 @@ use super::{Result, SessionKey, SessionStore, StoreError, StoreErrorKind};
 use crate::file;
 
 /// The type of the entry that stands for a subagent's `.meta.json`.
-const METADATA: &str = "agent_metadata";
+pub(super) const METADATA: &str = "agent_metadata";
 
 /// What to bring, and in what portions.
 #[derive(Debug, Clone)]
@@ -127,18 +127,7 @@ impl Batches {
     /// # Errors
     /// When `file` is no transcript by its name or can't be opened, or its directory can't be read.
     pub fn of(file: &Path, options: ImportOptions) -> Result<Self> {
-        let names = || {
-            let project = file.parent()?.file_name()?.to_str()?;
-            let session = file.file_name()?.to_str()?.strip_suffix(".jsonl")?;
-            Some(SessionKey::new(project, session))
-        };
-        let key = names().ok_or_else(|| {
-            let what = format!(
-                "{} is not named like a transcript: projects/<project>/<session>.jsonl",
-                file.display()
-            );
-            StoreError::new(StoreErrorKind::Invalid, what)
-        })?;
+        let key = key_of(file)?;
         let beside = file.with_extension("");
         let mut waiting = Vec::new();
         if options.include_subagents {
@@ -271,6 +260,22 @@ impl Open {
         }
         Ok(batch)
     }
+}
+
+/// The key that the names of a transcript make.
+pub(super) fn key_of(file: &Path) -> Result<SessionKey> {
+    let names = || {
+        let project = file.parent()?.file_name()?.to_str()?;
+        let session = file.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+        Some(SessionKey::new(project, session))
+    };
+    names().ok_or_else(|| {
+        let what = format!(
+            "{} is not named like a transcript: projects/<project>/<session>.jsonl",
+            file.display()
+        );
+        StoreError::new(StoreErrorKind::Invalid, what)
+    })
 }
 
 fn entry_of(line: &[u8]) -> Option<RawJson> {

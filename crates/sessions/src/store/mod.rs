@@ -10,6 +10,7 @@
 //! whoever is in doubt sends it once more.
 
 mod checkout;
+mod compare;
 pub mod conformance;
 mod entry;
 mod error;
@@ -27,6 +28,7 @@ use std::pin::Pin;
 use outrigger_protocol::RawJson;
 use serde::{Deserialize, Serialize};
 
+pub use self::compare::{Difference, Standing, compare};
 pub use self::entry::uuid;
 pub use self::error::{Result, StoreError, StoreErrorKind};
 pub use self::import::{Batches, ImportOptions, Imported, import_to_store, split_metadata};
@@ -35,7 +37,7 @@ pub use self::lease::{Lease, LeaseStore};
 pub use self::memory::MemoryStore;
 pub use self::sessions::StoreSessions;
 pub use self::summary::{SummaryEntry, fold_summary};
-pub use self::transcripts::{Transcripts, is_part_name};
+pub use self::transcripts::{Transcripts, is_part_name, pull_into};
 
 /// A boxed future, as object-safe traits return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -110,7 +112,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// order in which the store took them.
     ///
     /// # Errors
-    /// When it is not known that all were stored. The SDK tries twice more.
+    /// When it is not known that all were stored. The SDK tries again as long as the kind is
+    /// [`Failed`](StoreErrorKind::Failed), and appends nothing behind them meanwhile; of any other kind it takes that it will never
+    /// be different.
     fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>>;
 
     /// All entries of a transcript in their order, each as it was appended; `None` if there is no such transcript.

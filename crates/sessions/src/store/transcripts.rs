@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
 
-use super::split_metadata;
+use super::{Difference, split_metadata};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
+use crate::write::append::append;
 use crate::write::draft::private;
 
 /// The transcripts of a session as a store has them: its own, and those of its parts.
@@ -71,6 +72,68 @@ impl Transcripts {
     }
 }
 
+/// Appends to the files of a session in the directory of a project what a store has beyond them, as [`compare`](super::compare()) found
+/// it; makes those that are missing. What [`Difference::to_pull`] does not give stays in the store. Returns how many entries were
+/// written. Whoever calls makes sure that no CLI writes to the session meanwhile, by a [`claim`](crate::Sessions::claim).
+///
+/// Nothing is overwritten. Ended in the midst, it can be done again.
+///
+/// # Errors
+/// [`Error::Invalid`] for a part whose name is no file below its session; when a file can't be written.
+pub fn pull_into(differences: &[Difference], project: &Path, id: &SessionId) -> Result<usize> {
+    let mut made = Vec::new();
+    let mut pulled = 0;
+    for difference in differences {
+        let entries = difference.to_pull();
+        if entries.is_empty() {
+            continue;
+        }
+        pulled += entries.len();
+        let stem = match &difference.subpath {
+            None => project.join(id.as_str()),
+            Some(subpath) if is_part_name(subpath) => project.join(id.as_str()).join(subpath),
+            Some(subpath) => {
+                let why = format!("{subpath:?} of session {id} is no file below its session");
+                return Err(Error::invalid("the name of a part", why));
+            }
+        };
+        // Not by `with_extension`: a name may have a dot.
+        let with = |end: &str| {
+            let mut name = stem.clone().into_os_string();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        let file = with(".jsonl");
+        make_dir(file.parent().unwrap_or(project), &mut made)?;
+        let (lines, metadata) = match &difference.subpath {
+            None => (entries.to_vec(), None),
+            Some(_) => split_metadata(entries.to_vec()),
+        };
+        let mut rest = lines.as_slice();
+        while let Some((entry, later)) = rest.split_first() {
+            if !append(&file, &one_line(entry))? {
+                // There is none, or an empty one, which is what is left of a session that never began.
+                if file.exists() {
+                    std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+                }
+                write_lines(&file, rest, &mut made)?;
+                break;
+            }
+            rest = later;
+        }
+        let sidecar = with(".meta.json");
+        if let Some(metadata) = metadata.filter(|_| !sidecar.exists()) {
+            write_file(&sidecar, [metadata.as_str()], &mut made)?;
+        }
+    }
+    Ok(pulled)
+}
+
+/// An entry without line ends, which can only stand between the parts of a value, where a blank means the same.
+fn one_line(entry: &RawJson) -> String {
+    entry.get().replace(['\n', '\r'], " ")
+}
+
 /// Whether a subpath names a file below its session on any system: a store is written by many, and what they say becomes a path.
 pub fn is_part_name(subpath: &str) -> bool {
     let is_name = |part: &str| !matches!(part, "" | "." | "..");
@@ -80,7 +143,6 @@ pub fn is_part_name(subpath: &str) -> bool {
 }
 
 fn write_lines(file: &Path, entries: &[RawJson], made: &mut Vec<PathBuf>) -> Result<()> {
-    // Line ends can only stand between the parts of a value, where a blank means the same.
     let lines = entries.iter().flat_map(|entry| {
         let pieces = entry.get().split(['\n', '\r']);
         let blanks = std::iter::once("").chain(std::iter::repeat(" "));
@@ -173,6 +235,41 @@ mod tests {
             transcripts().write(&project, &id),
             Err(Error::Exists(_))
         ));
+    }
+
+    #[test]
+    fn what_a_store_has_beyond_is_appended_and_nothing_is_overwritten() {
+        use super::super::{Standing, compare};
+        let place = tempfile::tempdir().unwrap();
+        let (project, id) = (place.path().join("projects").join("-p"), SessionId::random());
+        let line = |uuid: &str| raw(&format!(r#"{{"type":"user","uuid":"{uuid}"}}"#));
+        let there = |main: &[&str]| {
+            let part = vec![line("p"), raw(r#"{"type":"agent_metadata","agentType":"x"}"#)];
+            Transcripts::new(main.iter().map(|uuid| line(uuid)).collect()).part("subagents/agent-1.5", part)
+        };
+        let file = project.join(format!("{id}.jsonl"));
+        let pull = |there: &Transcripts| {
+            let here = match file.exists() {
+                true => Transcripts::of_file(&file).unwrap().1,
+                false => Transcripts::default(),
+            };
+            pull_into(&compare(&here, there), &project, &id).unwrap()
+        };
+        assert_eq!(pull(&there(&["a"])), 3);
+        assert_eq!(pull(&there(&["a"])), 0);
+        assert_eq!(pull(&there(&["a", "b", "c"])), 2);
+        assert!(
+            project
+                .join(format!("{id}/subagents/agent-1.5.meta.json"))
+                .exists()
+        );
+        let (_, here) = Transcripts::of_file(&file).unwrap();
+        assert_eq!(here.main, there(&["a", "b", "c"]).main);
+        let all = compare(&here, &there(&["a", "b", "c"]));
+        assert!(all.iter().all(|one| one.standing == Standing::Same), "{all:?}");
+        // What went on in both is left alone.
+        std::fs::write(&file, format!("{}\n{}\n", line("a").get(), line("x").get())).unwrap();
+        assert_eq!(pull(&there(&["a", "b"])), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! here creates a session that is not there, but for [forks](crate::SessionFile::fork) and imports, which get an id of their own.
 //! Files that are written can be read by their owner only.
 
-mod append;
+pub(crate) mod append;
 mod archive;
 mod delete;
 pub(crate) mod draft;

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt as _, lchown};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A server that runs; dropped, it ends.
 pub(crate) struct Server {
     process: Child,
+    start: Box<dyn Fn() -> Child + Send + Sync>,
+    socket: PathBuf,
     /// Where its socket is.
     pub(crate) directory: tempfile::TempDir,
 }
@@ -22,6 +24,27 @@ impl Drop for Server {
         let pid = self.process.id().to_string();
         let _ = Command::new("sh").args(["-c", "kill -TERM $0", &pid]).status();
         let _ = self.process.wait();
+    }
+}
+
+#[allow(dead_code, reason = "not every test has a use for it")]
+impl Server {
+    /// Ends it at once, as a crash does.
+    pub(crate) fn stop(&mut self) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("sh")
+            .args(["-c", "kill -QUIT $0", &pid])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+        self.process.wait().unwrap();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+
+    /// Starts it again.
+    pub(crate) fn start_again(&mut self) {
+        self.process = (self.start)();
+        wait_for(&self.socket);
     }
 }
 
@@ -46,7 +69,7 @@ pub(crate) fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<Strin
         }
         hand_over(directory.path(), user);
     }
-    let run = |program: &str| {
+    let run = move |program: &str| {
         let mut command = Command::new(programs.join(program));
         if let Some((user, group)) = user {
             command.uid(user).gid(group).current_dir("/");
@@ -72,21 +95,30 @@ pub(crate) fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<Strin
         "initdb: {}",
         String::from_utf8_lossy(&made.stderr)
     );
-    let process = run("postgres")
-        .arg("-D")
-        .arg(&data)
-        .arg("-k")
-        .arg(directory.path())
-        .args(["-c", "listen_addresses=", "-c", "max_connections=200"])
-        .arg(format!("--port={port}"))
-        .args(settings.iter().map(|setting| format!("--{setting}")))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let server = Server { process, directory };
-    wait_for(&server.directory.path().join(format!(".s.PGSQL.{port}")));
+    let place = directory.path().to_owned();
+    let start = move || {
+        run("postgres")
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(&place)
+            .args(["-c", "listen_addresses=", "-c", "max_connections=200"])
+            .arg(format!("--port={port}"))
+            .args(settings.iter().map(|setting| format!("--{setting}")))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let socket = directory.path().join(format!(".s.PGSQL.{port}"));
+    let server = Server {
+        process: start(),
+        start: Box::new(start),
+        socket,
+        directory,
+    };
+    wait_for(&server.socket);
     server
 }
 

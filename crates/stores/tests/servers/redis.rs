@@ -119,9 +119,19 @@ impl Server {
     }
 
     pub(crate) fn kill_and_start_again(&mut self) {
+        self.stop();
+        self.start_again();
+    }
+
+    /// Kills it.
+    pub(crate) fn stop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         let _ = std::fs::remove_file(self.directory.path().join("redis.sock"));
+    }
+
+    /// Starts it again, with what it kept on disk.
+    pub(crate) fn start_again(&mut self) {
         self.process = process(&self.arguments);
         assert!(self.is_up(), "Redis does not start again");
     }

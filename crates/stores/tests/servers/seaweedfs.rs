@@ -31,6 +31,24 @@ impl Drop for Server {
     }
 }
 
+#[allow(dead_code, reason = "not every test has a use for it")]
+impl Server {
+    /// It answers nothing any more, but is there.
+    pub(crate) fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+}
+
 pub(crate) fn start() -> Server {
     let program = outrigger_needs::seaweedfs().unwrap_or_else(|missing| panic!("{missing}"));
     for _ in 0..TRIES {

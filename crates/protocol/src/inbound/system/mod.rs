@@ -95,6 +95,8 @@ wire_enum! {
         "worker_shutting_down" => WorkerShuttingDown(WorkerShuttingDown),
         /// A session store did not take what it was given. Made by SDKs, not by the CLI.
         "mirror_error" => MirrorError(MirrorError),
+        /// A session store is behind, or has caught up. Made by Outrigger, not by the CLI.
+        "mirror_lag" => MirrorLag(MirrorLag),
         /// The state of a cloud session.
         "cloud_session_delta" => CloudSessionDelta(CloudSessionDelta),
         /// A turn can be handed over.

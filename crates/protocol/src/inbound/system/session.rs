@@ -124,6 +124,26 @@ pub struct MirrorError {
     pub session_id: String,
 }
 
+/// `mirror_lag`: a session store does not take what it is given, or has taken all of it again. Made by Outrigger, not by the CLI.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct MirrorLag {
+    /// Whether it is behind; else it has caught up.
+    pub behind: bool,
+    /// How many bytes wait for it.
+    pub bytes: u64,
+    /// Since when, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+    /// What it said last, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// This line's id.
+    pub uuid: String,
+    /// The session it belongs to; empty before it is known.
+    pub session_id: String,
+}
+
 /// A place in a session store.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outrigger::protocol::Frame;
 use outrigger::protocol::inbound::Message;
-use outrigger::protocol::inbound::system::SystemMessage;
+use outrigger::protocol::inbound::system::{MirrorLag, SystemMessage};
 use outrigger::sessions::store::SessionKey;
 use outrigger::{Frames, Options, Session, StoreFlush, Turn};
 use serde_json::{Value, json};
@@ -60,6 +60,18 @@ impl Stage {
         let turn = self.session.prompt("go").await.unwrap();
         self.wire.line().await;
         turn
+    }
+
+    /// The next that the session says of its store being behind.
+    async fn lag(&mut self) -> MirrorLag {
+        loop {
+            let frame: Frame = self.frames.next().await.expect("the session lives").unwrap();
+            if let Ok(Message::System(system)) = frame.decode()
+                && let SystemMessage::MirrorLag(lag) = *system
+            {
+                return lag;
+            }
+        }
     }
 
     /// The next frame that is a `mirror_error`, of all that the session says.
@@ -143,59 +155,158 @@ async fn what_comes_after_the_last_turn_is_stored_before_the_session_is_closed()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_append_that_fails_is_tried_three_times_and_then_told() {
+async fn a_store_that_is_away_is_asked_until_it_is_back_and_nothing_overtakes() {
     let kept = Kept::with([Fate::Fails, Fate::Panics]);
+    kept.appends.lock().unwrap().extend([Fate::Fails; 10]);
     let mut stage = Stage::start(stored(&kept)).await;
-    let mut turn = stage.prompt().await;
-    stage.wire.say(&mirrored(None, [entry(1)])).await;
-    stage.wire.say(&result()).await;
-    turn.outcome().await.unwrap();
-    let times: Vec<_> = kept.log.lock().unwrap().iter().map(|(at, ..)| *at).collect();
-    let pauses: Vec<_> = times
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]).as_millis())
-        .collect();
-    assert_eq!(pauses, [200, 800]);
-    assert_eq!(kept.texts(&main()), [entry(1).to_string()]);
-    assert_eq!(stage.session.stats().mirror_errors, 0);
-
-    kept.appends.lock().unwrap().extend([Fate::Fails; 3]);
-    let mut turn = stage.prompt().await;
-    stage
-        .wire
-        .say(&mirrored(Some("subagents/agent-1"), [entry(2)]))
-        .await;
-    stage.wire.say(&result()).await;
-    turn.outcome().await.unwrap();
-    let (key, error) = stage.mirror_error().await;
-    assert_eq!(
-        key,
-        json!({"projectKey": "-p", "sessionId": ID, "subpath": "subagents/agent-1"})
+    let begun = Instant::now();
+    for n in 1..=3 {
+        let mut turn = stage.prompt().await;
+        stage.wire.say(&mirrored(None, [entry(n)])).await;
+        stage.wire.say(&result()).await;
+        assert!(turn.outcome().await.unwrap().is_success());
+        // The first waits; then the store is known to be behind.
+        assert_eq!(begun.elapsed().as_secs(), 10, "turn {n}");
+        let lag = stage.session.stats().store_lag.expect("it is behind");
+        assert!(lag.is_behind && lag.bytes > 0, "{lag:?}");
+        assert_eq!(lag.error.as_deref(), Some("write: no disk"));
+    }
+    let behind = stage.lag().await;
+    assert!(
+        behind.behind && behind.bytes > 0 && behind.since.is_some(),
+        "{behind:?}"
     );
-    assert_eq!(error, "write: no disk");
-    assert_eq!(stage.session.stats().mirror_errors, 1);
+    assert_eq!(behind.error.as_deref(), Some("write: no disk"));
+    assert_eq!(kept.texts(&main()).len(), 0);
 
-    // It goes on, without what was left out.
+    let caught_up = stage.lag().await;
+    assert!(!caught_up.behind, "{caught_up:?}");
+    let all: Vec<_> = (1..=3).map(|n| entry(n).to_string()).collect();
+    assert_eq!(kept.texts(&main()), all);
+    let times: Vec<_> = kept.log.lock().unwrap().iter().map(|(at, ..)| *at).collect();
+    assert_eq!(times.len(), 13);
+    for (nth, pair) in times.windows(2).enumerate() {
+        let whole = Duration::from_millis(200 << nth).min(Duration::from_secs(30));
+        let pause = pair[1] - pair[0];
+        assert!(
+            pause >= whole / 2 && pause <= whole + Duration::from_millis(2),
+            "{nth}: {pause:?}"
+        );
+    }
+    let stats = stage.session.stats();
+    assert_eq!(
+        (stats.store_lag, stats.mirror_errors, stats.mirror_waiting_bytes),
+        (None, 0, 0)
+    );
+
+    // The next outcome waits again.
+    kept.appends
+        .lock()
+        .unwrap()
+        .push_back(Fate::Takes(Duration::from_secs(3)));
+    let begun = Instant::now();
     let mut turn = stage.prompt().await;
-    stage.wire.say(&mirrored(None, [entry(3)])).await;
+    stage.wire.say(&mirrored(None, [entry(4)])).await;
     stage.wire.say(&result()).await;
     turn.outcome().await.unwrap();
-    assert_eq!(kept.texts(&main()).len(), 2);
+    assert_eq!(begun.elapsed().as_secs(), 3);
+    assert_eq!(kept.texts(&main()).len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_append_that_hangs_is_given_up_after_a_minute_and_not_tried_again() {
+async fn an_append_that_hangs_is_asked_for_again_after_a_minute() {
     let kept = Kept::with([Fate::Hangs]);
-    let mut stage = Stage::start(stored(&kept)).await;
+    let mut stage = Stage::start(stored(&kept).session_store_patience(Duration::from_secs(2))).await;
     let mut turn = stage.prompt().await;
     let begun = Instant::now();
     stage.wire.say(&mirrored(None, [entry(1)])).await;
     stage.wire.say(&result()).await;
     turn.outcome().await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 2);
+    assert!(stage.lag().await.behind);
+    assert!(!stage.lag().await.behind);
     assert_eq!(begun.elapsed().as_secs(), 60);
-    assert_eq!(kept.appended().len(), 1);
-    let (_, error) = stage.mirror_error().await;
-    assert!(error.contains("longer than 60s"), "{error}");
+    assert_eq!(kept.appended().len(), 2);
+    assert_eq!(kept.texts(&main()).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transcript_that_the_store_can_never_take_holds_up_no_other() {
+    let kept = Kept::with([Fate::Refuses]);
+    let mut stage = Stage::start(stored(&kept)).await;
+    for n in 1..=2 {
+        let mut turn = stage.prompt().await;
+        let part = mirrored(Some("subagents/agent-1"), [entry(10 + n)]);
+        stage.wire.say(&part).await;
+        stage.wire.say(&mirrored(None, [entry(n)])).await;
+        stage.wire.say(&result()).await;
+        turn.outcome().await.unwrap();
+    }
+    let (key, error) = stage.mirror_error().await;
+    assert_eq!(
+        key,
+        json!({"projectKey": "-p", "sessionId": ID, "subpath": "subagents/agent-1"})
+    );
+    assert_eq!(error, "such a name");
+    // What comes later of it is not appended behind what is missing.
+    let sub = main().with_subpath("subagents/agent-1");
+    assert_eq!(kept.appended(), [(sub.clone(), 1), (main(), 1), (main(), 1)]);
+    assert_eq!((kept.texts(&main()).len(), kept.texts(&sub).len()), (2, 0));
+    let stats = stage.session.stats();
+    assert_eq!((stats.mirror_errors, stats.store_lag), (1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_transcript_that_fails_holds_up_no_other() {
+    let kept = Kept::new();
+    *kept.fails_for.lock().unwrap() = Some("subagents/agent-1".to_owned());
+    let mut stage = Stage::start(stored(&kept)).await;
+    for n in 1..=3 {
+        let mut turn = stage.prompt().await;
+        let part = mirrored(Some("subagents/agent-1"), [entry(10 + n)]);
+        stage.wire.say(&part).await;
+        stage.wire.say(&mirrored(None, [entry(n)])).await;
+        stage.wire.say(&result()).await;
+        turn.outcome().await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(kept.texts(&main()).len(), 3);
+    *kept.fails_for.lock().unwrap() = None;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let sub = main().with_subpath("subagents/agent-1");
+    let all: Vec<_> = (11..=13).map(|n| entry(n).to_string()).collect();
+    assert_eq!(kept.texts(&sub), all);
+    assert_eq!(stage.session.stats().store_lag, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_for_a_store_that_is_away_and_then_tells_what_is_missing() {
+    for (fails, is_stored) in [(8, true), (10_000, false)] {
+        let kept = Kept::with(std::iter::repeat_n(Fate::Fails, fails));
+        let options = stored(&kept).session_store_grace(Duration::from_secs(20));
+        let mut stage = Stage::start(options).await;
+        stage.wire.say(&mirrored(None, [entry(1)])).await;
+        let begun = Instant::now();
+        let wire = stage.wire;
+        let closing = stage.session.clone().close();
+        let (closed, ()) = tokio::join!(closing, wire.end());
+        closed.unwrap();
+        assert_eq!(kept.texts(&main()).len() == 1, is_stored);
+        assert_eq!(
+            begun.elapsed().as_secs() >= 20,
+            !is_stored,
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(stage.session.stats().mirror_errors, u64::from(!is_stored));
+        let mut told = String::new();
+        while let Some(Ok(frame)) = stage.frames.next().await {
+            if frame.subtype() == Some("mirror_error") {
+                told = String::from_utf8_lossy(frame.bytes()).into_owned();
+            }
+        }
+        assert_eq!(told.contains("no disk"), !is_stored, "{told}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,26 +340,63 @@ async fn eager_means_an_append_for_each_frame() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_finds_no_room_is_left_out_and_told() {
-    let kept = Kept::with([Fate::Takes(Duration::from_secs(50))]);
+async fn what_finds_no_room_in_memory_waits_on_disk() {
+    let kept = Kept::with([Fate::Fails; 6]);
+    let mut stage = Stage::start(stored(&kept).buffer_bytes(6000)).await;
+    let mut turn = stage.prompt().await;
+    let large = |n: usize| json!({"type": "x", "uuid": format!("u{n}"), "t": "x".repeat(300 << 10)});
+    let of = |n: usize| match n % 3 {
+        0 => Some("subagents/agent-1"),
+        _ => None,
+    };
+    for n in 0..20 {
+        stage.wire.say(&mirrored(of(n), [large(n)])).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let stats = stage.session.stats();
+    assert!(stats.mirror_waiting_bytes > 5 << 20, "{stats:?}");
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    let sub = main().with_subpath("subagents/agent-1");
+    for (key, is_sub) in [(main(), false), (sub, true)] {
+        let all = (0..20).filter(|n| of(*n).is_some() == is_sub);
+        let all: Vec<_> = all.map(|n| large(n).to_string()).collect();
+        assert!(kept.texts(&key) == all, "{key}");
+    }
+    let stats = stage.session.stats();
+    assert_eq!((stats.mirror_errors, stats.mirror_waiting_bytes), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_finds_no_room_at_all_is_told_and_nothing_is_stored_behind_it() {
+    let kept = Kept::with([Fate::Takes(Duration::from_secs(5))]);
     let options = stored(&kept)
         .session_store_flush(StoreFlush::Eager)
-        .buffer_bytes(6000);
+        .buffer_bytes(6000)
+        .slow_reader(outrigger::SlowReader::Spill {
+            dir: None,
+            limit: 100,
+        });
     let mut stage = Stage::start(options).await;
     let mut turn = stage.prompt().await;
-    for n in 0..4 {
+    for n in 0..8 {
         let large = json!({"type": "x", "uuid": format!("u{n}"), "t": "x".repeat(2000)});
         stage.wire.say(&mirrored(None, [large])).await;
-        // Each is on its way before the next one comes.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     stage.wire.say(&result()).await;
     turn.outcome().await.unwrap();
-    let (key, error) = stage.mirror_error().await;
-    assert_eq!(key["sessionId"], ID);
-    assert!(error.contains("2 lines of the CLI were left out"), "{error}");
-    assert_eq!(kept.texts(&main()).len(), 2);
-    assert_eq!(stage.session.stats().mirror_waiting_bytes, 0);
+    let (_, error) = stage.mirror_error().await;
+    assert!(
+        error.contains("found no room") && error.contains("sessions push"),
+        "{error}"
+    );
+    let texts = kept.texts(&main());
+    for (nth, text) in texts.iter().enumerate() {
+        assert!(text.contains(&format!("\"u{nth}\"")), "{nth}: {text:.60}");
+    }
+    assert!((1..8).contains(&texts.len()), "{}", texts.len());
+    assert!(stage.session.stats().store_lag.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,8 +413,8 @@ async fn a_file_that_is_no_transcript_is_told() {
         .await;
     stage.wire.say(&result()).await;
     turn.outcome().await.unwrap();
-    assert!(stage.mirror_error().await.1.contains("can't be read"));
     assert!(stage.mirror_error().await.1.contains("/elsewhere/x.jsonl"));
+    assert!(stage.mirror_error().await.1.contains("can't be read"));
     assert_eq!(kept.appended(), []);
 }
 

@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod file;
+#[cfg(target_os = "linux")]
+mod healed;
 mod lease;
 mod mirror;
 #[cfg(target_os = "linux")]
@@ -15,7 +17,8 @@ use std::time::Duration;
 
 use outrigger::protocol::RawJson;
 use outrigger::sessions::store::{
-    BoxFuture, Capabilities, MemoryStore, Result, SessionKey, SessionStore, StoreError, StoredSession,
+    BoxFuture, Capabilities, MemoryStore, Result, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoredSession,
 };
 use tokio::time::Instant;
 
@@ -23,6 +26,8 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     Fails,
+    /// It will never be taken.
+    Refuses,
     Panics,
     Hangs,
     Takes(Duration),
@@ -34,6 +39,10 @@ struct Kept {
     memory: MemoryStore,
     /// Of the next appends.
     appends: Mutex<VecDeque<Fate>>,
+    /// Whether every append fails.
+    away: std::sync::atomic::AtomicBool,
+    /// The part to which every append fails.
+    fails_for: Mutex<Option<String>>,
     /// Of all loads.
     loads: Mutex<Option<Fate>>,
     /// When each append began, to what, and of how many entries.
@@ -49,6 +58,10 @@ impl Kept {
         let kept = Self::default();
         kept.appends.lock().unwrap().extend(fates);
         Arc::new(kept)
+    }
+
+    fn is_away(&self, away: bool) {
+        self.away.store(away, std::sync::atomic::Ordering::SeqCst);
     }
 
     fn appended(&self) -> Vec<(SessionKey, usize)> {
@@ -71,6 +84,7 @@ async fn befall(fate: Option<Fate>) -> Result<()> {
     match fate {
         None => Ok(()),
         Some(Fate::Fails) => Err(StoreError::failed("write", std::io::Error::other("no disk"))),
+        Some(Fate::Refuses) => Err(StoreError::new(StoreErrorKind::Invalid, "such a name")),
         Some(Fate::Panics) => panic!("the store is told to"),
         Some(Fate::Hangs) => std::future::pending().await,
         Some(Fate::Takes(time)) => {
@@ -88,7 +102,9 @@ impl SessionStore for Kept {
                 .unwrap()
                 .push((Instant::now(), key.clone(), entries.len()));
             let fate = self.appends.lock().unwrap().pop_front();
-            befall(fate).await?;
+            let is_bad = key.subpath.is_some() && key.subpath == *self.fails_for.lock().unwrap();
+            let is_bad = is_bad || self.away.load(std::sync::atomic::Ordering::SeqCst);
+            befall(fate.or(is_bad.then_some(Fate::Fails))).await?;
             self.memory.append(key, entries).await
         })
     }

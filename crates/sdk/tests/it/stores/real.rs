@@ -15,7 +15,7 @@ use super::{Fate, Kept};
 use crate::real::rig::{Rig, turn};
 
 /// What the model was told in the last request: the words of both, without what the CLI adds in tags.
-fn told(rig: &Rig) -> Vec<String> {
+pub(super) fn told(rig: &Rig) -> Vec<String> {
     let requests = rig.api.message_requests();
     let messages = requests.last().expect("a request").messages().to_vec();
     let texts = |message: serde_json::Value| -> Vec<String> {
@@ -37,7 +37,7 @@ fn told(rig: &Rig) -> Vec<String> {
 }
 
 /// Options for the same directory on "another machine": another home, in which nothing is.
-fn elsewhere(rig: &Rig, kept: &Arc<Kept>) -> (Options, TempDir) {
+pub(super) fn elsewhere(rig: &Rig, kept: &Arc<Kept>) -> (Options, TempDir) {
     let home = tempfile::tempdir().unwrap();
     let options = rig
         .options()
@@ -46,12 +46,12 @@ fn elsewhere(rig: &Rig, kept: &Arc<Kept>) -> (Options, TempDir) {
     (options.session_store(Arc::clone(kept) as _), home)
 }
 
-fn project(rig: &Rig) -> String {
+pub(super) fn project(rig: &Rig) -> String {
     project_dir_name(&real_path(rig.sandbox.project().as_ref()))
 }
 
 /// The environment that the CLI really has.
-fn config_dir(session: &Session) -> PathBuf {
+pub(super) fn config_dir(session: &Session) -> PathBuf {
     let environ = std::fs::read(format!("/proc/{}/environ", session.pid().unwrap())).unwrap();
     let mut variables = environ.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let found = variables.find_map(|variable| Some(variable.strip_prefix("CLAUDE_CONFIG_DIR=")?.to_owned()));
@@ -71,7 +71,7 @@ fn same_lines(stored: &[String], written: &[String]) {
     assert!(stored == written, "{:#?}\n{:#?}", short(stored), short(written));
 }
 
-async fn two_turns(options: Options) -> String {
+pub(super) async fn two_turns(options: Options) -> String {
     let session = options.start().await.unwrap();
     turn(&session, "%say one").await;
     turn(&session, "%say two").await;

@@ -11,6 +11,7 @@
 //! # }
 //! ```
 
+mod faulty;
 mod leases;
 mod official;
 mod strict;
@@ -22,6 +23,7 @@ use std::task::Poll;
 
 use outrigger_protocol::RawJson;
 
+pub use self::faulty::{Fault, FaultyStore};
 use super::{BoxFuture, Capabilities, Result, SessionKey, SessionStore, StoreError};
 
 /// What was checked and what was not.
