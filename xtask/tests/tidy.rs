@@ -104,6 +104,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
                 "outrigger-acp",
                 "outrigger-protocol",
                 "outrigger-sim",
+                "outrigger-stores",
             ]),
         ),
         (

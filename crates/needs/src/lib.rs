@@ -4,13 +4,13 @@
 //! else is done. Where [`REQUIRED`] is set, as `.ci/run` does, the test fails instead.
 //!
 //! ```no_run
-//! # use outrigger_needs::needs;
-//! #[test]
+//! use outrigger_needs::needs;
+//!
+//! // With `#[test]` before it.
 //! fn a_commit_is_found() {
 //!     let git = needs!(outrigger_needs::program("git", "install git"));
 //!     # let _ = git;
 //! }
-//! # a_commit_is_found();
 //! ```
 
 mod list;

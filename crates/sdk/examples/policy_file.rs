@@ -1,4 +1,4 @@
-//! A policy from a file decides what it has rules for; a person decides the rest; every decision is recorded.
+//! The CLI judges the rules of a policy from a file; a person decides what the CLI still asks, and each such decision is recorded.
 //!
 //! `cargo run --example policy_file [policy.toml]`, and with `--real` against the installed `claude`.
 
@@ -43,7 +43,7 @@ async fn main() -> support::Result {
     };
     // An unknown key or a rule that cannot be read is an error: a policy that is half understood is none.
     let policy = toml::from_str::<PolicyFile>(&text)?.policy()?;
-    // What a rule refuses is refused, whatever stands before it in the chain.
+    // What the rules allow and refuse is settled before anybody here is asked.
     let decide = chain().layer("file", policy).last("person", ask(by_hand));
     let recorded = record(decide, |decided: Decided| {
         let verdict = if decided.decision.is_allow() {
@@ -52,12 +52,7 @@ async fn main() -> support::Result {
             "refused"
         };
         let layer = decided.by.layer.unwrap_or_default();
-        let rule = decided
-            .by
-            .rule
-            .map(|rule| format!(", {rule}"))
-            .unwrap_or_default();
-        println!("{verdict} by {layer}{rule}: {}", decided.request.input.get());
+        println!("{verdict} by {layer}: {}", decided.request.input.get());
     });
 
     let stage = support::Stage::open().await?;

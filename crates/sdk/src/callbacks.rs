@@ -22,6 +22,7 @@ use crate::elicitation::{ElicitationRequest, Elicitations};
 use crate::hooks::{Hooks, Registration};
 use crate::options::Options;
 use crate::outcome::Fields;
+use crate::permissions::rules::Rules;
 use crate::permissions::{
     PermissionDecision, PermissionHandler, PermissionRequest, Permissions, PlanReply, PlanRequest, Policy,
     QUESTION, QuestionReply, QuestionRequest,
@@ -174,6 +175,12 @@ pub trait Callbacks: Send + Sync + 'static {
         async { PermissionDecision::deny(why) }
     }
 
+    /// Rules that the CLI judges before it asks; see [`PermissionHandler::rules`]. An object that asks a [`Policy`] says the policy's
+    /// here.
+    fn permission_rules(&self) -> Rules {
+        Rules::default()
+    }
+
     /// Whether [`question`](Self::question) answers. Unless it does, the model does not get the tool to ask with.
     fn answers_questions(&self) -> bool {
         false
@@ -251,6 +258,10 @@ struct Whole<C>(Arc<C>);
 impl<C: Callbacks> PermissionHandler for Whole<C> {
     fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(self.0.permission(request))
+    }
+
+    fn rules(&self) -> Rules {
+        self.0.permission_rules()
     }
 }
 

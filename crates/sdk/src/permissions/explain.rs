@@ -27,8 +27,8 @@ use crate::session::Session;
 /// let input = RawJson::from_text(r#"{"command": "git log --oneline"}"#)?;
 /// let explanation = options.explain("Bash", &input);
 /// // Whether the rule means this command only the CLI can tell.
-/// assert_eq!(explanation.steps[0].rule.as_deref(), Some("Bash(git log *)"));
-/// assert!(!explanation.steps[0].is_sure);
+/// let by_rule = explanation.steps.iter().find(|step| step.rule.as_deref() == Some("Bash(git log *)"));
+/// assert!(by_rule.is_some_and(|step| step.outlook == Outlook::Allowed && !step.is_sure));
 /// assert_eq!(explanation.decisive().unwrap().outlook, Outlook::Refused);
 /// println!("{explanation}");
 /// assert_eq!(options.explain("WebFetch", &RawJson::from_text("{}")?).outlook(), Outlook::Refused);

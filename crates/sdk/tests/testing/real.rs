@@ -1,10 +1,11 @@
 //! Sessions of the real CLI, recorded and played back.
 
 use futures_util::StreamExt as _;
+use outrigger::permissions::{PermissionHandler, PermissionRequest, PermissionResult, ask};
 use outrigger::testing::assert::{Trace, question, tool};
 use outrigger::testing::sim::cassette::{Cassette, Places, Redactor, Rules};
 use outrigger::testing::{Recording, Replay, Traced};
-use outrigger::{Local, Options, Policy, Session};
+use outrigger::{Local, Options, Session};
 use serde_json::Value;
 
 use crate::rig::{Rig, turn};
@@ -15,11 +16,19 @@ const PROMPTS: [&str; 3] = [
     "%say The end.",
 ];
 
+/// Asked by the CLI, unlike the rules of a policy, which the CLI judges itself.
+fn only_bash() -> impl PermissionHandler {
+    ask(
+        async |request: PermissionRequest| match request.tool_name.as_str() {
+            "Bash" => PermissionResult::allow(),
+            _ => PermissionResult::deny("only Bash"),
+        },
+    )
+}
+
 /// All that a session says when it is told to: what each turn shows, and what it cost.
 async fn run(options: Options) -> (Vec<(Vec<String>, String, f64)>, Vec<String>) {
-    let options = options
-        .include_partial_messages(true)
-        .permissions(Policy::allow_list(["Bash"]).unwrap());
+    let options = options.include_partial_messages(true).permissions(only_bash());
     let session: Session = options.start().await.unwrap();
     let frames = session.frames();
     let frames = tokio::spawn(frames.map(|frame| frame.unwrap()).collect::<Vec<_>>());
@@ -90,7 +99,7 @@ async fn a_session_of_the_real_cli_can_be_asked_what_it_did() {
     assert_eq!(traced.trace(), Trace::default());
     let session = rig
         .options()
-        .permissions(Policy::allow_list(["Bash"]).unwrap())
+        .permissions(only_bash())
         .transport(traced.clone())
         .start()
         .await
