@@ -1,7 +1,7 @@
 //! From the CLI's files into a store.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::RawJson;
@@ -9,6 +9,7 @@ use outrigger_protocol::RawJson;
 use super::entry::Fields;
 use super::{Result, SessionKey, SessionStore, StoreError, StoreErrorKind};
 use crate::file;
+use crate::record::Lines;
 
 /// The type of the entry that stands for a subagent's `.meta.json`.
 pub(super) const METADATA: &str = "agent_metadata";
@@ -99,6 +100,26 @@ pub async fn import_to_store(
     Ok(batches.imported)
 }
 
+/// Cuts entries into what one append brings, by the defaults of [`ImportOptions`]: up to 500 entries and 1 MiB, or one entry that
+/// is larger.
+pub fn portions(mut entries: &[RawJson]) -> impl Iterator<Item = &[RawJson]> {
+    let ImportOptions {
+        batch_entries,
+        batch_bytes,
+        ..
+    } = ImportOptions::default();
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = entries.iter().take(batch_entries).take_while(|entry| {
+            bytes += entry.get().len();
+            bytes <= batch_bytes
+        });
+        let (now, later) = entries.split_at_checked(fits.count().max(1))?;
+        entries = later;
+        Some(now)
+    })
+}
+
 /// The files of a session, cut into portions for a store. Each is read when it is asked for.
 #[derive(Debug)]
 pub struct Batches {
@@ -116,9 +137,9 @@ pub struct Batches {
 #[derive(Debug)]
 struct Open {
     file: PathBuf,
-    reader: BufReader<File>,
+    /// Lines have a bound: whoever can write to a transcript could make one that fills the memory.
+    lines: Lines<File>,
     key: SessionKey,
-    line: u64,
 }
 
 impl Batches {
@@ -229,33 +250,29 @@ impl Open {
         })?;
         Ok(Self {
             file: file.to_owned(),
-            reader: BufReader::with_capacity(128 * 1024, opened),
+            lines: Lines::new(opened),
             key,
-            line: 0,
         })
     }
 
     fn batch(&mut self, options: &ImportOptions, damaged: &mut Vec<(PathBuf, u64)>) -> Result<Vec<RawJson>> {
         let mut batch = Vec::new();
         let mut bytes = 0;
-        let mut line = Vec::new();
         while batch.len() < options.batch_entries.max(1) && bytes < options.batch_bytes.max(1) {
-            line.clear();
-            let read = self.reader.read_until(b'\n', &mut line);
-            if read.map_err(|error| unreadable(&self.file, error))? == 0 {
+            let next = self.lines.next();
+            let Some(line) = next.map_err(|error| unreadable(&self.file, error))? else {
                 break;
-            }
-            self.line += 1;
-            let text = line.trim_ascii();
-            if text.is_empty() {
+            };
+            if line.is_blank() {
                 continue;
             }
-            match entry_of(text) {
+            let text = line.bytes.trim_ascii();
+            match entry_of(text).filter(|_| !line.is_cut()) {
                 Some(entry) => {
                     bytes += text.len();
                     batch.push(entry);
                 }
-                None => damaged.push((self.file.clone(), self.line)),
+                None => damaged.push((self.file.clone(), line.position.line)),
             }
         }
         Ok(batch)
@@ -357,6 +374,31 @@ mod tests {
     use super::*;
 
     const ID: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
+
+    #[test]
+    fn a_line_beyond_the_bound_is_damage_and_no_memory() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(format!("{ID}.jsonl"));
+        let long = format!("{{\"uuid\":\"b\",\"text\":\"{}\"}}", "x".repeat(200));
+        std::fs::write(&file, format!("{{\"uuid\":\"a\"}}\n{long}\n{{\"uuid\":\"c\"}}\n")).unwrap();
+        let mut open = Open::of(&file, SessionKey::new("-p", ID)).unwrap();
+        open.lines = open.lines.cap(100);
+        let mut damaged = Vec::new();
+        let read = open.batch(&ImportOptions::default(), &mut damaged).unwrap();
+        let texts: Vec<_> = read.iter().map(|entry| entry.get()).collect();
+        assert_eq!(texts, [r#"{"uuid":"a"}"#, r#"{"uuid":"c"}"#]);
+        assert_eq!(damaged, [(file, 2)]);
+    }
+
+    #[test]
+    fn appends_are_cut() {
+        let entry = |size: usize| RawJson::from_text(format!("\"{}\"", "x".repeat(size))).unwrap();
+        let cut = |entries: &[RawJson]| -> Vec<usize> { portions(entries).map(<[_]>::len).collect() };
+        assert_eq!(cut(&vec![entry(1); 900]), [500, 400]);
+        assert_eq!(cut(&vec![entry(400 << 10); 5]), [2, 2, 1]);
+        assert_eq!(cut(&[entry(1), entry(3 << 20), entry(1)]), [1, 1, 1]);
+        assert_eq!(cut(&[]), [0; 0]);
+    }
 
     /// A transcript of `lines` with a subagent below it.
     fn session(lines: &str) -> (tempfile::TempDir, PathBuf) {

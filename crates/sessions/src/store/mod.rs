@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use self::compare::{Difference, Standing, compare};
 pub use self::entry::uuid;
 pub use self::error::{Result, StoreError, StoreErrorKind};
-pub use self::import::{Batches, ImportOptions, Imported, import_to_store, split_metadata};
+pub use self::import::{Batches, ImportOptions, Imported, import_to_store, portions, split_metadata};
 pub use self::key::SessionKey;
 pub use self::lease::{Lease, LeaseStore};
 pub use self::memory::MemoryStore;
