@@ -168,7 +168,7 @@ pub(super) fn private_directory_in(prefix: &str, parent: &Path) -> io::Result<Te
 }
 
 /// Makes a directory that only this user can enter; one that exists is taken as it is.
-pub(super) fn make_private(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -365,7 +365,7 @@ fn open_directory(
 }
 
 #[cfg(unix)]
-fn on_a_directory() -> rustix::fs::OFlags {
+pub(crate) fn on_a_directory() -> rustix::fs::OFlags {
     use rustix::fs::OFlags;
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }

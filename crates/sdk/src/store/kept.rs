@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::SessionId;
-use outrigger_sessions::store::{Difference, SessionKey, Standing, StoreError, Transcripts, compare};
+use outrigger_sessions::store::{
+    Difference, SessionKey, Standing, StoreError, Transcripts, compare, portions,
+};
 
 use super::Keeping;
 use super::call::{Failure, call};
@@ -24,10 +26,6 @@ use crate::options::handover::as_user;
 
 /// How long transcripts that nobody asks for are kept, like those in a config directory unless the user says otherwise.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// How much one append brings at most, unless one entry is larger.
-const MOST_ENTRIES: usize = 500;
-const MOST_BYTES: usize = 1 << 20;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -54,21 +52,28 @@ pub(crate) async fn heal(
     };
     let wanted = key.clone();
     let places = tokio::task::spawn_blocking(move || places_of(&wanted, config.as_deref(), user));
+    // What the store got of a session that stays on the user's disk.
+    let mut only_here = None;
     for place in places.await.unwrap_or_default() {
         // A session that only the user's disk has goes on there: the store gets the beginning, too.
         let stays = healed.restored.is_none() && !place.is_private;
         if stays && is_fork {
             continue;
         }
-        let Some(missing) = read(&place, &key, healed.restored.as_ref()).await else {
+        let there = healed.restored.as_ref().or(only_here.as_ref());
+        let Some(missing) = read(&place, &key, there).await else {
             continue;
         };
         let brought = bring(&keeping, &key, &missing, ownership).await?;
         if brought > 0 {
             tracing::info!(%key, entries = brought, file = %place.file.display(), "brought into the session store");
         }
-        if brought > 0 && !stays {
-            healed.restored = load(Found::of(&keeping, &key)).await?;
+        if brought > 0 {
+            let loaded = load(Found::of(&keeping, &key)).await?;
+            match stays {
+                true => only_here = loaded,
+                false => healed.restored = loaded,
+            }
         }
         let mut is_kept = false;
         for found in missing
@@ -112,7 +117,7 @@ impl Left {
             fs::remove_file(&self.file)?;
             fs::remove_dir_all(self.file.with_extension(""))
         });
-        if transcripts_below(&config_in(&self.root).join("projects")).is_empty()
+        if newest_below(&config_in(&self.root).join("projects")).is_none()
             && let Err(error) = fs::remove_dir_all(&self.root)
         {
             tracing::warn!(%error, path = %self.root.display(), "what was kept for a session store can't be removed");
@@ -150,10 +155,11 @@ fn places_of(key: &SessionKey, config: Option<&Path>, user: Option<RunAs>) -> Ve
         let root = entry.path();
         let config = config_in(&root);
         // The directory for temporary files is everybody's, and what is taken from here becomes a conversation. What was made for
-        // another user is read with that user's rights, and for that user's sessions only.
+        // another user is read with that user's rights, and for that user's sessions only: who shares a group with another could
+        // plant something for that one.
         if is_ours
             && is_private(&root)
-            && (config != root) == user.is_some()
+            && is_for(&root, &config, user)
             && is_real(&root.join(OWNED), fs::FileType::is_file)
             && is_real(&config.join("projects"), fs::FileType::is_dir)
             && is_real(&config.join(&name), fs::FileType::is_file)
@@ -170,11 +176,26 @@ fn places_of(key: &SessionKey, config: Option<&Path>, user: Option<RunAs>) -> Ve
     places
 }
 
-/// The CLI's directory in a private one: its own, where that was made for another user.
+/// The CLI's directory in a private one: its own, where that was made for another user, who may be this one.
 fn config_in(root: &Path) -> PathBuf {
     let given = root.join(GIVEN);
-    let is_given = fs::symlink_metadata(&given).is_ok_and(|meta| meta.is_dir() && !is_own(&meta));
+    let is_given = fs::symlink_metadata(&given)
+        .is_ok_and(|meta| meta.is_dir() && (!is_own(&meta) || !root.join("projects").exists()));
     if is_given { given } else { root.to_owned() }
+}
+
+/// Whether the CLI's directory in a private one was made for this user.
+fn is_for(root: &Path, config: &Path, user: Option<RunAs>) -> bool {
+    match user {
+        None => config == root,
+        #[cfg(unix)]
+        Some(user) => {
+            let uid = fs::symlink_metadata(config).map(|meta| std::os::unix::fs::MetadataExt::uid(&meta));
+            config != root && uid.is_ok_and(|uid| uid == user.uid)
+        }
+        #[cfg(not(unix))]
+        Some(_) => false,
+    }
 }
 
 /// Whether it is a directory of this program's user that nobody else can change.
@@ -235,12 +256,9 @@ async fn bring(
             Some(subpath) => key.with_subpath(subpath),
             None => key.clone(),
         };
-        let mut rest = difference.to_push();
-        while !rest.is_empty() {
-            let (batch, later) = rest.split_at(batch(rest));
-            rest = later;
-            brought += batch.len();
-            let entries = Arc::new(batch.to_vec());
+        for portion in portions(difference.to_push()) {
+            brought += portion.len();
+            let entries = Arc::new(portion.to_vec());
             append(keeping, &key, entries, ownership)
                 .await
                 .map_err(|failure| {
@@ -276,14 +294,27 @@ async fn append(
     }
 }
 
-/// How many entries go into one append.
-fn batch(entries: &[RawJson]) -> usize {
-    let mut bytes = 0;
-    let fits = entries.iter().take(MOST_ENTRIES).take_while(|entry| {
-        bytes += entry.get().len();
-        bytes <= MOST_BYTES
-    });
-    fits.count().max(1)
+/// Makes the transcripts below, which the store has, a second older than `age`. Nobody else can enter yet.
+pub(super) fn set_times(directory: &Path, age: SystemTime) -> io::Result<()> {
+    let Some(older) = age.checked_sub(Duration::from_secs(1)) else {
+        return Ok(());
+    };
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => set_times(&entry.path(), age)?,
+            _ => fs::File::options()
+                .write(true)
+                .open(entry.path())?
+                .set_modified(older)?,
+        }
+    }
+    Ok(())
 }
 
 /// Removes a private directory, except for transcripts that are newer than what its store had. Those go, too, when they are old.
@@ -293,7 +324,7 @@ fn batch(entries: &[RawJson]) -> usize {
 pub(super) fn strip(directory: &Path) -> io::Result<()> {
     let written = fs::symlink_metadata(directory.join(OWNED)).and_then(|meta| meta.modified());
     let config = config_in(directory);
-    let newest = transcripts_below(&config.join("projects")).into_iter().max();
+    let newest = newest_below(&config.join("projects"));
     let is_news = match (&written, newest) {
         (_, None) => false,
         (Ok(written), Some(newest)) => {
@@ -321,25 +352,89 @@ pub(super) fn strip(directory: &Path) -> io::Result<()> {
     done
 }
 
-/// When the files below were written to.
-fn transcripts_below(directory: &Path) -> Vec<SystemTime> {
-    let mut times = Vec::new();
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    for entry in entries {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => times.extend(transcripts_below(&entry.path())),
-            Ok(kind) if kind.is_file() => {
-                times.extend(entry.metadata().and_then(|meta| meta.modified()));
-            }
-            _ => {}
+/// How deep transcripts lie at most, and how many files are looked at: whoever has the directory may fill it.
+const MOST_DEPTH: usize = 16;
+const MOST_FILES: usize = 100_000;
+
+/// When the newest of the files below was written to; `None` where there is none. Where there is more than can be looked at, one may be
+/// as new as can be.
+#[cfg(unix)]
+fn newest_below(directory: &Path) -> Option<SystemTime> {
+    use rustix::fs::{AtFlags, Dir, FileType, Mode, open, openat, statat};
+
+    use crate::options::handover::on_a_directory;
+
+    let mut newest = None;
+    let mut files = 0;
+    let top = open(directory, on_a_directory(), Mode::empty()).and_then(Dir::new);
+    let mut above: Vec<Dir> = top.into_iter().collect();
+    loop {
+        let depth = above.len();
+        let Some(here) = above.last_mut() else {
+            return newest;
+        };
+        let Some(Ok(entry)) = here.next() else {
+            above.pop();
+            continue;
+        };
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
         }
+        files += 1;
+        if files > MOST_FILES || depth > MOST_DEPTH {
+            return Some(SystemTime::now());
+        }
+        let Ok(at) = here.fd() else { continue };
+        let Ok(stat) = statat(at, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        let below = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => openat(at, name, on_a_directory(), Mode::empty()).and_then(Dir::new),
+            FileType::RegularFile => {
+                newest = newest.max(Some(time(stat.st_mtime as i64, stat.st_mtime_nsec as u32)));
+                continue;
+            }
+            _ => continue,
+        };
+        above.extend(below);
     }
-    times
+}
+
+/// A point in time as the system tells it of a file. Whoever has the file may say anything.
+#[cfg(unix)]
+fn time(seconds: i64, nanos: u32) -> SystemTime {
+    let since = u64::try_from(seconds).map(|seconds| Duration::new(seconds, nanos));
+    let time = since
+        .ok()
+        .and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(not(unix))]
+fn newest_below(directory: &Path) -> Option<SystemTime> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let time = |entry: fs::DirEntry| match entry.file_type().ok()? {
+        kind if kind.is_dir() => newest_below(&entry.path()),
+        kind if kind.is_file() => entry.metadata().ok()?.modified().ok(),
+        _ => None,
+    };
+    entries.filter_map(time).max()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::Filled;
     use super::*;
+
+    fn names(place: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(place)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
 
     #[test]
     fn only_transcripts_with_news_stay() {
@@ -361,14 +456,6 @@ mod tests {
             }
             place
         };
-        let names = |place: &Path| {
-            let mut names: Vec<_> = fs::read_dir(place)
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-                .collect();
-            names.sort();
-            names
-        };
         let news = made("news", true, Duration::ZERO);
         for _ in 0..2 {
             strip(&news).unwrap();
@@ -388,11 +475,84 @@ mod tests {
         assert!(!same.exists());
     }
 
+    /// The clock may be set back while the CLI writes.
     #[test]
-    fn appends_are_cut() {
-        let entry = |size: usize| RawJson::from_text(format!("\"{}\"", "x".repeat(size))).unwrap();
-        assert_eq!(batch(&vec![entry(1); 900]), 500);
-        assert_eq!(batch(&vec![entry(400 << 10); 5]), 2);
-        assert_eq!(batch(&[entry(3 << 20)]), 1);
+    fn what_is_written_under_an_older_clock_is_news() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = || {
+            let filled = Filled::make_in(parent.path(), None).unwrap();
+            let project = filled.config().join("projects/-p");
+            fs::create_dir_all(&project).unwrap();
+            fs::write(project.join("x.jsonl"), "{}\n").unwrap();
+            let place = filled.hand_over().unwrap();
+            (place.given()[0].clone(), place)
+        };
+        // What the store has is no news.
+        let (path, place) = made();
+        place.settled().store(false, std::sync::atomic::Ordering::Release);
+        drop(place);
+        assert!(!path.exists());
+        let (path, place) = made();
+        place.settled().store(false, std::sync::atomic::Ordering::Release);
+        let file = path.join("projects/-p/x.jsonl");
+        fs::write(&file, "{}\n{}\n").unwrap();
+        let file = fs::File::options().write(true).open(file).unwrap();
+        let before = SystemTime::now() - Duration::from_secs(3 * 3600);
+        file.set_modified(before).unwrap();
+        drop(place);
+        assert_eq!(names(&path), [OWNED, "projects"]);
+    }
+
+    /// Whoever has the directory may put links in it, and more than anybody can look at.
+    #[test]
+    #[cfg(unix)]
+    fn what_is_looked_at_for_news_is_no_link_and_has_a_bound() {
+        use std::os::unix::fs::symlink;
+
+        let parent = tempfile::tempdir().unwrap();
+        let elsewhere = parent.path().join("elsewhere");
+        fs::create_dir_all(elsewhere.join("deep")).unwrap();
+        fs::write(elsewhere.join("deep/x.jsonl"), "{}").unwrap();
+        assert!(newest_below(&elsewhere).is_some());
+        symlink(&elsewhere, parent.path().join("projects")).unwrap();
+        assert_eq!(newest_below(&parent.path().join("projects")), None);
+        fs::create_dir(parent.path().join("inner")).unwrap();
+        symlink(&elsewhere, parent.path().join("inner/link")).unwrap();
+        symlink(
+            elsewhere.join("deep/x.jsonl"),
+            parent.path().join("inner/x.jsonl"),
+        )
+        .unwrap();
+        assert_eq!(newest_below(&parent.path().join("inner")), None);
+        // Too deep to look: it is kept.
+        let deep = parent.path().join("deep");
+        fs::create_dir_all(deep.join("d/".repeat(MOST_DEPTH + 2))).unwrap();
+        assert!(newest_below(&deep).is_some());
+        assert_eq!(time(-1, 0), SystemTime::UNIX_EPOCH);
+        assert!(time(i64::MAX, 0) >= SystemTime::UNIX_EPOCH);
+    }
+
+    /// A program may say that its CLIs run as the user that it has itself.
+    #[test]
+    #[cfg(unix)]
+    fn a_place_for_the_same_user_is_known_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let user = RunAs {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        };
+        let filled = Filled::make_in(parent.path(), Some(user)).unwrap();
+        let root = filled.config().parent().unwrap().to_owned();
+        assert_eq!(config_in(&root), filled.config());
+        let (own, other) = (
+            Some(user),
+            Some(RunAs {
+                uid: user.uid + 1,
+                ..user
+            }),
+        );
+        assert!(is_for(&root, filled.config(), own));
+        assert!(!is_for(&root, filled.config(), other) && !is_for(&root, filled.config(), None));
+        assert!(is_for(&root, &root, None) && !is_for(&root, &root, own));
     }
 }

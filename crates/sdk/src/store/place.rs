@@ -8,13 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use outrigger_sessions::lease::cli_runs_in;
 
 use super::kept;
 use crate::env;
-use crate::options::handover::{Filling, Handed};
+use crate::options::handover::{Filling, Handed, make_private};
 use crate::options::{Launch, RunAs};
 
 /// What the directories' names begin with. Those of the official SDK do too.
@@ -26,6 +26,10 @@ pub(super) const OWNED: &str = ".outrigger-owned";
 /// The CLI's directory in one that is made for another user: what is above it stays this program's, so that nobody else can say
 /// whose it is.
 pub(super) const GIVEN: &str = "config";
+
+/// How old the mark is made, and what the store has: what the CLI writes is newer, even if the clock is set back meanwhile. It is less
+/// than a day, since the CLI removes transcripts that are some days old.
+const AGE: Duration = Duration::from_secs(20 * 3600);
 
 /// One that is being filled; nobody else can enter it.
 #[derive(Debug)]
@@ -43,12 +47,12 @@ impl Filled {
         Self::make_in(&temporary, user)
     }
 
-    fn make_in(temporary: &Path, user: Option<RunAs>) -> io::Result<Self> {
+    pub(super) fn make_in(temporary: &Path, user: Option<RunAs>) -> io::Result<Self> {
         let filling = Filling::make_in(temporary, PREFIX, user)?;
         let mut config = filling.path().to_owned();
         if user.is_some() {
             config.push(GIVEN);
-            fs::create_dir(&config)?;
+            make_private(&config)?;
         }
         let owned = mark(filling.path())?;
         Ok(Self {
@@ -72,10 +76,13 @@ impl Filled {
         Ok(())
     }
 
-    fn hand_over(self) -> io::Result<Place> {
+    pub(super) fn hand_over(self) -> io::Result<Place> {
+        // Where that fails, more is kept than need be.
+        if let Some(age) = SystemTime::now().checked_sub(AGE) {
+            let _ = kept::set_times(&self.config.join("projects"), age);
+            let _ = self.owned.set_modified(age);
+        }
         let directory = self.filling.hand_over()?;
-        // If that fails, more is kept than need be.
-        let _ = self.owned.set_modified(std::time::SystemTime::now());
         Ok(Place {
             directory: Some(directory),
             owned: Some(self.owned),
