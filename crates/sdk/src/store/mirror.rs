@@ -34,6 +34,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// How long an append may take before it counts as failed.
 const APPEND: Duration = Duration::from_secs(60);
 
+/// How long the task may take to stop, which takes no time unless its runtime is blocked.
+const STOP: Duration = Duration::from_secs(1);
+
 /// What a session's connection keeps of it.
 pub(crate) struct Mirror {
     store: Arc<dyn SessionStore>,
@@ -155,8 +158,9 @@ impl Mirror {
 
     /// Takes a frame. Never waits for the store; for the disk, where the memory is full.
     pub(crate) fn offer(&self, frame: &Frame) {
-        self.settled.store(false, Ordering::Release);
         let mut state = self.state();
+        // Under the lock, as where it becomes true: else a frame could come between the two, and go with its directory.
+        self.settled.store(false, Ordering::Release);
         state.offered += 1;
         state.lane.give(frame);
         state.lane.flush();
@@ -211,6 +215,8 @@ impl Mirror {
         }
         self.stop.notify_one();
         let counts = self.counts();
+        // It drops what it waits for, so that nothing is appended any more when the lease is given back.
+        let _ = tokio::time::timeout(STOP, done.wait_for(|done| done.over)).await;
         let why = counts.lag.and_then(|lag| lag.error).unwrap_or_default();
         let what = format!(
             "the session store did not take the last {} bytes within {:?} of the end ({why}): they stay in the transcripts, and are \
