@@ -4,8 +4,9 @@ use serde_json::Value;
 
 /// A permission rule: `Tool` or `Tool(what)`.
 ///
-/// The CLI splits a list of rules at every comma and blank that is not between parentheses; it counts parentheses and knows
-/// no escape. A rule that breaks this would become two rules, or swallow its neighbours.
+/// The CLI splits a list of rules at every comma and blank that is not between parentheses. It knows no escape, and takes the first
+/// closing parenthesis for the end, whatever was opened: to it `Bash(f(), Bash)` is three rules, of which one is `Bash`. A rule that
+/// breaks this would become several, or swallow its neighbours.
 pub(crate) fn rule(rule: &str) -> Result<(), &'static str> {
     if rule.is_empty() {
         return Err("holds an empty entry: leave it out");
@@ -15,7 +16,18 @@ pub(crate) fn rule(rule: &str) -> Result<(), &'static str> {
     }
     let mut depth = 0usize;
     let mut closed = false;
+    let mut seems_closed = false;
     for c in rule.chars() {
+        if seems_closed && depth > 0 && (c == ',' || c.is_whitespace()) {
+            return Err(
+                "holds a comma or a blank behind an inner closing parenthesis, where the CLI would split it: put a `*` there",
+            );
+        }
+        match c {
+            '(' => seems_closed = false,
+            ')' => seems_closed = true,
+            _ => {}
+        }
         match c {
             _ if closed => return Err("goes on after its closing parenthesis, where a rule ends"),
             '(' => depth += 1,
@@ -220,7 +232,8 @@ mod tests {
             "Read",
             "Bash(git log:*)",
             "Bash(a,b)",
-            "Bash(x(y),z)",
+            "Bash(a b(c)d)",
+            "Bash(x(y))",
             "Bash()",
             "mcp__a__b",
             "mcp__a__*",
@@ -239,6 +252,10 @@ mod tests {
             "Bash(a)Read",
             "Bash(a) Read",
             "Bash(x\\(y)",
+            // These are three rules to the CLI, and one is for all commands.
+            "Bash(f(),Bash,x)",
+            "Bash(f() Bash x)",
+            "Bash(x(y(z)a)\u{a0}b)",
         ] {
             assert!(rule(bad).is_err(), "{bad:?}");
         }
