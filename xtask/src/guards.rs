@@ -131,6 +131,90 @@ const GUARDS: &[Guard] = &[
         line: "let _ = self.life.signal(Signal::Kill);",
         instead: "let _ = &self.life;",
     },
+    Guard {
+        trap: "policies::ask_rules_of_a_cli_that_gives_no_reasons",
+        file: "crates/sdk/src/permissions/policy.rs",
+        line: ".is_some_and(|version| version.is_since(TELLS_REASONS))",
+        instead: ".is_some_and(|_| true)",
+    },
+    Guard {
+        trap: "policies::ask_rules_and_a_command_that_cannot_be_read",
+        file: "crates/sdk/src/permissions/policy.rs",
+        line: "Some(reason) if runs_commands(&request.tool_name) || !HEEDS_RULES.contains(reason) => {",
+        instead: "Some(reason) if reason.as_str().is_empty() => {",
+    },
+    Guard {
+        trap: "policies::rules_taken_away_by_an_answer",
+        file: "crates/sdk/src/permissions/mod.rs",
+        line: "if updates.iter().any(takes_rules_away) {",
+        instead: "if updates.len() > 99 && updates.iter().any(takes_rules_away) {",
+    },
+    Guard {
+        trap: "policies::plan_of_an_older_cli",
+        file: "crates/sdk/src/permissions/policy.rs",
+        line: "request.requires_user_interaction || matches!(&*request.tool_name, QUESTION | PLAN)",
+        instead: "request.requires_user_interaction",
+    },
+    Guard {
+        trap: "policies::rules_that_nobody_handed_over",
+        file: "crates/sdk/src/permissions/policy.rs",
+        line: "if self.default != PolicyDefault::Deny && !self.binds(request) {",
+        instead: "if self.default != PolicyDefault::Deny && !self.binds(request) && tool.is_empty() {",
+    },
+    Guard {
+        trap: "policies::rule_behind_layer",
+        file: "crates/sdk/src/options/check.rs",
+        line: "if let Some((rule, layer)) = self.hosting.handlers.permissions.rules().misplaced {",
+        instead: "if let Some((rule, layer)) = self.hosting.handlers.permissions.rules().misplaced.filter(|_| false) {",
+    },
+    Guard {
+        trap: "policies::rule_behind_layer",
+        file: "crates/sdk/src/permissions/layers.rs",
+        line: "decides.get_or_insert(name);",
+        instead: "let _ = &mut decides;",
+    },
+    Guard {
+        trap: "policies::ask_rules_beside_a_settings_file",
+        file: "crates/sdk/src/options/plan.rs",
+        line: "Some(SettingsInput::File(_)) if !asked.is_empty() => {",
+        instead: "Some(SettingsInput::File(_)) if asked.len() > 99 => {",
+    },
+    Guard {
+        trap: "policies::rules_of_every_layer",
+        file: "crates/sdk/src/permissions/layers.rs",
+        line: "take(decides, self.last.rules());",
+        instead: "let _ = &mut take;",
+    },
+    Guard {
+        trap: "policies::rules_of_every_layer",
+        file: "crates/sdk/src/permissions/person.rs",
+        line: "self.0.rules()",
+        instead: "Rules::default()",
+    },
+    Guard {
+        trap: "policies::rules_of_every_layer",
+        file: "crates/sdk/src/permissions/layers.rs",
+        line: "self.0.rules()",
+        instead: "Rules::default()",
+    },
+    Guard {
+        trap: "policies::ask_rules_are_handed_over",
+        file: "crates/sdk/src/options/plan.rs",
+        line: "rules.extend(asked);",
+        instead: "let _ = rules;",
+    },
+    Guard {
+        trap: "policies::read_only_is_the_project",
+        file: "crates/sdk/src/permissions/policy.rs",
+        line: "    \"Read(./**)\",\n",
+        instead: "    \"Read\",\n",
+    },
+    Guard {
+        trap: "policies::rule_within_a_rule",
+        file: "crates/sdk/src/options/rules.rs",
+        line: "if seems_closed && depth > 0 && (c == ',' || c.is_whitespace()) {",
+        instead: "if seems_closed && depth > 99 {",
+    },
 ];
 
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {

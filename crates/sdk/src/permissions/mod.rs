@@ -319,8 +319,28 @@ impl Call {
                 PermissionUpdate::LIMIT
             ));
         }
+        if updates.iter().any(takes_rules_away) {
+            return Some(TAKES_RULES_AWAY.to_owned());
+        }
         (self.is_question && !has_answers(allow)).then(|| question::UNANSWERED.to_owned())
     }
+}
+
+const TAKES_RULES_AWAY: &str = "the permission handler allowed this with a change that takes away rules by which the session was started: \
+     what they refuse or want asked is decided when it starts";
+
+/// Whether it takes away rules of the command line that ask or refuse, which are those of a [`Policy`] and of the options. The CLI
+/// would do it. Looked at as it goes out, whatever its form is.
+fn takes_rules_away(update: &PermissionUpdate) -> bool {
+    let update = serde_json::to_value(update).unwrap_or_default();
+    let is = |field: &str, values: &[&str]| {
+        update[field]
+            .as_str()
+            .is_some_and(|value| values.contains(&value))
+    };
+    is("destination", &["cliArg"])
+        && is("type", &["replaceRules", "removeRules"])
+        && !is("behavior", &["allow"])
 }
 
 /// Whether the call is to run with the input that it has.

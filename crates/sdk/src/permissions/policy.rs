@@ -6,8 +6,8 @@ use outrigger_protocol::shared::PermissionDeny;
 use serde::Deserialize;
 
 use super::layers::{DecidedBy, Foreseen, Layer, Opinion, Outlook};
-use super::rules::{Rule, RuleError, Rules, parse};
-use super::{PermissionDecision, PermissionHandler, PermissionRequest};
+use super::rules::{About, Rule, RuleError, Rules, parse};
+use super::{PLAN, PermissionDecision, PermissionHandler, PermissionRequest, QUESTION};
 use crate::transport::BoxFuture;
 
 /// [Rules](super::rules) for the CLI, and what becomes of the calls that it asks about all the same.
@@ -67,6 +67,14 @@ const READING: &[&str] = &[
 
 /// Since about this version the CLI says what kind of reason it has to ask; 2.1.100 did not.
 const TELLS_REASONS: &str = "2.1.150";
+
+/// Reasons that the CLI gives only if no rule that asks is one, but for commands.
+const HEEDS_RULES: &[DecisionReasonType] = &[
+    DecisionReasonType::Hook,
+    DecisionReasonType::Mode,
+    DecisionReasonType::SafetyCheck,
+    DecisionReasonType::WorkingDir,
+];
 
 const UNBOUND: &str = "the policy's rules were not handed to the CLI, so the policy allows nothing: a handler that asks a policy has to pass on \
      its `rules()`";
@@ -180,7 +188,7 @@ impl Policy {
         if let Some(rule) = names(&self.rules.ask) {
             return (Opinion::Ask, Some(rule.to_string()));
         }
-        if request.requires_user_interaction || self.wants_asked(request) {
+        if is_for_a_person(request) || self.wants_asked(request) {
             return (Opinion::Ask, None);
         }
         if self.default != PolicyDefault::Deny && !self.binds(request) {
@@ -229,6 +237,11 @@ impl Policy {
             Some(reason) if *reason == DecisionReasonType::SubcommandResults => {
                 self.default != PolicyDefault::Deny
             }
+            // Of a command that it cannot read it does not tell whether a rule is about it.
+            Some(reason) if runs_commands(&request.tool_name) || !HEEDS_RULES.contains(reason) => {
+                let is_about = |rule: &Rule| rule.about(&request.tool_name) != About::None;
+                self.default != PolicyDefault::Deny && self.rules.ask.iter().any(is_about)
+            }
             Some(_) => false,
             // Older CLIs never say why they ask.
             None => {
@@ -251,7 +264,7 @@ impl Policy {
         let (opinion, rule) = self.opinion(request);
         let decision = match (opinion, &rule) {
             (Opinion::Decided(decision), _) => decision,
-            _ if request.requires_user_interaction => PermissionDecision::deny(ONLY_A_PERSON),
+            _ if is_for_a_person(request) => PermissionDecision::deny(ONLY_A_PERSON),
             (_, Some(rule)) => PermissionDecision::deny(format!(
                 "the policy's rule `{rule}` wants somebody to be asked about this, and nobody is there"
             )),
@@ -285,6 +298,15 @@ impl Policy {
             }
         }
     }
+}
+
+fn runs_commands(tool: &str) -> bool {
+    matches!(tool, "Bash" | "Monitor" | "PowerShell")
+}
+
+/// Whether only a person may answer. Older CLIs do not say it.
+fn is_for_a_person(request: &PermissionRequest) -> bool {
+    request.requires_user_interaction || matches!(&*request.tool_name, QUESTION | PLAN)
 }
 
 fn refused(tool: &str, rule: &Rule) -> PermissionDeny {

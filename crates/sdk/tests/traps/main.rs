@@ -42,6 +42,17 @@
 //! | partial and final dedupe | `partial_and_final_dedupe` |
 //! | subagent attribution | `subagent_attribution` |
 //! | every inbound id answered once | `every_inbound_id_answered_once` |
+//! | ask rules of a CLI that gives no reasons | `ask_rules_of_a_cli_that_gives_no_reasons` |
+//! | ask rules and a command that cannot be read | `ask_rules_and_a_command_that_cannot_be_read` |
+//! | rules taken away by an answer | `rules_taken_away_by_an_answer` |
+//! | plan of an older CLI | `plan_of_an_older_cli` |
+//! | rules that nobody handed over | `rules_that_nobody_handed_over` |
+//! | rule behind layer | `rule_behind_layer` |
+//! | ask rules beside a settings file | `ask_rules_beside_a_settings_file` |
+//! | rules of every layer | `rules_of_every_layer` |
+//! | ask rules are handed over | `ask_rules_are_handed_over`; real: `what_a_rule_wants_asked_is_asked` |
+//! | read-only is the project | `read_only_is_the_project`; real: `what_the_cli_asks_about_in_spite_of_a_rule_is_refused` |
+//! | rule within a rule | `rule_within_a_rule` |
 //! | 10 k-turn soak | none as a test, it takes minutes: `cargo xtask soak` |
 
 #![allow(
@@ -53,6 +64,7 @@
 
 mod input;
 mod kit;
+mod policies;
 #[cfg(target_os = "linux")]
 mod processes;
 mod requests;

@@ -83,6 +83,15 @@ fn no_rule_stands_for_a_person() {
         assert_eq!(message(&policy.decision(&question)), ONLY_A_PERSON);
         assert!(matches!(policy.opinion(&question).0, Opinion::Ask));
     }
+    // Older CLIs do not mark them.
+    for tool in ["AskUserQuestion", "ExitPlanMode"] {
+        let unmarked = asked(tool, json!({}));
+        assert_eq!(
+            message(&Policy::allow_all().decision(&unmarked)),
+            ONLY_A_PERSON,
+            "{tool}"
+        );
+    }
     let policy = Policy::deny_list(["AskUserQuestion"]).unwrap();
     assert!(message(&policy.decision(&question)).contains("by its rule"));
 }
@@ -111,15 +120,22 @@ fn what_a_rule_wants_asked_is_asked() {
         "Bash",
         json!({"matched_ask_rule": {"source": "flagSettings", "tool_name": "Bash", "rule_content": "x *"}}),
     );
-    let outside = asked("Bash", json!({"decision_reason_type": "workingDir"}));
+    let outside = asked("Read", json!({"decision_reason_type": "workingDir"}));
+    // The CLI gave up on reading the command, and so on its rules.
+    let unread = asked("Bash", json!({"decision_reason_type": "other"}));
+    let unsafe_if_misread = asked("Bash", json!({"decision_reason_type": "safetyCheck"}));
     let asks =
         |policy: &Policy, request: &PermissionRequest| matches!(policy.opinion(request).0, Opinion::Ask);
     for default in [PolicyDefault::Allow, PolicyDefault::Ask, PolicyDefault::Deny] {
-        let policy = Policy::new(default).ask(["Bash(x *)"]).unwrap();
+        let policy = Policy::new(default).ask(["Bash(x *)", "Read(x)"]).unwrap();
         assert!(asks(&policy, &by_rule) && asks(&policy, &named));
         // It may be the rule or not.
         assert_eq!(asks(&policy, &in_parts), default != PolicyDefault::Deny);
         assert!(!asks(&policy, &outside) && !asks(&policy, &bash()));
+        assert_eq!(asks(&policy, &unread), default != PolicyDefault::Deny);
+        assert_eq!(asks(&policy, &unsafe_if_misread), default != PolicyDefault::Deny);
+        let others = Policy::new(default).ask(["WebSearch"]).unwrap();
+        assert!(!asks(&others, &unread));
         assert!(!asks(&Policy::new(default), &by_rule));
     }
 }

@@ -4,12 +4,13 @@
 mod diff;
 mod place;
 
-use outrigger::Policy;
 use outrigger::options::{OptionsError, Tools};
 use outrigger::permissions::{
     Opinion, PermissionDecision, PermissionResult, PolicyDefault, ask, chain, layer, one_at_a_time,
 };
 use outrigger::protocol::settings::Settings;
+use outrigger::protocol::shared::PermissionMode;
+use outrigger::{Claim, Policy};
 use serde_json::{Value, json};
 
 use self::place::{Did, Place, bash, edit, made, read, write};
@@ -244,6 +245,27 @@ async fn what_a_rule_wants_asked_is_asked() {
     }
 }
 
+/// What the CLI can't read it does not hold against the rules: a policy that allows the rest does not allow that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_the_cli_cannot_read_gets_past_no_rule_that_asks() {
+    let place = Place::new().await;
+    let calls = [
+        "$(echo touch) made",
+        "{touch,made}",
+        "touch${IFS}made",
+        "coproc touch made",
+        "a=(touch made); \"${a[@]}\"",
+        "$'touch' made",
+        "tou\\\nch made",
+        "echo $((`touch made`1))",
+        "mapfile -C 'touch made #' -c 1 <<< a",
+    ];
+    let calls: Vec<_> = calls.iter().map(|line| bash(line)).collect();
+    let policy = Policy::allow_all().ask(["Bash(touch *)"]).unwrap();
+    let did = made(place.rig.options().permissions(policy), &calls).await;
+    assert!(!place.rig.sandbox.project().join("made").exists(), "{did:?}");
+}
+
 /// Settings of the session, and a claim's or later changes of them, take no rule of a policy away.
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_leave_the_rules_of_a_policy_alone() {
@@ -270,6 +292,31 @@ async fn settings_leave_the_rules_of_a_policy_alone() {
         .apply_flag_settings(serde_json::from_value(change).unwrap())
         .await
         .unwrap();
+    let did = place::calls(&session, &[bash("touch a c"), read(".env"), bash("touch b")]).await;
+    assert_eq!(
+        did.iter().map(|(did, _)| *did).collect::<Vec<_>>(),
+        [Did::Asked, Did::Refused, Did::Ran],
+        "{did:?}"
+    );
+    // Nor does what is changed while it runs.
+    session
+        .set_permission_mode(PermissionMode::AcceptEdits)
+        .await
+        .unwrap();
+    session.reinitialize().await.unwrap();
+    let did = place::calls(&session, &[bash("touch a c"), read(".env")]).await;
+    assert_eq!((did[0].0, did[1].0), (Did::Asked, Did::Refused), "{did:?}");
+    session.close().await.unwrap();
+
+    let policy = Policy::allow_all()
+        .ask(["Bash(touch a *)"])
+        .unwrap()
+        .deny(["Read(.env)"])
+        .unwrap();
+    let spare = place.rig.options().permissions(policy).prewarm().await.unwrap();
+    let change = json!({"permissions": {"ask": [], "allow": ["Bash", "Read"]}});
+    let claim = Claim::new(place.rig.sandbox.project()).settings(serde_json::from_value(change).unwrap());
+    let session = spare.claim(claim).await.unwrap();
     let did = place::calls(&session, &[bash("touch a c"), read(".env"), bash("touch b")]).await;
     assert_eq!(
         did.iter().map(|(did, _)| *did).collect::<Vec<_>>(),

@@ -1,0 +1,257 @@
+//! Traps about rules that the CLI judges.
+
+use outrigger::options::OptionsError;
+use outrigger::permissions::rules::Rule;
+use outrigger::permissions::{
+    Decided, Opinion, PermissionAllow, PermissionDecision, PermissionHandler as _, PermissionUpdate,
+    PolicyDefault, ask, chain, layer, one_at_a_time, record,
+};
+use outrigger::testing::Simulated;
+use outrigger::testing::assert::{Trace, question};
+use outrigger::testing::sim::peer::Script;
+use outrigger::testing::sim::peer::agent::Reply;
+use outrigger::testing::sim::peer::faulty::frames;
+use outrigger::{Agent, Options, Policy};
+use serde_json::{Value, json};
+
+use crate::kit::{Says as _, outcome};
+
+/// A CLI of this version that asks about a call of a tool, and says these things more of why.
+fn asking(version: &'static str, tool: &'static str, more: Value) -> Simulated {
+    Simulated::script(move || {
+        let mut asked = frames::ask("q", tool);
+        let fields = asked["request"].as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        let script = Script::new().initialize_with(json!({ "claude_code_version": version }));
+        script.begins().says(asked).takes_answer("q").ends("done")
+    })
+}
+
+/// Whether the call was allowed.
+async fn is_allowed(cli: &Simulated, options: Options) -> bool {
+    let session = options.start().await.unwrap();
+    outcome(&session, "go").await;
+    session.close().await.unwrap();
+    let trace = Trace::from(cli.report().unwrap());
+    trace.asked([question("Bash").denied()]).is_err()
+        && trace.asked([question("ExitPlanMode").denied()]).is_err()
+}
+
+fn texts(rules: &[Rule]) -> Vec<String> {
+    rules.iter().map(ToString::to_string).collect()
+}
+
+/// Guard: `permissions/policy.rs`, a CLI that never says why it asks may ask because of a rule.
+#[tokio::test(start_paused = true)]
+async fn ask_rules_of_a_cli_that_gives_no_reasons() {
+    let policy = |default| {
+        let policy = Policy::new(default).allow(["Bash(touch *)"]).unwrap();
+        policy.ask(["Bash(git push *)"]).unwrap()
+    };
+    for (version, is_told) in [
+        ("2.1.330", true),
+        ("2.1.150", true),
+        ("2.1.149", false),
+        ("2.0.0", false),
+        ("new", false),
+    ] {
+        let cli = asking(version, "Bash", json!({}));
+        let options = cli.options().permissions(policy(PolicyDefault::Allow));
+        assert_eq!(is_allowed(&cli, options).await, is_told, "{version}");
+        // Whoever stands behind the rules is not asked either, but for the last.
+        let cli = asking(version, "Bash", json!({}));
+        let yes = || layer(|_| async { Opinion::Decided(PermissionDecision::allow()) });
+        let layers = chain()
+            .layer("rules", policy(PolicyDefault::Ask))
+            .layer("yes", yes())
+            .or_deny();
+        assert_eq!(
+            is_allowed(&cli, cli.options().permissions(layers)).await,
+            is_told,
+            "{version}"
+        );
+        let cli = asking(version, "Bash", json!({}));
+        let options = cli.options().permissions(policy(PolicyDefault::Deny));
+        assert!(!is_allowed(&cli, options).await, "{version}");
+    }
+}
+
+/// Guard: `permissions/policy.rs`, of a command that the CLI cannot read it does not say whether a rule is about it.
+#[tokio::test(start_paused = true)]
+async fn ask_rules_and_a_command_that_cannot_be_read() {
+    let unread =
+        || json!({"decision_reason_type": "other", "decision_reason": "Contains zsh =cmd equals expansion"});
+    for (rule, allowed) in [("Bash(git push *)", false), ("WebSearch", true)] {
+        let cli = asking("2.1.330", "Bash", unread());
+        let options = cli
+            .options()
+            .permissions(Policy::allow_all().ask([rule]).unwrap());
+        assert_eq!(is_allowed(&cli, options).await, allowed, "{rule}");
+    }
+}
+
+/// Guard: `permissions/mod.rs`, no answer takes away what the session was started with.
+#[tokio::test(start_paused = true)]
+async fn rules_taken_away_by_an_answer() {
+    let rules = json!([{"toolName": "Bash", "ruleContent": "rm *"}]);
+    let update = |kind: &str, behavior: &str, destination: &str| json!({"type": kind, "rules": rules, "behavior": behavior, "destination": destination});
+    for (update, allowed) in [
+        (update("removeRules", "deny", "cliArg"), false),
+        (update("replaceRules", "deny", "cliArg"), false),
+        (update("replaceRules", "ask", "cliArg"), false),
+        (
+            json!({"type": "replaceRules", "behavior": "deny", "destination": "cliArg", "rules": 7}),
+            false,
+        ),
+        (update("replaceRules", "allow", "cliArg"), true),
+        (update("removeRules", "deny", "session"), true),
+        (update("addRules", "deny", "cliArg"), true),
+    ] {
+        let cli = asking("2.1.330", "Bash", json!({}));
+        let answer = serde_json::from_value::<PermissionUpdate>(update.clone()).unwrap();
+        let handler = ask(move |_| {
+            let allow = PermissionAllow::default().updated_permissions([answer.clone()]);
+            std::future::ready(PermissionDecision::from(allow))
+        });
+        assert_eq!(
+            is_allowed(&cli, cli.options().permissions(handler)).await,
+            allowed,
+            "{update}"
+        );
+    }
+}
+
+/// Guard: `permissions/policy.rs`, older CLIs do not mark what only a person may answer.
+#[tokio::test(start_paused = true)]
+async fn plan_of_an_older_cli() {
+    let cli = asking("2.1.100", "ExitPlanMode", json!({"input": {"plan": "all of it"}}));
+    let options = cli.options().permissions(Policy::allow_all());
+    assert!(!is_allowed(&cli, options).await);
+}
+
+/// Guard: `permissions/policy.rs`, a policy whose rules the CLI does not know allows nothing.
+#[tokio::test(start_paused = true)]
+async fn rules_that_nobody_handed_over() {
+    for policy in [
+        Policy::deny_list(["Bash(rm *)"]).unwrap(),
+        Policy::allow_all().ask(["WebSearch"]).unwrap(),
+    ] {
+        let cli = asking("2.1.330", "Bash", json!({}));
+        let kept = policy.clone();
+        let handler = ask(move |request| std::future::ready(kept.decision(&request)));
+        assert!(
+            !is_allowed(&cli, cli.options().permissions(handler)).await,
+            "{policy:?}"
+        );
+        let cli = asking("2.1.330", "Bash", json!({}));
+        assert!(is_allowed(&cli, cli.options().permissions(policy)).await);
+    }
+}
+
+/// Guard: `options/check.rs`, what a rule allows is not taken from a layer that decides before it.
+#[test]
+fn rule_behind_layer() {
+    let guard = || layer(|_| async { Opinion::Decided(PermissionDecision::deny("no")) });
+    let rules = || Policy::ask_all().allow(["Bash(touch *)"]).unwrap();
+    let options = || Agent::builder();
+    let behind = [
+        options().permissions(chain().layer("guard", guard()).layer("rules", rules()).or_deny()),
+        options().permissions(chain().layer("guard", guard()).last("rules", rules())),
+        options().permissions(
+            chain()
+                .layer("guard", guard())
+                .last("inner", chain().layer("rules", rules()).or_deny()),
+        ),
+        options().permissions(record(
+            one_at_a_time(chain().layer("guard", guard()).last("rules", rules())),
+            |_: Decided| {},
+        )),
+    ];
+    for options in behind {
+        assert!(
+            matches!(options.check(), Err(OptionsError::RuleBehindLayer { .. })),
+            "{:?}",
+            options.check()
+        );
+    }
+    let before = chain().layer("rules", rules()).layer("guard", guard()).or_deny();
+    options().permissions(before).check().unwrap();
+}
+
+/// Guard: `options/plan.rs`, a settings file leaves no place for rules that ask.
+#[test]
+fn ask_rules_beside_a_settings_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let options = |policy| {
+        Agent::builder()
+            .settings(file.path().to_owned())
+            .permissions(policy)
+    };
+    let asks = Policy::ask_all().ask(["Bash(git push *)"]).unwrap();
+    let error = options(asks).check().unwrap_err();
+    assert!(matches!(error, OptionsError::Conflict { .. }), "{error}");
+    options(Policy::deny_list(["Bash(rm *)"]).unwrap())
+        .check()
+        .unwrap();
+}
+
+/// Guards: `permissions/layers.rs` and `permissions/person.rs`, the CLI gets the rules of every policy, wherever it is.
+#[test]
+fn rules_of_every_layer() {
+    let inner = chain()
+        .layer("c", Policy::ask_all().ask(["Bash(c *)"]).unwrap())
+        .last("d", Policy::allow_all().deny(["Bash(d *)"]).unwrap());
+    let all = chain()
+        .layer("a", Policy::ask_all().deny(["Bash(a *)"]).unwrap())
+        .layer("closure", layer(|_| async { Opinion::Pass }))
+        .layer("b", Policy::ask_all().ask(["Bash(b *)"]).unwrap())
+        .last("inner", inner);
+    let handed = record(one_at_a_time(all), |_: Decided| {}).rules();
+    assert_eq!(texts(&handed.ask), ["Bash(b *)", "Bash(c *)"]);
+    assert_eq!(texts(&handed.deny), ["Bash(a *)", "Bash(d *)"]);
+}
+
+/// Guard: `options/plan.rs`, rules that ask are handed over in the settings.
+#[tokio::test(start_paused = true)]
+async fn ask_rules_are_handed_over() {
+    let call = || Reply::tool("Bash", json!({"command": "touch a.txt", "description": "touch"}));
+    for (rule, is_asked) in [("Bash(touch *)", true), ("Bash(mkdir *)", false)] {
+        let cli = Simulated::agent(move |agent| agent.replies([call(), Reply::say("done")]));
+        let policy = Policy::ask_all().allow(["Bash"]).unwrap().ask([rule]).unwrap();
+        let session = cli.options().permissions(policy).start().await.unwrap();
+        outcome(&session, "go").await;
+        session.close().await.unwrap();
+        let trace = Trace::from(cli.report().unwrap());
+        assert_eq!(
+            trace.asked([question("Bash").denied()]).is_ok(),
+            is_asked,
+            "{rule}"
+        );
+    }
+}
+
+/// Guard: `permissions/policy.rs`, `Read` alone is for all files there are.
+#[test]
+fn read_only_is_the_project() {
+    let handed = outrigger::permissions::Layer::rules(&Policy::read_only());
+    assert!(
+        handed.allow.iter().all(|rule| !rule.names_all_of("Read")),
+        "{handed:?}"
+    );
+    assert!(texts(&handed.allow).contains(&"Read(./**)".to_owned()));
+}
+
+/// Guard: `options/rules.rs`, what the CLI would take for several rules is none.
+#[test]
+fn rule_within_a_rule() {
+    for rule in [
+        "Bash(f(),Bash,x)",
+        "Bash(f() Bash x)",
+        "Bash(a),Bash",
+        "Bash Read",
+    ] {
+        Policy::allow_list([rule]).unwrap_err();
+        Agent::builder().allowed_tools([rule]).check().unwrap_err();
+        Agent::builder().disallowed_tools([rule]).check().unwrap_err();
+    }
+}
