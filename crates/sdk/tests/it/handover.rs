@@ -9,14 +9,16 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use outrigger::options::{Auth, Delivery, Isolation, RunAs, Secret};
 use outrigger::protocol::RawJson;
 use outrigger::protocol::settings::Settings;
 use outrigger::sessions::place::{project_dir_name, real_path};
-use outrigger::sessions::store::{MemoryStore, SessionKey, SessionStore as _};
+use outrigger::sessions::store::{BoxFuture, MemoryStore, Result, SessionKey, SessionStore, StoreError};
 use outrigger::{Agent, Detached, Local, OnBusy, Options, Policy};
 
+use crate::stores::file::FileStore;
 use crate::witness;
 
 /// Nobody's, as far as the system of these tests is concerned.
@@ -87,6 +89,11 @@ read -r line
 id=${line#*'"request_id":"'}
 id=${id%%'"'*}
 printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"account":{"apiKeySource":"ANTHROPIC_API_KEY"}}}}\n' "$id"
+[ -z "$SAYS" ] || for file in "$CLAUDE_CONFIG_DIR"/projects/*/*.jsonl; do
+    printf '%s\n' "$SAYS" >> "$file"
+    printf '{"type":"transcript_mirror","filePath":"%s","entries":[%s]}\n' "$file" "$SAYS"
+    touch "$HOME/said"
+done
 while read -r line; do :; done
 "#;
         std::fs::write(room.path("stand-in"), text).unwrap();
@@ -193,6 +200,9 @@ fn host() {
         .unwrap();
     runtime.block_on(async {
         let rounds = if way.ends_with("once") { 1 } else { ROUNDS };
+        if way.starts_with("stored") {
+            return stored(&room, &way).await;
+        }
         if way == "resumed and killed" {
             let options = resumed(&room).await;
             let transport = Local::new().detached(Detached::End);
@@ -203,6 +213,42 @@ fn host() {
             run(&room, way.trim_end_matches(" once")).await;
         }
     });
+}
+
+/// Goes on with a session of a store that outlasts this program: to its end, with the store away or not, or until it is killed.
+async fn stored(room: &Room, way: &str) {
+    let key = SessionKey::new(project_dir_name(&real_path(&room.path("work"))), RESUMED);
+    let store = FileStore::at(&room.path("hidden/store"));
+    if store.load(&key).await.unwrap().is_none() {
+        let first = RawJson::from_text(r#"{"type":"user","uuid":"u"}"#).unwrap();
+        store.append(&key, &[first]).await.unwrap();
+    }
+    let says = format!(r#"{{"type":"user","uuid":"{way}"}}"#);
+    let options = room.at_home().env("SAYS", says).resume(RESUMED);
+    let options = options.session_store_grace(Duration::from_millis(50));
+    let options = match way {
+        "stored and back" => options.session_store(Arc::new(store)),
+        _ => options.session_store(Arc::new(Away(store))),
+    };
+    let session = options.start().await.unwrap();
+    if way == "stored and killed" {
+        session.wait_ended().await;
+    }
+    session.close().await.unwrap();
+}
+
+/// A store that has something, and takes nothing.
+struct Away(FileStore);
+
+impl SessionStore for Away {
+    fn append<'a>(&'a self, _: &'a SessionKey, _: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
+        let away = StoreError::failed("append", std::io::Error::other("it is away"));
+        Box::pin(std::future::ready(Err(away)))
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
+        self.0.load(key)
+    }
 }
 
 /// Options that go on with a session of a store.
@@ -475,4 +521,145 @@ async fn what_is_kept_is_made_with_the_rights_of_the_user() {
     let elsewhere = options().hermetic_home(room.path("home/link/kept"));
     elsewhere.start().await.unwrap_err();
     room.assert_untouched("kept");
+}
+
+/// The private places that are there.
+fn places(room: &Room) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(room.path("tmp")).unwrap().flatten();
+    all.map(|entry| entry.path()).collect()
+}
+
+/// What lies below, with its owner and its mode.
+fn below(path: &Path) -> Vec<(PathBuf, u32, u32)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        let meta = path.symlink_metadata().unwrap();
+        all.push((path.clone(), meta.uid(), meta.mode() & 0o777));
+        if meta.is_dir() {
+            all.extend(below(&path));
+        }
+    }
+    all
+}
+
+/// What the store has.
+fn told(room: &Room) -> String {
+    let all = std::fs::read_dir(room.path("hidden/store")).unwrap().flatten();
+    let text = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path()).unwrap_or_default();
+    all.map(text).collect()
+}
+
+/// A place whose store lacks what was said: it is the user's alone, and nothing but transcripts is in it.
+#[track_caller]
+fn assert_kept(room: &Room) -> PathBuf {
+    let places = places(room);
+    assert_eq!(places.len(), 1, "{places:?}");
+    let meta = places[0].metadata().unwrap();
+    assert_eq!((meta.uid(), meta.mode() & 0o777), (0, 0o710));
+    let config = places[0].join("config");
+    let names: Vec<_> = std::fs::read_dir(&config)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["projects"]);
+    for (path, uid, mode) in below(&places[0]) {
+        let is_ours = path.ends_with(".outrigger-owned");
+        assert_eq!(uid, if is_ours { 0 } else { OTHER.uid }, "{}", path.display());
+        assert!(is_ours || mode & 0o077 == 0, "{}: {mode:o}", path.display());
+    }
+    places[0].clone()
+}
+
+/// Has a program end, or be killed, before its store has what the CLI wrote.
+async fn left_behind(room: &Room, way: &str) -> PathBuf {
+    let mut host = room.start("handover::host", way);
+    if way == "stored and killed" {
+        let said = room.path("home/said");
+        witness::until("what the CLI says", || match said.exists() {
+            true => Ok(()),
+            false => Err("nothing".to_owned()),
+        })
+        .await;
+        host.0.kill().unwrap();
+        host.ends_well();
+        witness::none_left(&room.path("home")).await;
+        let config = places(room)[0].join("config");
+        witness::until("the guardian's work", || match below(&config) {
+            left if left
+                .iter()
+                .all(|(path, ..)| path.starts_with(config.join("projects"))) =>
+            {
+                Ok(())
+            }
+            left => Err(format!("{left:?}")),
+        })
+        .await;
+    } else {
+        assert!(host.ends_well());
+    }
+    assert!(!told(room).contains(way), "the store lacks it");
+    assert_kept(room)
+}
+
+/// What a store did not take of another user's session stays that user's alone, and is brought at the next start.
+#[tokio::test]
+async fn what_a_store_lacks_of_another_users_session_is_kept_and_brought() {
+    if !is_superuser("another user's session whose store is away") {
+        return;
+    }
+    for way in ["stored and away", "stored and killed"] {
+        let (_kept, room) = Room::make();
+        left_behind(&room, way).await;
+        assert!(room.start("handover::host", "stored and back").ends_well());
+        assert_eq!(places(&room), Vec::<PathBuf>::new(), "{way}");
+        let told = told(&room);
+        assert!(
+            told.contains(way) && told.contains("stored and back"),
+            "{way}: {told}"
+        );
+        room.assert_untouched(way);
+    }
+}
+
+/// The user has the place that is kept, and can put links there: none is read from, and none removed through.
+#[tokio::test]
+async fn links_in_what_is_kept_lead_nowhere() {
+    if !is_superuser("links in what is kept") {
+        return;
+    }
+    let project = |room: &Room| project_dir_name(&real_path(&room.path("work")));
+    for target in ["file", "project", "projects"] {
+        let (_kept, room) = Room::make();
+        let place = left_behind(&room, "stored and away").await;
+        // Where the links lead, others may look, but only the superuser may read.
+        let name = format!("{RESUMED}.jsonl");
+        let aim = room.path("hidden").join(project(&room));
+        std::fs::create_dir(&aim).unwrap();
+        std::fs::write(
+            aim.join(&name),
+            format!("{{\"type\":\"user\",\"uuid\":\"{SECRET}\"}}\n"),
+        )
+        .unwrap();
+        std::fs::set_permissions(aim.join(&name), std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(room.path("hidden"), std::fs::Permissions::from_mode(0o711)).unwrap();
+        let projects = place.join("config/projects");
+        let (link, to) = match target {
+            "file" => (projects.join(project(&room)).join(&name), aim.join(&name)),
+            "project" => (projects.join(project(&room)), aim.clone()),
+            _ => (projects, room.path("hidden")),
+        };
+        std::fs::rename(&link, place.join("config/away")).unwrap();
+        symlink(&to, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(OTHER.uid), Some(OTHER.gid)).unwrap();
+        symlink(room.path("hidden/place"), place.join("config/planted")).unwrap();
+
+        assert!(
+            room.start("handover::host", "stored and back").ends_well(),
+            "{target}"
+        );
+        assert!(!told(&room).contains(SECRET), "{target}");
+        assert!(aim.join(&name).exists(), "{target}");
+        room.assert_untouched(target);
+    }
 }

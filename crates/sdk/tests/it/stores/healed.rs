@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outrigger::Options;
-use outrigger::sessions::store::{SessionKey, SessionStore as _};
+use outrigger::protocol::RawJson;
+use outrigger::sessions::store::{
+    BoxFuture, Lease, LeaseStore, MemoryStore, Result, SessionKey, SessionStore, StoreError,
+};
+use outrigger::{LeaseOptions, LeaseProblem, OnBusy, Options};
 use outrigger_sim::api::ApiRequest;
 
 use super::file::FileStore;
@@ -185,6 +189,126 @@ async fn a_session_that_only_this_disk_has_is_stored_from_its_beginning() {
     turn(&session, "%say four").await;
     assert_eq!(told(&rig)[..6], said(&["one", "two", "three"])[..]);
     session.close().await.unwrap();
+}
+
+/// A store that is written to under leases alone, and can go away.
+#[derive(Default)]
+struct Leased {
+    memory: MemoryStore,
+    away: AtomicBool,
+}
+
+impl SessionStore for Leased {
+    fn append<'a>(&'a self, key: &'a SessionKey, _: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
+        panic!("{key} is appended to without a lease")
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
+        self.memory.load(key)
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+impl LeaseStore for Leased {
+    fn acquire<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<Lease>> {
+        self.memory.acquire(key, owner, ttl)
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+        self.memory.renew(lease, ttl)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+        self.memory.release(lease)
+    }
+
+    fn append_fenced<'a>(
+        &'a self,
+        lease: &'a Lease,
+        key: &'a SessionKey,
+        entries: &'a [RawJson],
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match self.away.load(Ordering::SeqCst) {
+                true => Err(StoreError::failed("append", std::io::Error::other("it is away"))),
+                false => self.memory.append_fenced(lease, key, entries).await,
+            }
+        })
+    }
+}
+
+/// What was left is brought by whoever has the session, and by nobody else: another session of this program, or a program elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_left_is_brought_under_the_lease_alone() {
+    let rig = Rig::start().await;
+    let store = Arc::<Leased>::default();
+    let options = |on_busy| {
+        let options = rig.options().session_store(Arc::clone(&store) as _);
+        hasty(options).lease(LeaseOptions::new().owner("here").on_busy(on_busy))
+    };
+    let session = options(OnBusy::Fail).start().await.unwrap();
+    turn(&session, "%say one").await;
+    store.away.store(true, Ordering::SeqCst);
+    turn(&session, "%say two").await;
+    let id = session.id().unwrap();
+    let key = SessionKey::new(project(&rig), &id);
+    let before = store.memory.entries(&key);
+    let texts = |entries: &[RawJson]| -> String { entries.iter().map(|entry| entry.get()).collect() };
+    assert!(texts(&before).contains("%say one") && !texts(&before).contains("%say two"));
+
+    // While this program's own session has it.
+    store.away.store(false, Ordering::SeqCst);
+    let second = options(OnBusy::Fail).resume(&id).start().await.unwrap_err();
+    assert!(
+        matches!(second.as_lease_problem(), Some(LeaseProblem::Held { .. })),
+        "{second}"
+    );
+    store.away.store(true, Ordering::SeqCst);
+    session.close().await.unwrap();
+    let before = store.memory.entries(&key);
+    let is_left = !texts(&before).contains("%say two");
+
+    // While somebody elsewhere has it.
+    store.away.store(false, Ordering::SeqCst);
+    let ttl = Duration::from_secs(3600);
+    let theirs = store.memory.acquire(&key, "elsewhere", ttl).await.unwrap();
+    let busy = options(OnBusy::Fail).resume(&id).start().await.unwrap_err();
+    assert!(
+        matches!(busy.as_lease_problem(), Some(LeaseProblem::Held { .. })),
+        "{busy}"
+    );
+    assert_eq!(store.memory.entries(&key), before);
+    let taken = options(OnBusy::TakeOver).resume(&id).start().await.unwrap();
+    let brought = store.memory.entries(&key);
+    assert!(texts(&brought).contains("%say two"));
+    assert!(!is_left || brought.len() > before.len());
+    let entry = RawJson::from_text(r#"{"type":"user","uuid":"late"}"#).unwrap();
+    let late = store
+        .memory
+        .append_fenced(&theirs, &key, std::slice::from_ref(&entry))
+        .await;
+    assert!(late.unwrap_err().is_fenced());
+
+    // It diverges while somebody elsewhere has it, from whom it is taken: nothing is mixed.
+    store.away.store(true, Ordering::SeqCst);
+    turn(&taken, "%say left").await;
+    taken.close().await.unwrap();
+    store.away.store(false, Ordering::SeqCst);
+    let theirs = store.memory.acquire(&key, "elsewhere", ttl).await.unwrap();
+    store.memory.append_fenced(&theirs, &key, &[entry]).await.unwrap();
+    let before = store.memory.entries(&key);
+    let taken = options(OnBusy::TakeOver).resume(&id).start().await.unwrap();
+    assert_eq!(store.memory.entries(&key), before);
+    taken.close().await.unwrap();
+    assert!(!texts(&store.memory.entries(&key)).contains("%say left"));
 }
 
 /// The private directory below a directory for temporary files.
