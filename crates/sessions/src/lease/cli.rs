@@ -68,7 +68,8 @@ impl Driver {
     }
 
     /// Whether it is certain that this holder has started it: it is the holder's child process and leads a process group of its own,
-    /// on this machine. Nowhere but on Linux does the system tell.
+    /// on this machine, and is of the user with whose rights this is asked. What the files say of either may be anything, and whoever
+    /// acts as another user could end more than that user. Nowhere but on Linux does the system tell.
     #[cfg(target_os = "linux")]
     pub(super) fn is_of(&self, holder: &Owner) -> bool {
         let Self(entry) = self;
@@ -79,6 +80,7 @@ impl Driver {
             && now.parent == holder.pid
             && now.group == entry.pid
             && entry.proc_start.as_deref() == Some(&*now.start)
+            && is_own(entry.pid)
             && group(entry.pid).is_some_and(|group| rustix::process::test_kill_process(group).is_ok())
     }
 
@@ -98,6 +100,14 @@ impl Driver {
 
     #[cfg(not(target_os = "linux"))]
     pub(super) fn end(&self, _: bool) {}
+}
+
+/// Whether a process is of the user with whose rights this thread acts.
+#[cfg(target_os = "linux")]
+fn is_own(pid: u32) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = rustix::process::geteuid().as_raw();
+    fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() == own)
 }
 
 #[cfg(target_os = "linux")]
@@ -199,6 +209,40 @@ fn started(_: u32) -> Started {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// The files are the CLI's user's, and may name any process. Whoever acts as that user may be able to end more.
+    #[test]
+    fn only_a_process_of_the_same_user_is_ended() {
+        use std::os::unix::process::CommandExt as _;
+
+        let of = |other: bool| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("60").process_group(0);
+            if other {
+                command.uid(65_534).gid(65_534);
+            }
+            let mut child = command.spawn().unwrap();
+            let pid = child.id();
+            let holder = Owner::here("test");
+            let driver = Driver(Entry {
+                pid,
+                session_id: SessionId::random().to_string(),
+                started_at: None,
+                proc_start: Stat::of(pid).map(|stat| stat.start),
+                kind: None,
+                entrypoint: None,
+            });
+            let is_of = driver.is_of(&holder);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            is_of
+        };
+        assert!(of(false));
+        // Without the superuser nobody else's can be made.
+        if rustix::process::geteuid().is_root() {
+            assert!(!of(true));
+        }
+    }
 
     #[test]
     fn only_a_living_process_counts() {
