@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use outrigger::protocol::RawJson;
 use outrigger::sessions::lease::OnBusy;
 use outrigger::sessions::place::{project_dir_name, real_path};
 use outrigger::sessions::store::{
-    Difference, SessionKey, SessionStore, Standing, Transcripts, compare, pull_into,
+    Difference, Lease, SessionKey, SessionStore, Standing, Transcripts, compare, portions, pull_into,
 };
 use outrigger::sessions::{ListOptions, SessionFile, SessionId, Sessions};
 use serde_json::{Value, json};
@@ -23,10 +22,6 @@ use crate::exit::{CommandResult, Failure, Status as Exit};
 
 /// How long a push has a session in a store that has leases, unless it is done before.
 const LEASE: Duration = Duration::from_secs(300);
-
-/// How much one append brings at most, unless one entry is larger.
-const MOST_ENTRIES: usize = 500;
-const MOST_BYTES: usize = 1 << 20;
 
 /// A session store and what is meant of it.
 #[derive(Debug, clap::Args)]
@@ -128,6 +123,11 @@ impl Pair {
 
     fn sum(&self, of: impl Fn(&Difference) -> usize) -> usize {
         self.differences.iter().map(of).sum()
+    }
+
+    /// How many entries a push would bring.
+    fn wanted(&self) -> usize {
+        self.sum(|one| one.to_push().len())
     }
 
     fn line(&self) -> String {
@@ -278,18 +278,17 @@ impl Push {
             let mut done = Vec::new();
             let mut exit = Exit::Success;
             for file in self.store.files(&self.sessions)? {
+                let pushed = push(&store, &file).await?;
                 let pair = Pair::of_file(&*store, &file).await?;
-                let pushed = push(&store, &pair).await?;
-                let is_mixed = pair.standing() == Standing::Diverged;
                 let mut what = format!("brought {pushed}");
-                if is_mixed {
+                if pair.standing() == Standing::Diverged {
                     exit = Exit::Failed;
                     what = format!(
                         "{what}, {}: left alone, see `outrigger sessions import`",
                         pair.line()
                     );
                 }
-                done.push((Pair::of_file(&*store, &file).await?, what));
+                done.push((pair, what));
             }
             self.store.write(&done)?;
             Ok(exit)
@@ -298,54 +297,47 @@ impl Push {
 }
 
 /// Appends what the store lacks, under a lease where it has some; how many entries that were.
-async fn push(store: &Arc<dyn SessionStore>, pair: &Pair) -> Result<usize, Failure> {
-    let wanted = pair.sum(|one| one.to_push().len());
-    if wanted == 0 {
+async fn push(store: &Arc<dyn SessionStore>, file: &SessionFile) -> Result<usize, Failure> {
+    let pair = Pair::of_file(&**store, file).await?;
+    if pair.wanted() == 0 {
         return Ok(0);
     }
     let key = pair.key.main();
-    let lease = match store.leases() {
-        Some(leases) => {
-            let owner = format!("outrigger sessions push (process {})", std::process::id());
-            let taken = leases.acquire(&key, &owner, LEASE).await;
-            Some(taken.with_context(|| format!("session {} can't be brought", pair.id))?)
-        }
-        None => None,
+    let Some(leases) = store.leases() else {
+        return append(store, &pair, None).await;
     };
+    let owner = format!("outrigger sessions push (process {})", std::process::id());
+    let taken = leases.acquire(&key, &owner, LEASE).await;
+    let lease = taken.with_context(|| format!("session {} can't be brought", pair.id))?;
+    let pushed = async {
+        // Whoever had it until now may have gone on with it.
+        let pair = Pair::of_file(&**store, file).await?;
+        append(store, &pair, Some(&lease)).await
+    };
+    let pushed = pushed.await;
+    // Else it runs out.
+    let _ = leases.release(&lease).await;
+    pushed
+}
+
+async fn append(store: &Arc<dyn SessionStore>, pair: &Pair, lease: Option<&Lease>) -> Result<usize, Failure> {
     let pushed = async {
         for difference in &pair.differences {
             let key = match &difference.subpath {
-                Some(subpath) => key.with_subpath(subpath),
-                None => key.clone(),
+                Some(subpath) => pair.key.with_subpath(subpath),
+                None => pair.key.main(),
             };
-            let mut rest = difference.to_push();
-            while !rest.is_empty() {
-                let (now, later) = rest.split_at(batch(rest));
-                rest = later;
-                match (&lease, store.leases()) {
-                    (Some(lease), Some(leases)) => leases.append_fenced(lease, &key, now).await?,
-                    _ => store.append(&key, now).await?,
+            for entries in portions(difference.to_push()) {
+                match (lease, store.leases()) {
+                    (Some(lease), Some(leases)) => leases.append_fenced(lease, &key, entries).await?,
+                    _ => store.append(&key, entries).await?,
                 }
             }
         }
-        Ok::<_, outrigger::sessions::store::StoreError>(())
+        Ok::<_, outrigger::sessions::store::StoreError>(pair.wanted())
     };
     let pushed = pushed.await;
-    if let (Some(lease), Some(leases)) = (&lease, store.leases()) {
-        // Else it runs out.
-        let _ = leases.release(lease).await;
-    }
-    pushed.with_context(|| format!("session {} is in the store in part; push again", pair.id))?;
-    Ok(wanted)
-}
-
-fn batch(entries: &[RawJson]) -> usize {
-    let mut bytes = 0;
-    let fits = entries.iter().take(MOST_ENTRIES).take_while(|entry| {
-        bytes += entry.get().len();
-        bytes <= MOST_BYTES
-    });
-    fits.count().max(1)
+    Ok(pushed.with_context(|| format!("session {} is in the store in part; push again", pair.id))?)
 }
 
 impl Pull {
@@ -373,14 +365,15 @@ impl Pull {
                     );
                     return Err(Failure::new(Exit::Failed, why));
                 }
-                let pulled = pull(&sessions, &pair, &at)?;
-                let left = pair.sum(|one| one.beyond.len()) - pulled;
+                let pulled = pull(&sessions, &*store, &pair, &at).await?;
+                let pair = Pair::of(&*store, file, key).await?;
+                let left = pair.sum(|one| one.beyond.len());
                 let mut what = format!("brought {pulled}");
                 if left > 0 {
                     exit = Exit::Failed;
                     what = format!("{what}, {}: the rest is left alone", pair.line());
                 }
-                done.push((Pair::of(&*store, file, key).await?, what));
+                done.push((pair, what));
             }
             self.store.write(&done)?;
             Ok(exit)
@@ -388,11 +381,117 @@ impl Pull {
     }
 }
 
-fn pull(sessions: &Sessions, pair: &Pair, project: &Path) -> Result<usize, Failure> {
+/// Writes what the store has beyond; how many entries that were.
+async fn pull(
+    sessions: &Sessions,
+    store: &dyn SessionStore,
+    pair: &Pair,
+    project: &Path,
+) -> Result<usize, Failure> {
     // No CLI may write to it meanwhile.
     let claim = sessions.claim(&pair.id).owner("outrigger sessions pull");
     let lease = claim.on_busy(OnBusy::Fail).take()?;
+    // One may have done until now.
+    let pair = Pair::of(store, pair.file.clone(), pair.key.clone()).await?;
     let pulled = pull_into(&pair.differences, project, &pair.id);
     drop(lease);
     Ok(pulled?)
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger::protocol::RawJson;
+    use outrigger::sessions::store::{BoxFuture, LeaseStore, MemoryStore, Result};
+
+    use super::*;
+
+    const ID: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
+
+    /// A store whose sessions somebody else had until a moment ago, who went on with them.
+    #[derive(Default)]
+    struct Overtaken(MemoryStore);
+
+    fn entry(uuid: &str) -> RawJson {
+        RawJson::from_text(format!(r#"{{"type":"user","uuid":"{uuid}"}}"#)).unwrap()
+    }
+
+    impl SessionStore for Overtaken {
+        fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>> {
+            self.0.append(key, entries)
+        }
+
+        fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>> {
+            self.0.load(key)
+        }
+
+        fn leases(&self) -> Option<&dyn LeaseStore> {
+            Some(self)
+        }
+    }
+
+    impl LeaseStore for Overtaken {
+        fn acquire<'a>(
+            &'a self,
+            key: &'a SessionKey,
+            owner: &'a str,
+            ttl: Duration,
+        ) -> BoxFuture<'a, Result<Lease>> {
+            Box::pin(async move {
+                self.0.append(key, &[entry("elsewhere")]).await?;
+                self.0.acquire(key, owner, ttl).await
+            })
+        }
+
+        fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>> {
+            self.0.renew(lease, ttl)
+        }
+
+        fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<()>> {
+            self.0.release(lease)
+        }
+
+        fn append_fenced<'a>(
+            &'a self,
+            lease: &'a Lease,
+            key: &'a SessionKey,
+            entries: &'a [RawJson],
+        ) -> BoxFuture<'a, Result<()>> {
+            self.0.append_fenced(lease, key, entries)
+        }
+    }
+
+    fn session(root: &Path) -> SessionFile {
+        let sessions = Sessions::at(root);
+        let project = sessions.projects_dir().join("-p");
+        std::fs::create_dir_all(&project).unwrap();
+        let lines = format!("{}\n{}\n", entry("a").get(), entry("here").get());
+        std::fs::write(project.join(format!("{ID}.jsonl")), lines).unwrap();
+        sessions.find(&SessionId::new(ID).unwrap()).unwrap()
+    }
+
+    /// What a push found before it had the session is no longer true when it has it.
+    #[tokio::test]
+    async fn a_push_mixes_nothing_into_what_somebody_else_just_said() {
+        let root = tempfile::tempdir().unwrap();
+        let file = session(root.path());
+        let store = Arc::new(Overtaken::default());
+        let key = SessionKey::new("-p", ID);
+        store.0.append(&key, &[entry("a")]).await.unwrap();
+        let shared: Arc<dyn SessionStore> = store.clone();
+        assert_eq!(push(&shared, &file).await.unwrap(), 0);
+        assert_eq!(store.0.entries(&key), [entry("a"), entry("elsewhere")]);
+        // The lease was given back.
+        let again = store.0.acquire(&key, "another", LEASE).await;
+        assert_eq!(again.unwrap().owner, "another");
+        // While somebody has it, nothing is brought at all.
+        assert!(
+            push(&shared, &file).await.is_ok(),
+            "it has diverged: there is nothing to bring"
+        );
+        let fresh = Arc::new(MemoryStore::new());
+        fresh.acquire(&key, "another", LEASE).await.unwrap();
+        let shared: Arc<dyn SessionStore> = fresh.clone();
+        assert!(push(&shared, &file).await.is_err());
+        assert!(fresh.entries(&key).is_empty());
+    }
 }

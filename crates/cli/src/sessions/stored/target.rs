@@ -39,8 +39,9 @@ impl fmt::Display for Target {
         let Some((scheme, rest)) = self.0.split_once("://") else {
             return f.write_str(&self.0);
         };
-        let rest = rest.split('?').next().unwrap_or_default();
+        // In this order: a password that was not encoded may have any character in it.
         let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+        let rest = rest.split('?').next().unwrap_or_default();
         write!(f, "{scheme}://{rest}")
     }
 }
@@ -188,6 +189,7 @@ mod tests {
                 "postgres://host/db",
             ),
             ("redis://:se@cret@host:1", "redis://host:1"),
+            ("redis://:se?cret@host:1?prefix=x", "redis://host:1"),
         ] {
             let target: Target = address.parse().unwrap();
             assert_eq!(target.to_string(), shown);
