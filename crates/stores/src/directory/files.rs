@@ -54,11 +54,33 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
         .map_err(|error| failed("list", directory, error))
 }
 
+/// Has the names in a directory written to disk, and in those above it up to `root`: else a loss of power could take away the way to a
+/// file that is on disk.
+pub(super) fn sync_up(directory: &Path, root: &Path) -> io::Result<()> {
+    for above in directory.ancestors().take_while(|above| above.starts_with(root)) {
+        sync_directory(above)?;
+    }
+    Ok(())
+}
+
 /// Has the names in a directory written to disk, where that is possible.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    #[cfg(test)]
+    tests::SYNCED.with_borrow_mut(|synced| synced.push(directory.to_owned()));
     if cfg!(unix) {
         File::open(directory)?.sync_all()
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::cell::RefCell;
+    use std::path::PathBuf;
+
+    thread_local! {
+        /// The directories that this thread had written to disk.
+        pub(in crate::directory) static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
     }
 }

@@ -1,11 +1,11 @@
 //! Transcripts as files.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{
@@ -13,7 +13,7 @@ use outrigger_sessions::store::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::files::{entries, failed, read_json, sync_directory, write_json};
+use super::files::{entries, failed, read_json, sync_up, write_json};
 use super::places::{place, places};
 use crate::lines::{lines, write_line};
 
@@ -23,6 +23,8 @@ pub(super) const PART: &str = ".jsonl";
 #[derive(Debug)]
 pub(super) struct Shared {
     root: PathBuf,
+    /// How long somebody else may have a session's lock.
+    patience: Duration,
     /// What is known of transcripts that were appended to, so that they need not be read again.
     known: Mutex<HashMap<SessionKey, Known>>,
 }
@@ -35,6 +37,12 @@ struct Known {
     end: Vec<u8>,
     uuids: HashSet<String>,
 }
+
+/// An append takes no time, but a process that was stopped may have the lock for ever. Whoever waits for it has a thread.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often it is tried again, at most.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How many bytes of the end are remembered. Another transcript hardly has the same ones in the same place.
 const END: usize = 256;
@@ -95,6 +103,7 @@ impl Shared {
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
             root,
+            patience: PATIENCE,
             known: Mutex::default(),
         }
     }
@@ -113,11 +122,15 @@ impl Shared {
         }
     }
 
-    /// Waits until nobody else writes to the session.
+    /// Waits until nobody else writes to the session, but not for ever.
     pub(super) fn lock(&self, key: &SessionKey) -> Result<Locked> {
         let directory = self.session(key);
         let parts = directory.join("parts");
-        fs::create_dir_all(&parts).map_err(|error| failed("make", &parts, error))?;
+        if !parts.is_dir() {
+            fs::create_dir_all(&parts)
+                .and_then(|()| sync_up(&directory, &self.root))
+                .map_err(|error| failed("make", &parts, error))?;
+        }
         let path = directory.join("lock");
         let locked = || {
             let file = OpenOptions::new()
@@ -125,8 +138,22 @@ impl Shared {
                 .truncate(false)
                 .write(true)
                 .open(&path)?;
-            file.lock()?;
-            Ok(file)
+            let until = Instant::now() + self.patience;
+            let mut pause = Duration::from_micros(200);
+            loop {
+                match file.try_lock() {
+                    Ok(()) => return Ok(file),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                    Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                        return Err(io::Error::new(
+                            io::ErrorKind::TimedOut,
+                            format!("another process has had it for {:?}", self.patience),
+                        ));
+                    }
+                    Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+                }
+                pause = (pause * 2).min(PAUSE);
+            }
         };
         let lock = locked().map_err(|error| failed("lock", &path, error))?;
         Ok(Locked {
@@ -145,7 +172,6 @@ impl Shared {
         }
         let path = self.file(key);
         let wrong = |error| failed("append to", &path, error);
-        let is_new = !path.exists();
         // A part with a long name is in directories of its own.
         let inside = path.parent().unwrap_or(&self.root);
         fs::create_dir_all(inside).map_err(|error| failed("make", inside, error))?;
@@ -200,8 +226,9 @@ impl Shared {
             let _ = file.set_len(length);
             return Err(wrong(error));
         }
-        if is_new {
-            sync_directory(inside).map_err(wrong)?;
+        if length == 0 {
+            // The first that counts: whoever made the file may have ended before it was done.
+            sync_up(inside, &self.root).map_err(wrong)?;
         }
         known.extend(length + written.len() as u64, written.as_bytes());
         if key.is_main() && !added.is_empty() {
@@ -299,5 +326,77 @@ impl Shared {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::tests::SYNCED;
+    use super::*;
+
+    fn entry(uuid: &str) -> RawJson {
+        RawJson::from_text(format!(r#"{{"uuid":"{uuid}"}}"#)).unwrap()
+    }
+
+    /// The file alone is not enough: its name has to be there, too, and that of each directory on the way to it.
+    #[test]
+    fn the_way_to_a_transcript_is_on_disk_before_an_append_returns() {
+        let root = tempfile::tempdir().unwrap();
+        let synced = || SYNCED.take();
+        synced();
+        let key = SessionKey::new("-p", "s");
+        let shared = Shared::new(root.path().to_owned());
+        shared.append(&key, &[entry("a")], None).unwrap();
+        let session = shared.session(&key);
+        let all = synced();
+        for directory in [root.path(), session.parent().unwrap(), &session] {
+            assert!(
+                all.iter().any(|one| one == directory),
+                "{}: {all:?}",
+                directory.display()
+            );
+        }
+        shared.append(&key, &[entry("b")], None).unwrap();
+        assert!(synced().iter().all(|one| *one == session), "the summary alone");
+        let part = key.with_subpath("x".repeat(600));
+        shared.append(&part, &[entry("a")], None).unwrap();
+        let all = synced();
+        for directory in shared
+            .file(&part)
+            .ancestors()
+            .skip(1)
+            .take_while(|one| one.starts_with(root.path()))
+        {
+            assert!(
+                all.iter().any(|one| one == directory),
+                "{}: {all:?}",
+                directory.display()
+            );
+        }
+
+        // Another process made the file, and was killed.
+        let other = SessionKey::new("-p", "t");
+        drop(shared.lock(&other).unwrap());
+        fs::write(shared.file(&other), "").unwrap();
+        synced();
+        shared.append(&other, &[entry("a")], None).unwrap();
+        assert!(synced().contains(&shared.session(&other)));
+    }
+
+    #[test]
+    fn a_lock_that_is_never_given_back_is_not_waited_for_without_end() {
+        let root = tempfile::tempdir().unwrap();
+        let mut shared = Shared::new(root.path().to_owned());
+        shared.patience = Duration::from_millis(30);
+        let key = SessionKey::new("-p", "s");
+        let held = shared.lock(&key).unwrap();
+        let error = shared.append(&key, &[entry("a")], None).unwrap_err();
+        assert!(
+            error.may_pass() && error.chain().contains("another process"),
+            "{}",
+            error.chain()
+        );
+        drop(held);
+        shared.append(&key, &[entry("a")], None).unwrap();
     }
 }
