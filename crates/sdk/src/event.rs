@@ -1,16 +1,20 @@
 //! What happens during a turn, as a program wants to see it.
 
+mod bounds;
 mod streams;
 
 use std::collections::VecDeque;
 
 use outrigger_protocol::inbound::{
-    ApiStreamEvent, AssistantMessage, BlockDelta, Message, StreamEvent, UserMessage,
+    ApiStreamEvent, AssistantMessage, BlockDelta, Message, StopReason, StreamEvent, SystemMessage,
+    UserMessage,
 };
 use outrigger_protocol::shared::{ContentBlock, MessageContent};
-use outrigger_protocol::{Frame, Misfit, PieceKind, RawJson};
+use outrigger_protocol::tools::ToolInput;
+use outrigger_protocol::{Frame, Misfit, PieceKind, RawJson, open_enum};
 
-use self::streams::Streams;
+use self::bounds::{Bounds, Whose, said_by};
+use self::streams::{Finished, Streams};
 
 #[doc(hidden)]
 pub use self::streams::untold;
@@ -20,11 +24,83 @@ pub use crate::conn::lane::Lag;
 ///
 /// Text and thinking come once, whether partial messages are on or not: as they are written if they are, else a block at a
 /// time. What a subagent does is [`Subagent`](Self::Subagent) and never mixed with the main conversation. Everything that is
-/// not put into a friendlier form is a [`Message`](Self::Message), so that nothing is left out but where partial messages and their
-/// blocks begin and end. Tool calls and results carry their frame as well; the exact bytes of text are in [`Turn::next_frame`](crate::Turn::next_frame).
+/// not put into a friendlier form is a [`Message`](Self::Message), so that nothing is left out. Tool calls and results carry their
+/// frame as well; the exact bytes of text are in [`Turn::next_frame`](crate::Turn::next_frame).
+///
+/// # Messages and blocks
+///
+/// What the model says comes in messages, and a message in content blocks, as in the Messages API. [`MessageStart`](Self::MessageStart),
+/// [`ContentBlockStart`](Self::ContentBlockStart), [`ContentBlockStop`](Self::ContentBlockStop) and
+/// [`MessageStop`](Self::MessageStop) say where each begins and ends, also without partial messages. A program that prints ends a
+/// line where a block of text ends:
+///
+/// ```no_run
+/// # use outrigger::{BlockKind, Event, Turn};
+/// # async fn example(mut turn: Turn) -> outrigger::Result<()> {
+/// while let Some(event) = turn.next().await {
+///     match event? {
+///         Event::Text(text) => print!("{text}"),
+///         Event::ContentBlockStop { kind: BlockKind::Text, .. } => println!(),
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// These hold for the main conversation, and for each subagent by itself:
+///
+/// * `Text`, `Thinking`, `ToolUse`, `ToolInput` and `Block` come between the start and the stop of one block of their kind, and
+///   blocks between the start and the stop of one message. At most one message and one block are open.
+/// * What begins ends exactly once, before the events end: also when the CLI dies, the turn is interrupted, the API call fails
+///   and is made again, or a frame is lost or can't be read.
+/// * Text is never held back. A message or block begins when the first thing of it comes, and ends when the CLI says so, or
+///   when something else begins. Without partial messages the CLI does not say where a message ends: it ends when the next one
+///   begins, when a prompt follows, or with the turn, or the tool call of its subagent.
+/// * A message that breaks off ends without a `stop_reason`. What is said anew after that is another message, perhaps of the same
+///   id. So does what comes of a message after another has begun.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
+    /// A message of the model begins.
+    #[non_exhaustive]
+    MessageStart {
+        /// The API's id of the message, if it is known already.
+        id: Option<String>,
+        /// The model that writes it; `<synthetic>` when the CLI wrote it itself.
+        model: Option<String>,
+    },
+    /// A content block of the message begins.
+    #[non_exhaustive]
+    ContentBlockStart {
+        /// The API's id of the message, if it is known already.
+        message_id: Option<String>,
+        /// The block's place in the message; counted, where the CLI does not say it.
+        index: u64,
+        /// What it is.
+        kind: BlockKind,
+    },
+    /// The content block that was begun last has ended.
+    #[non_exhaustive]
+    ContentBlockStop {
+        /// The API's id of the message, if it is known by now.
+        message_id: Option<String>,
+        /// The block's place in the message, as it began.
+        index: u64,
+        /// What it is, as it began.
+        kind: BlockKind,
+    },
+    /// The message that was begun last has ended.
+    #[non_exhaustive]
+    MessageStop {
+        /// The API's id of the message, if it is known by now.
+        id: Option<String>,
+        /// The model that wrote it.
+        model: Option<String>,
+        /// Why the model stopped. Without partial messages it is known of the last message of a turn only, and of messages of a
+        /// [`History`](crate::History).
+        stop_reason: Option<StopReason>,
+    },
     /// Text of the answer.
     Text(String),
     /// The model's thinking.
@@ -52,12 +128,31 @@ pub enum Event {
     Block(Box<ContentBlock>),
     /// Something that a subagent of this turn does.
     Subagent(Box<SubagentEvent>),
-    /// Any other message of the CLI, with the frame that it came in.
+    /// Any other message of the CLI, with the frame that it came in. To pass it on as JSON, take the frame's
+    /// [`text`](Frame::text): the CLI's own, with what the types do not have.
     Message(Box<Message>, Frame),
     /// A frame that could not be decoded. Its neighbours are not affected.
     Undecodable(Frame, Misfit),
     /// The program read too slowly, and partial messages were left out; the finished messages repeat what they said.
     Lagged(Lag),
+}
+
+open_enum! {
+    /// The kind of a content block: its `type`.
+    pub enum BlockKind {
+        /// Text of the answer.
+        Text = "text",
+        /// The model's thinking.
+        Thinking = "thinking",
+        /// Thinking that only the API can read.
+        RedactedThinking = "redacted_thinking",
+        /// A call of a tool on our side.
+        ToolUse = "tool_use",
+        /// A call of a tool that the API runs itself.
+        ServerToolUse = "server_tool_use",
+        /// A call of an MCP tool that the API makes itself.
+        McpToolUse = "mcp_tool_use",
+    }
 }
 
 /// A tool call of the model.
@@ -68,10 +163,17 @@ pub struct ToolUse {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// What it is called with; [`ToolInput`](outrigger_protocol::tools::ToolInput) reads the built-in tools' inputs.
+    /// What it is called with; [`tool`](Self::tool) reads the built-in tools' inputs.
     pub input: RawJson,
     /// The frame that it came in.
     pub frame: Frame,
+}
+
+impl ToolUse {
+    /// The input by the tool's own type; a tool or an input that this build does not know stays as it came.
+    pub fn tool(&self) -> ToolInput {
+        ToolInput::read(&self.name, &self.input)
+    }
 }
 
 /// How a tool call ended.
@@ -107,6 +209,7 @@ pub struct SubagentEvent {
 pub(crate) struct Reducer {
     ready: VecDeque<Event>,
     streams: Streams,
+    bounds: Bounds,
     /// Pieces of the message that is being streamed were left out, so the rest waits for its finished lines.
     lags: bool,
 }
@@ -119,45 +222,70 @@ impl Reducer {
     pub(crate) fn lagged(&mut self, lag: Lag) {
         // What was left out may be text; the final lines then say it all.
         self.streams.clear();
+        self.bounds.lose_streams(&mut self.ready);
         self.lags = true;
         self.ready.push_back(Event::Lagged(lag));
     }
 
-    /// Takes the next frame of the turn. Frames about the turn itself (its result, the life of its prompts) are no events.
+    /// No frame comes any more. What was begun ends.
+    pub(crate) fn end(&mut self) {
+        self.bounds.end_all(&mut self.ready);
+    }
+
+    /// A turn has ended, perhaps without a result. What runs in the background goes on.
+    pub(crate) fn end_turn(&mut self) {
+        self.bounds.end(None, &mut self.ready);
+    }
+
+    /// Takes the next frame of the turn. Frames about the turn itself (its result, the life of its prompts) say nothing.
     /// True when the frame could not be decoded.
     pub(crate) fn push(&mut self, frame: &Frame) -> bool {
-        if matches!(frame.kind(), "result" | "command_lifecycle") {
-            return false;
+        match frame.kind() {
+            "command_lifecycle" => return false,
+            "result" => {
+                self.turn_is_over(frame);
+                return false;
+            }
+            _ => {}
         }
-        let from = self.ready.len();
-        let is_misfit = match frame.delta() {
+        match frame.delta() {
             Some(delta) => {
                 let text = delta.text.into_owned();
                 self.piece(frame.parent_tool_use_id(), delta.index, delta.kind, text);
                 false
             }
             None => self.decode(frame),
-        };
-        let says = matches!(frame.kind(), "assistant" | "user" | "stream_event");
-        if let Some(parent) = frame.parent_tool_use_id().filter(|_| says && !is_misfit) {
-            for event in self.ready.iter_mut().skip(from) {
-                let event_of_it = std::mem::replace(event, Event::Text(String::new()));
-                *event = Event::Subagent(Box::new(SubagentEvent {
-                    parent_tool_use_id: parent.to_owned(),
-                    event: event_of_it,
-                }));
-            }
         }
-        is_misfit
+    }
+
+    /// The result of a turn ends the last message, and tells why the model stopped.
+    fn turn_is_over(&mut self, frame: &Frame) {
+        #[derive(Default, serde::Deserialize)]
+        struct Over {
+            stop_reason: Option<String>,
+            terminal_reason: Option<String>,
+        }
+        let over: Over = serde_json::from_slice(frame.bytes()).unwrap_or_default();
+        // A request that was broken off may have said nothing; then the reason is of a message before.
+        let is_of_last = over.terminal_reason.as_deref() != Some("aborted_streaming");
+        let stop_reason = over.stop_reason.filter(|_| is_of_last);
+        self.bounds
+            .stop_reason(None, stop_reason.as_deref().map(StopReason::from));
+        self.bounds.end(None, &mut self.ready);
     }
 
     fn decode(&mut self, frame: &Frame) -> bool {
-        self.follow(frame);
-        match frame.decode() {
+        let parent = frame.parent_tool_use_id();
+        let decoded = frame.decode();
+        self.follow(parent, frame, decoded.as_ref().ok());
+        match decoded {
             Ok(Message::Assistant(assistant)) => self.assistant(*assistant, frame),
             Ok(Message::StreamEvent(event)) => self.stream(event, frame),
             Ok(Message::User(user)) => self.user(*user, frame),
-            Ok(other) => self.tell(other, frame),
+            Ok(other) => {
+                self.end_of_task(&other);
+                self.tell(None, other, frame);
+            }
             Err(misfit) => {
                 self.ready.push_back(Event::Undecodable(frame.clone(), misfit));
                 return true;
@@ -166,15 +294,30 @@ impl Reducer {
         false
     }
 
-    fn tell(&mut self, message: Message, frame: &Frame) {
-        self.ready
-            .push_back(Event::Message(Box::new(message), frame.clone()));
+    /// A subagent in the background has ended.
+    fn end_of_task(&mut self, message: &Message) {
+        if let Message::System(system) = message
+            && let SystemMessage::TaskNotification(task) = &**system
+            && let Some(call) = task.tool_use_id.as_deref()
+        {
+            self.bounds.end(Some(call), &mut self.ready);
+        }
+    }
+
+    fn tell(&mut self, parent: Option<&str>, message: Message, frame: &Frame) {
+        self.say(parent, Event::Message(Box::new(message), frame.clone()));
+    }
+
+    fn say(&mut self, parent: Option<&str>, event: Event) {
+        self.ready.push_back(said_by(parent, event));
     }
 }
 
 impl Reducer {
     fn assistant(&mut self, assistant: AssistantMessage, frame: &Frame) {
+        let (id, parent) = (assistant.message.id.as_deref(), frame.parent_tool_use_id());
         if let Some(error) = &assistant.error {
+            self.bounds.end(parent, &mut self.ready);
             let text = assistant
                 .message
                 .content
@@ -182,48 +325,102 @@ impl Reducer {
                 .filter_map(text_of)
                 .collect::<Vec<_>>()
                 .join("\n");
-            self.ready.push_back(Event::ApiError {
-                kind: error.as_str().to_owned(),
-                text,
-            });
-            return;
+            let kind = error.as_str().to_owned();
+            return self.say(parent, Event::ApiError { kind, text });
         }
-        let (id, parent) = (assistant.message.id.as_deref(), frame.parent_tool_use_id());
+        let whose = |stream| Whose {
+            stream,
+            id,
+            model: Some(&assistant.message.model),
+        };
         for block in assistant.message.content {
-            let event = match block {
+            match block {
                 ContentBlock::Text(block) => {
-                    match self.streams.finished(parent, id, PieceKind::Text, block.text) {
-                        Some(text) => Event::Text(text),
-                        None => continue,
-                    }
+                    self.finished(parent, whose(None), PieceKind::Text, block.text);
                 }
                 ContentBlock::Thinking(block) => {
-                    match self
-                        .streams
-                        .finished(parent, id, PieceKind::Thinking, block.thinking)
-                    {
-                        Some(thinking) => Event::Thinking(thinking),
-                        None => continue,
-                    }
+                    self.finished(parent, whose(None), PieceKind::Thinking, block.thinking);
                 }
-                ContentBlock::ToolUse(block) => Event::ToolUse(ToolUse {
-                    id: block.id,
-                    name: block.name,
-                    input: block.input,
-                    frame: frame.clone(),
-                }),
-                other => Event::Block(Box::new(other)),
-            };
-            self.ready.push_back(event);
+                other => {
+                    let kind = BlockKind::from(&*other.tag());
+                    let call = match &other {
+                        ContentBlock::ToolUse(block) => Some(block.id.as_str()),
+                        _ => None,
+                    };
+                    let of = whose(self.streams.of_message(parent, id));
+                    self.bounds.finished(parent, of, kind, call, &mut self.ready);
+                    let event = match other {
+                        ContentBlock::ToolUse(block) => Event::ToolUse(ToolUse {
+                            id: block.id,
+                            name: block.name,
+                            input: block.input,
+                            frame: frame.clone(),
+                        }),
+                        other => Event::Block(Box::new(other)),
+                    };
+                    self.say(parent, event);
+                    self.bounds.end_block(parent, &mut self.ready);
+                }
+            }
+        }
+        let of = whose(self.streams.of_message(parent, id));
+        self.bounds.learn(parent, of, assistant.message.stop_reason);
+    }
+
+    /// A block of text or thinking is finished.
+    fn finished(&mut self, parent: Option<&str>, mut whose: Whose<'_>, kind: PieceKind, text: String) {
+        let Finished { rest, streamed } = self.streams.finished(parent, whose.id, kind, text);
+        let of = match kind {
+            PieceKind::Thinking => BlockKind::Thinking,
+            _ => BlockKind::Text,
+        };
+        whose.stream = match streamed {
+            Some((stream, _)) => Some(stream),
+            None => self.streams.of_message(parent, whose.id),
+        };
+        let event: fn(String) -> Event = match kind {
+            PieceKind::Thinking => Event::Thinking,
+            _ => Event::Text,
+        };
+        match (rest, streamed) {
+            (rest, Some((stream, index))) => {
+                self.bounds.learn(parent, whose, None);
+                if let Some(text) = rest {
+                    self.bounds.streams(parent, whose, index, &of, &mut self.ready);
+                    self.say(parent, event(text));
+                }
+                self.bounds.end_streamed(parent, stream, index, &mut self.ready);
+            }
+            (Some(text), None) => {
+                // What is open is another one.
+                self.bounds.end_block(parent, &mut self.ready);
+                self.bounds.finished(parent, whose, of, None, &mut self.ready);
+                self.say(parent, event(text));
+                self.bounds.end_block(parent, &mut self.ready);
+            }
+            (None, None) => {}
         }
     }
 
     /// Where messages begin and end in the stream, by the kind of event alone: whatever else is odd about it.
-    fn follow(&mut self, frame: &Frame) {
-        let parent = frame.parent_tool_use_id();
+    fn follow(&mut self, parent: Option<&str>, frame: &Frame, decoded: Option<&Message>) {
         match frame.event_type() {
-            Some("message_start") => self.streams.begin(parent),
-            Some("message_stop") => self.streams.over(parent),
+            Some("message_start") => {
+                let mut whose = Whose::stream(self.streams.begin(parent));
+                if let Some(Message::StreamEvent(event)) = decoded
+                    && let ApiStreamEvent::MessageStart(start) = &event.event
+                {
+                    let id = start.message.id.as_ref().or(event.api_message_id.as_ref());
+                    self.streams.name(parent, id.cloned());
+                    whose.id = id.map(String::as_str);
+                    whose.model = Some(&start.message.model);
+                }
+                self.bounds.begin(parent, whose, &mut self.ready);
+            }
+            Some("message_stop") => {
+                self.streams.over(parent);
+                self.bounds.end(parent, &mut self.ready);
+            }
             _ => return,
         }
         self.lags = false;
@@ -232,14 +429,10 @@ impl Reducer {
     fn stream(&mut self, event: Box<StreamEvent>, frame: &Frame) {
         let parent = frame.parent_tool_use_id();
         let (index, kind, text) = match &event.event {
-            ApiStreamEvent::MessageStart(start) => {
-                let id = start.message.id.as_ref().or(event.api_message_id.as_ref());
-                return self.streams.name(parent, id.cloned());
-            }
             ApiStreamEvent::ContentBlockStart(start) => match &start.content_block {
                 ContentBlock::Text(block) => (start.index, PieceKind::Text, block.text.clone()),
                 ContentBlock::Thinking(block) => (start.index, PieceKind::Thinking, block.thinking.clone()),
-                _ => return,
+                other => return self.starts(parent, start.index, other),
             },
             ApiStreamEvent::ContentBlockDelta(grows) => match &grows.delta {
                 BlockDelta::Text(delta) => (grows.index, PieceKind::Text, delta.text.clone()),
@@ -249,40 +442,66 @@ impl Reducer {
                 }
                 // The finished block has them.
                 BlockDelta::Signature(_) | BlockDelta::Citations(_) | BlockDelta::Compaction(_) => return,
-                _ => return self.tell(Message::StreamEvent(event), frame),
+                _ => return self.tell(parent, Message::StreamEvent(event), frame),
             },
-            ApiStreamEvent::ContentBlockStop(_)
-            | ApiStreamEvent::MessageDelta(_)
-            | ApiStreamEvent::MessageStop(_)
-            | ApiStreamEvent::Ping(_) => return,
+            ApiStreamEvent::ContentBlockStop(stop) => {
+                if let Some(stream) = self.streams.current(parent) {
+                    self.bounds
+                        .end_streamed(parent, stream, stop.index, &mut self.ready);
+                }
+                return;
+            }
+            ApiStreamEvent::MessageDelta(delta) => {
+                if let Some(stream) = self.streams.current(parent) {
+                    let stop_reason = delta.delta.stop_reason.clone();
+                    self.bounds.learn(parent, Whose::stream(stream), stop_reason);
+                }
+                return;
+            }
+            ApiStreamEvent::MessageStart(_) | ApiStreamEvent::MessageStop(_) | ApiStreamEvent::Ping(_) => {
+                return;
+            }
             // A broken stream, what is new, and what does not fit.
-            _ => return self.tell(Message::StreamEvent(event), frame),
+            _ => return self.tell(parent, Message::StreamEvent(event), frame),
         };
         self.piece(parent, index, kind, text);
     }
 
-    /// A block grows; `text` is what is added.
+    /// A block begins that is neither text nor thinking.
+    fn starts(&mut self, parent: Option<&str>, index: u64, block: &ContentBlock) {
+        let call = match block {
+            ContentBlock::ToolUse(block) => Some(block.id.clone()),
+            _ => None,
+        };
+        let whose = Whose::stream(self.streams.goes_on(parent, index, None));
+        let kind = BlockKind::from(&*block.tag());
+        self.bounds
+            .starts(parent, whose, index, kind, call, &mut self.ready);
+    }
+
+    /// A block begins or grows; `text` is what is added.
     fn piece(&mut self, parent: Option<&str>, index: u64, kind: PieceKind, text: String) {
-        let event = match kind {
-            PieceKind::InputJson => Event::ToolInput {
-                index,
-                partial_json: text,
-            },
-            _ if text.is_empty() || self.lags => return,
-            PieceKind::Text => {
-                self.streams.piece(parent, index, kind, &text);
-                Event::Text(text)
+        let (of, event): (_, fn(String) -> Event) = match kind {
+            PieceKind::InputJson => {
+                let whose = Whose::stream(self.streams.goes_on(parent, index, None));
+                self.bounds.input(parent, whose, index, &mut self.ready);
+                let partial_json = text;
+                return self.say(parent, Event::ToolInput { index, partial_json });
             }
-            PieceKind::Thinking => {
-                self.streams.piece(parent, index, kind, &text);
-                Event::Thinking(text)
-            }
+            _ if self.lags => return,
+            PieceKind::Text => (BlockKind::Text, Event::Text),
+            PieceKind::Thinking => (BlockKind::Thinking, Event::Thinking),
             _ => return,
         };
-        self.ready.push_back(event);
+        let whose = Whose::stream(self.streams.piece(parent, index, kind, &text));
+        self.bounds.streams(parent, whose, index, &of, &mut self.ready);
+        if !text.is_empty() {
+            self.say(parent, event(text));
+        }
     }
 
     fn user(&mut self, user: UserMessage, frame: &Frame) {
+        let parent = frame.parent_tool_use_id();
         let has_result = user
             .message
             .content
@@ -290,7 +509,10 @@ impl Reducer {
             .iter()
             .any(|block| is_tool_result(&block));
         if !has_result {
-            return self.tell(Message::User(Box::new(user)), frame);
+            if !user.is_replay.unwrap_or(false) {
+                self.bounds.end_unless_streamed(parent, &mut self.ready);
+            }
+            return self.tell(parent, Message::User(Box::new(user)), frame);
         }
         // What stands beside the results has no event of its own.
         if !user
@@ -300,7 +522,7 @@ impl Reducer {
             .iter()
             .all(|block| is_tool_result(&block))
         {
-            self.tell(Message::User(Box::new(user.clone())), frame);
+            self.tell(parent, Message::User(Box::new(user.clone())), frame);
         }
         let MessageContent::Blocks(blocks) = user.message.content else {
             return;
@@ -324,7 +546,9 @@ impl Reducer {
                 },
             };
             left -= 1;
-            self.ready.push_back(Event::ToolResult(ToolResult {
+            // A subagent has ended when its call has.
+            self.bounds.end(Some(&block.tool_use_id), &mut self.ready);
+            let result = Event::ToolResult(ToolResult {
                 tool_use_id: block.tool_use_id,
                 is_error: block.is_error.unwrap_or(false),
                 text,
@@ -332,7 +556,8 @@ impl Reducer {
                 // Can be large, and nearly always there is one result only.
                 output: if left == 0 { output.take() } else { output.clone() },
                 frame: frame.clone(),
-            }));
+            });
+            self.say(parent, result);
         }
     }
 }

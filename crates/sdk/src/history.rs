@@ -337,8 +337,19 @@ impl History {
             }
             match ready!(self.poll_frame(cx)) {
                 Some(Ok(frame)) => drop(self.reducer.push(&frame)),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(None),
+                Some(Err(error)) => {
+                    // What was begun ends before the error is told.
+                    self.reducer.end();
+                    let Some(event) = self.reducer.pop() else {
+                        return Poll::Ready(Some(Err(error)));
+                    };
+                    self.state = State::Failed(error);
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                None => {
+                    self.reducer.end();
+                    return Poll::Ready(self.reducer.pop().map(Ok));
+                }
             }
         }
     }

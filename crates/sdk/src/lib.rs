@@ -1,14 +1,16 @@
 //! Drive the Claude Code CLI from Rust: start it, talk to it in turns, decide what its tools may do, and control it while it runs.
 //!
 //! ```no_run
-//! use outrigger::{Agent, Event, Policy};
+//! use outrigger::{Agent, BlockKind, Event, Policy};
 //!
 //! # async fn example() -> outrigger::Result<()> {
 //! let session = Agent::builder().model("sonnet").cwd(".").permissions(Policy::read_only()).start().await?;
 //! let mut turn = session.prompt("Why does the build fail?").await?;
 //! while let Some(event) = turn.next().await {
-//!     if let Event::Text(text) = event? {
-//!         print!("{text}");
+//!     match event? {
+//!         Event::Text(text) => print!("{text}"),
+//!         Event::ContentBlockStop { kind: BlockKind::Text, .. } => println!(),
+//!         _ => {}
 //!     }
 //! }
 //! println!("{:?}", turn.outcome().await?.cost());
@@ -129,7 +131,7 @@ pub use end::{End, FrameNote};
 pub use error::{Error, Refusal, Result};
 #[doc(hidden)]
 pub use event::untold;
-pub use event::{Event, Lag, SubagentEvent, ToolResult, ToolUse};
+pub use event::{BlockKind, Event, Lag, SubagentEvent, ToolResult, ToolUse};
 pub use history::History;
 pub use lease::{Holder, LeaseOptions, LeaseProblem};
 pub use ledger::{Task, TaskState, TaskUsage, Tasks};

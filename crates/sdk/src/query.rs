@@ -115,7 +115,7 @@ impl Query {
                     // What came before the end may have come since the events were looked at.
                     self.run_over = true;
                 }
-                () = std::future::ready(()), if self.run_over => return Ok(None),
+                () = std::future::ready(()), if self.run_over => return Ok(self.ambient.last()),
             }
         }
     }

@@ -54,6 +54,8 @@ impl Stream for Frames {
 pub struct Ambient {
     lane: LaneOut,
     reducer: Reducer,
+    /// To be told after what the turn said.
+    ended: Option<Outcome>,
 }
 
 /// Something that belongs to no prompt.
@@ -71,6 +73,7 @@ impl Ambient {
         Self {
             lane,
             reducer: Reducer::default(),
+            ended: None,
         }
     }
 
@@ -82,18 +85,30 @@ impl Ambient {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
+    /// What is still to be told when nothing more is waited for: the ends of what was begun.
+    pub(crate) fn last(&mut self) -> Option<Event> {
+        self.reducer.end();
+        self.reducer.pop()
+    }
+
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AmbientEvent>> {
         loop {
             if let Some(event) = self.reducer.pop() {
                 return Poll::Ready(Some(AmbientEvent::Event(event)));
             }
+            if let Some(outcome) = self.ended.take() {
+                return Poll::Ready(Some(AmbientEvent::TurnEnded(outcome)));
+            }
             match std::task::ready!(self.lane.poll_next(cx)) {
-                None => return Poll::Ready(None),
+                None => return Poll::Ready(self.last().map(AmbientEvent::Event)),
                 Some(Item::Frame(frame)) => {
                     self.reducer.push(&frame);
                 }
                 Some(Item::Lag(lag)) => self.reducer.lagged(lag),
-                Some(Item::Outcome(outcome)) => return Poll::Ready(Some(AmbientEvent::TurnEnded(outcome))),
+                Some(Item::Outcome(outcome)) => {
+                    self.reducer.end_turn();
+                    self.ended = Some(outcome);
+                }
             }
         }
     }

@@ -99,7 +99,8 @@ impl Turn {
         self.watch().outcome().await
     }
 
-    /// The rest of the turn as text: what [`Event::Text`] would have brought, in one piece, and the outcome.
+    /// The rest of the turn as text: what [`Event::Text`] would have brought, in one piece, with a blank line between the texts of
+    /// different blocks, and the outcome.
     ///
     /// # Cancel safety
     /// The text that was gathered so far goes with the future; [`Outcome::text`] has it. The rest, and the outcome, are
@@ -108,10 +109,17 @@ impl Turn {
     /// # Errors
     /// When the session ended before the turn did.
     pub async fn text(&mut self) -> Result<(String, Outcome)> {
-        let mut text = String::new();
+        let (mut text, mut is_over) = (String::new(), false);
         while let Some(event) = self.next().await {
-            if let Event::Text(part) = event? {
-                text.push_str(&part);
+            match event? {
+                Event::Text(part) => {
+                    if std::mem::take(&mut is_over) {
+                        text.push_str("\n\n");
+                    }
+                    text.push_str(&part);
+                }
+                Event::ContentBlockStop { .. } => is_over = !text.is_empty(),
+                _ => {}
             }
         }
         Ok((text, self.outcome().await?))
@@ -173,6 +181,10 @@ impl Turn {
 
 impl Stream for Turn {
     type Item = Result<Event>;
+                    self.reducer.end();
+                    if let Some(event) = self.reducer.pop() {
+                        return Poll::Ready(Some(Ok(event)));
+                    }
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.get_mut().poll_event(cx)

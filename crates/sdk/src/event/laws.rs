@@ -1,12 +1,13 @@
-//! A frame that is lost, or of another shape, costs no other frame what it says.
+//! A frame that is lost, or of another shape, costs no other frame what it says, and leaves nothing open that has begun.
 //!
 //! `OUTRIGGER_RECORDINGS` may name a directory with more recordings than there are here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outrigger_sim::fault::reshaped;
 
-use super::tests::show;
+use super::tests::{is_bound, show};
 use super::*;
 
 /// The recorded conversations: what the CLI wrote.
@@ -48,14 +49,157 @@ fn written(line: &str) -> Vec<Frame> {
     }
 }
 
-/// What is told with each frame.
-fn told(frames: &[Frame]) -> Vec<Vec<Event>> {
+/// What is told with each frame, and at the end.
+fn all_told(frames: &[Frame]) -> Vec<Vec<Event>> {
     let mut reducer = Reducer::default();
     let push = |frame| {
         reducer.push(frame);
         std::iter::from_fn(|| reducer.pop()).collect()
     };
-    frames.iter().map(push).collect()
+    let mut told: Vec<Vec<Event>> = frames.iter().map(push).collect();
+    reducer.end();
+    told.push(std::iter::from_fn(|| reducer.pop()).collect());
+    told
+}
+
+/// What is told with each frame, without where messages and blocks begin and end.
+fn without_bounds(told: &[Vec<Event>]) -> Vec<Vec<Event>> {
+    let said = |events: &Vec<Event>| events.iter().filter(|event| !is_bound(event)).cloned().collect();
+    told.iter().map(said).collect()
+}
+
+/// Says what breaks the laws of messages and blocks: what is begun ends once, one at a time, and everything is said inside.
+fn unbalanced(told: &[Vec<Event>]) -> Option<String> {
+    type Id = Option<String>;
+    type Block = Option<(u64, BlockKind)>;
+    let mut open: BTreeMap<String, (Id, Block)> = BTreeMap::new();
+    for (number, event) in told
+        .iter()
+        .enumerate()
+        .flat_map(|(n, events)| events.iter().map(move |e| (n, e)))
+    {
+        let (parent, event) = match event {
+            Event::Subagent(sub) => (sub.parent_tool_use_id.as_str(), &sub.event),
+            event => ("", event),
+        };
+        let wrong = |what: &str| Some(format!("{what} at frame {number}: {}", show(event)));
+        // What is known of a message is not forgotten.
+        let is_of = |known: &Id, id: &Id| known.is_none() || known == id;
+        let within = |kinds: fn(&BlockKind) -> bool| match open.get(parent) {
+            Some((_, Some((_, kind)))) => kinds(kind),
+            _ => false,
+        };
+        let is_call = |kind: &BlockKind| !matches!(kind, BlockKind::Text | BlockKind::Thinking);
+        match event {
+            Event::MessageStart { id, .. } => {
+                if open.insert(parent.to_owned(), (id.clone(), None)).is_some() {
+                    return wrong("a message begins in another");
+                }
+            }
+            Event::ContentBlockStart {
+                message_id,
+                index,
+                kind,
+            } => match open.get_mut(parent) {
+                Some((known, block @ None)) if is_of(known, message_id) => {
+                    known.clone_from(message_id);
+                    *block = Some((*index, kind.clone()));
+                }
+                _ => return wrong("a block begins where none can"),
+            },
+            Event::ContentBlockStop {
+                message_id,
+                index,
+                kind,
+            } => match open.get_mut(parent) {
+                Some((known, block)) if is_of(known, message_id) => {
+                    if block.take() != Some((*index, kind.clone())) {
+                        return wrong("another block ends than began");
+                    }
+                    known.clone_from(message_id);
+                }
+                _ => return wrong("a block ends outside of its message"),
+            },
+            Event::MessageStop { id, .. } => match open.remove(parent) {
+                Some((known, None)) if is_of(&known, id) => {}
+                _ => return wrong("a message ends that can't"),
+            },
+            Event::Text(_) if !within(|kind| *kind == BlockKind::Text) => return wrong("outside"),
+            Event::Thinking(_) if !within(|kind| *kind == BlockKind::Thinking) => return wrong("outside"),
+            Event::ToolUse(_) | Event::ToolInput { .. } if !within(is_call) => return wrong("outside"),
+            // One that does not fit its type has its name.
+            Event::Block(_) if !within(|_| true) => return wrong("outside"),
+            _ => {}
+        }
+    }
+    (!open.is_empty()).then(|| format!("left open: {open:?}"))
+}
+
+/// In which block each frame told text or thinking, counted from the beginning, for each conversation.
+fn blocks(told: &[Vec<Event>]) -> BTreeMap<String, BTreeMap<usize, (usize, usize)>> {
+    let mut blocks: BTreeMap<String, (usize, BTreeMap<usize, (usize, usize)>)> = BTreeMap::new();
+    for (number, event) in told
+        .iter()
+        .enumerate()
+        .flat_map(|(n, events)| events.iter().map(move |e| (n, e)))
+    {
+        let (parent, event) = match event {
+            Event::Subagent(sub) => (sub.parent_tool_use_id.as_str(), &sub.event),
+            event => ("", event),
+        };
+        let (count, frames) = blocks.entry(parent.to_owned()).or_default();
+        match event {
+            Event::ContentBlockStart { .. } => *count += 1,
+            Event::Text(_) | Event::Thinking(_) => {
+                frames.entry(number).or_insert((*count, *count)).1 = *count;
+            }
+            _ => {}
+        }
+    }
+    blocks
+        .into_iter()
+        .map(|(parent, (_, frames))| (parent, frames))
+        .collect()
+}
+
+/// Says where texts of different blocks have come together, or those of one apart.
+fn parted_otherwise(told: &[Vec<Event>], whole: &[Vec<Event>], at: usize) -> Option<String> {
+    let (now, before) = (blocks(told), blocks(whole));
+    for (parent, now) in &now {
+        let Some(before) = before.get(parent) else {
+            continue;
+        };
+        let both: Vec<usize> = now
+            .keys()
+            .copied()
+            .filter(|n| *n != at && before.contains_key(n))
+            .collect();
+        for pair in both.windows(2) {
+            let (one, other) = (pair[0], pair[1]);
+            let (is_one, was_one) = (now[&one].1 == now[&other].0, before[&one].1 == before[&other].0);
+            if is_one != was_one {
+                let how = if is_one { "together" } else { "apart" };
+                return Some(format!("frames {one} and {other} of `{parent}` are {how}"));
+            }
+        }
+    }
+    None
+}
+
+/// What a program prints that ends a line with each block of text.
+fn printed(told: &[Vec<Event>]) -> String {
+    let mut printed = String::new();
+    for event in told.iter().flatten() {
+        match event {
+            Event::Text(text) => printed.push_str(text),
+            Event::ContentBlockStop {
+                kind: BlockKind::Text,
+                ..
+            } => printed.push('\n'),
+            _ => {}
+        }
+    }
+    printed
 }
 
 fn shown(events: &[Event]) -> Vec<String> {
@@ -87,17 +231,21 @@ fn without_pieces(events: &[Event]) -> Vec<String> {
 }
 
 /// Compares what is told without the frame `at`, or with another in its place, with what is told of the conversation as it was.
-fn check(frames: &[Frame], whole: &[Vec<Event>], at: usize, other: Option<Frame>) -> Result<(), String> {
+fn check(frames: &[Frame], all: &[Vec<Event>], at: usize, other: Option<Frame>) -> Result<(), String> {
     let mut changed = frames.to_vec();
     let is_lost = other.is_none();
     match other {
         Some(other) => changed[at] = other,
         None => drop(changed.remove(at)),
     }
-    let mut told = self::told(&changed);
+    let mut told = all_told(&changed);
     if is_lost {
         told.insert(at, Vec::new());
     }
+    if let Some(why) = unbalanced(&told).or_else(|| parted_otherwise(&told, all, at)) {
+        return Err(why);
+    }
+    let (told, whole) = (without_bounds(&told), &without_bounds(all));
     // Of its own it says what it did, or what is lost of it is told when the finished line comes.
     let mut lost = letters(&whole[at]);
     let said = letters(&told[at]);
@@ -131,7 +279,7 @@ fn check(frames: &[Frame], whole: &[Vec<Event>], at: usize, other: Option<Frame>
 fn a_frame_that_is_lost_or_reshaped_costs_no_other_what_it_says() {
     let (mut cases, mut broken) = (0, Vec::new());
     for (path, frames) in conversations() {
-        let whole = told(&frames);
+        let whole = all_told(&frames);
         for at in 0..frames.len() {
             // What is told as it comes has no other shape that matters here.
             let depth = match frames[at].kind() {
@@ -155,6 +303,63 @@ fn a_frame_that_is_lost_or_reshaped_costs_no_other_what_it_says() {
     assert!(cases > 3000, "too few cases: {cases}");
     let some = broken.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
     assert!(broken.is_empty(), "{} of {cases} cases:\n{some}", broken.len());
+}
+
+#[test]
+fn what_has_begun_ends_wherever_the_frames_end_or_are_left_out() {
+    let mut cases = 0;
+    for (path, frames) in conversations() {
+        let whole = all_told(&frames);
+        assert_eq!(unbalanced(&whole), None, "{}", path.display());
+        for at in 0..=frames.len() {
+            cases += 1;
+            let cut = unbalanced(&all_told(&frames[..at]));
+            assert_eq!(cut, None, "{} ends before frame {at}", path.display());
+            let mut reducer = Reducer::default();
+            let mut told = Vec::new();
+            for (number, frame) in frames.iter().enumerate() {
+                if number == at {
+                    reducer.lagged(Lag::default());
+                }
+                reducer.push(frame);
+                told.push(std::iter::from_fn(|| reducer.pop()).collect());
+            }
+            reducer.end();
+            told.push(std::iter::from_fn(|| reducer.pop()).collect());
+            let lagged = unbalanced(&told);
+            assert_eq!(lagged, None, "{} lags before frame {at}", path.display());
+        }
+    }
+    assert!(cases > 200, "too few cases: {cases}");
+}
+
+#[test]
+fn no_message_begins_twice_and_texts_are_parted_alike_whether_they_stream_or_not() {
+    for (path, frames) in conversations() {
+        let whole = all_told(&frames);
+        let mut ids: Vec<String> = Vec::new();
+        for event in whole.iter().flatten() {
+            let event = match event {
+                Event::Subagent(sub) => &sub.event,
+                event => event,
+            };
+            if let Event::MessageStart { id: Some(id), .. } = event {
+                assert!(!ids.contains(id), "{}: {id} begins twice", path.display());
+                ids.push(id.clone());
+            }
+        }
+        let finished: Vec<Frame> = frames
+            .iter()
+            .filter(|frame| frame.kind() != "stream_event")
+            .cloned()
+            .collect();
+        assert_eq!(
+            printed(&whole),
+            printed(&all_told(&finished)),
+            "{}",
+            path.display()
+        );
+    }
 }
 
 /// What the assembler gives back for each frame, and how many blocks it has then.

@@ -12,10 +12,15 @@ const KEPT: usize = 64;
 
 /// The messages that are streamed, or were a short while ago; the newest last.
 #[derive(Debug, Default)]
-pub(super) struct Streams(VecDeque<Stream>);
+pub(super) struct Streams {
+    known: VecDeque<Stream>,
+    /// How many there were.
+    count: u64,
+}
 
 #[derive(Debug)]
 struct Stream {
+    number: u64,
     /// The subagent's call; none for the main conversation.
     parent: Option<String>,
     /// The API's id; none until a finished line tells, if the line with which the message began was lost.
@@ -34,25 +39,37 @@ struct Block {
     finished: bool,
 }
 
+/// A finished text, beside what was told of it.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// What was not told.
+    pub(super) rest: Option<String>,
+    /// The stream in which it was told, and its index there.
+    pub(super) streamed: Option<(u64, u64)>,
+}
+
 impl Streams {
-    /// A message begins.
-    pub(super) fn begin(&mut self, parent: Option<&str>) {
+    /// A message begins. Returns its number.
+    pub(super) fn begin(&mut self, parent: Option<&str>) -> u64 {
         self.over(parent);
-        if self.0.len() == KEPT {
-            self.0.pop_front();
+        if self.known.len() == KEPT {
+            self.known.pop_front();
         }
-        self.0.push_back(Stream {
+        self.count += 1;
+        self.known.push_back(Stream {
+            number: self.count,
             parent: parent.map(str::to_owned),
             message: None,
             blocks: Vec::new(),
             over: false,
         });
+        self.count
     }
 
     /// The message that has begun has this id. What was known of another with it does not count: it is said anew.
     pub(super) fn name(&mut self, parent: Option<&str>, message: Option<String>) {
         if message.is_some() {
-            self.0
+            self.known
                 .retain(|known| known.parent.as_deref() != parent || known.message != message);
         }
         if let Some(stream) = self.of(parent) {
@@ -69,56 +86,81 @@ impl Streams {
 
     /// What was streamed is not known any more.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.known.clear();
     }
 
-    /// A block grows by `text`.
-    pub(super) fn piece(&mut self, parent: Option<&str>, index: u64, kind: PieceKind, text: &str) {
-        let fits = |block: &Block| block.index != index || (block.kind == kind && !block.finished);
+    /// A block begins or grows. Returns the number of its message: a new one, if the block can't be of the one that was streamed.
+    /// What grows by other things than text and thinking has no `kind`, and is not remembered.
+    pub(super) fn goes_on(&mut self, parent: Option<&str>, index: u64, kind: Option<PieceKind>) -> u64 {
+        let fits = |block: &Block| block.index != index || (Some(block.kind) == kind && !block.finished);
         // Else the beginning of another message was lost.
-        let goes_on = self
+        let going = self
             .of(parent)
-            .is_some_and(|stream| !stream.over && stream.blocks.iter().all(fits));
-        if !goes_on {
-            self.begin(parent);
-        }
-        let Some(stream) = self.of(parent) else { return };
-        // The block that is being written is the last.
-        match stream.blocks.iter_mut().rfind(|block| block.index == index) {
-            Some(block) => block.told.push_str(text),
-            None => stream.blocks.push(Block {
-                index,
-                kind,
-                told: text.to_owned(),
-                finished: false,
-            }),
-        }
+            .filter(|stream| !stream.over && stream.blocks.iter().all(fits))
+            .map(|stream| stream.number);
+        going.unwrap_or_else(|| self.begin(parent))
     }
 
-    /// A block is finished, with this text; gives what of it was not told.
+    /// A block grows by `text`. Returns the number of its message.
+    pub(super) fn piece(&mut self, parent: Option<&str>, index: u64, kind: PieceKind, text: &str) -> u64 {
+        let number = self.goes_on(parent, index, Some(kind));
+        if let Some(stream) = self.of(parent) {
+            // The block that is being written is the last.
+            match stream.blocks.iter_mut().rfind(|block| block.index == index) {
+                Some(block) => block.told.push_str(text),
+                None => stream.blocks.push(Block {
+                    index,
+                    kind,
+                    told: text.to_owned(),
+                    finished: false,
+                }),
+            }
+        }
+        number
+    }
+
+    /// The message that is being streamed.
+    pub(super) fn current(&mut self, parent: Option<&str>) -> Option<u64> {
+        let current = self.of(parent).filter(|stream| !stream.over)?;
+        Some(current.number)
+    }
+
+    /// The stream of a finished line with this message: the one that says so, or the current one if one of the two does not say.
+    pub(super) fn of_message(&mut self, parent: Option<&str>, message: Option<&str>) -> Option<u64> {
+        let is_named = |stream: &&Stream| {
+            stream.parent.as_deref() == parent && message.is_some() && stream.message.as_deref() == message
+        };
+        if let Some(named) = self.known.iter().rev().find(is_named) {
+            return Some(named.number);
+        }
+        let current = self.of(parent).filter(|stream| !stream.over)?;
+        (message.is_none() || current.message.is_none()).then_some(current.number)
+    }
+
+    /// A block is finished, with this text.
     pub(super) fn finished(
         &mut self,
         parent: Option<&str>,
         message: Option<&str>,
         kind: PieceKind,
         mut text: String,
-    ) -> Option<String> {
+    ) -> Finished {
         let parents = |stream: &&mut Stream| stream.parent.as_deref() == parent;
         let of_message = |stream: &&mut Stream| message.is_some() && stream.message.as_deref() == message;
-        let named = self.0.iter_mut().rev().filter(parents).find(of_message);
+        let named = self.known.iter_mut().rev().filter(parents).find(of_message);
         let is_named = named.is_some();
         // One of the two does not say which message it is of.
         let stream = match named {
             Some(stream) => Some(stream),
             None => self
-                .0
+                .known
                 .iter_mut()
                 .rev()
                 .filter(parents)
                 .find(|stream| message.is_none() || stream.message.is_none()),
         };
         let Some(stream) = stream else {
-            return (!text.is_empty()).then_some(text);
+            return Finished::new(text);
         };
         let open = || {
             stream
@@ -136,7 +178,7 @@ impl Streams {
             .or_else(|| open().next().filter(|_| is_named))
             .map(|(at, _)| at);
         let Some(at) = found else {
-            return (!text.is_empty()).then_some(text);
+            return Finished::new(text);
         };
         if let (None, Some(message)) = (&stream.message, message) {
             stream.message = Some(message.to_owned());
@@ -149,12 +191,25 @@ impl Streams {
         } else {
             text = untold(&text, &told).unwrap_or_default();
         }
-        (!text.is_empty()).then_some(text)
+        Finished {
+            streamed: Some((stream.number, block.index)),
+            ..Finished::new(text)
+        }
     }
 
     fn of(&mut self, parent: Option<&str>) -> Option<&mut Stream> {
-        let mut newest = self.0.iter_mut().rev();
+        let mut newest = self.known.iter_mut().rev();
         newest.find(|stream| stream.parent.as_deref() == parent)
+    }
+}
+
+impl Finished {
+    /// One of which nothing was told.
+    fn new(text: String) -> Self {
+        Self {
+            rest: (!text.is_empty()).then_some(text),
+            streamed: None,
+        }
     }
 }
 

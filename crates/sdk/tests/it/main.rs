@@ -15,6 +15,7 @@ mod faults;
 mod handover;
 mod history;
 mod mcp;
+mod messages;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod pool;

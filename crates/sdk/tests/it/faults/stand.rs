@@ -206,6 +206,10 @@ pub(crate) fn tell(event: &Event) -> Option<String> {
             (kind, None) => kind.to_owned(),
             (kind, Some(subtype)) => format!("{kind}/{subtype}"),
         },
+        Event::MessageStart { .. }
+        | Event::MessageStop { .. }
+        | Event::ContentBlockStart { .. }
+        | Event::ContentBlockStop { .. } => return None,
         other => format!("{other:?}"),
     })
 }
