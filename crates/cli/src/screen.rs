@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use outrigger::protocol::inbound::SystemMessage;
 use outrigger::protocol::inbound::system::{HookResponse, InitMcpServer};
 use outrigger::protocol::{Message, RawJson};
-use outrigger::{Event, ToolUse};
+use outrigger::{BlockKind, Event, ToolUse};
 
 use crate::paint::Paint;
 
@@ -65,6 +65,11 @@ impl Screen {
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::Text(text) => return self.say(text),
+            // The next text is another one, perhaps of another message.
+            Event::ContentBlockStop {
+                kind: BlockKind::Text,
+                ..
+            } => return self.end_line(),
             Event::Thinking(text) if self.verbose => self.note(&format!("thinking: {}", text.trim_end()))?,
             Event::ToolUse(call) => self.note(&shown_call(call))?,
             Event::ToolResult(result) if result.is_error => {

@@ -24,6 +24,18 @@ async fn the_answer_goes_to_stdout_and_the_rest_to_stderr() {
 }
 
 #[tokio::test]
+async fn texts_of_two_messages_are_two_lines_with_nothing_between() {
+    let rig = Rig::start().await;
+    let prompt = "%say Looking.\n%tool Bash {\"command\":\"echo hi\",\"description\":\"a step\"}\n%say Done.";
+    let ran = rig.run(&["--no-ask", "--quiet", prompt]).await;
+    assert_eq!(
+        (ran.code, &*ran.stdout),
+        (Some(0), "Looking.\nDone.\n"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
 async fn text_comes_as_it_is_written() {
     let rig = Rig::start().await;
     let mut child = rig.spawn("run", &["--no-ask", "%hang\n%say first half"]);
