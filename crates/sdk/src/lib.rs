@@ -111,6 +111,7 @@ mod session;
 mod spare;
 mod start;
 mod stats;
+mod stderr;
 mod store;
 mod streams;
 mod token;

@@ -48,6 +48,7 @@ pub(crate) struct Hosting {
     buffer_bytes: usize,
     slow_reader: SlowReader,
     stderr_tail_bytes: usize,
+    stderr: Option<crate::stderr::Callback>,
     pub(crate) store: StoreOptions,
     pub(crate) lease: Option<LeaseOptions>,
 }
@@ -71,6 +72,7 @@ impl Default for Hosting {
             buffer_bytes: 64 * 1024 * 1024,
             slow_reader: SlowReader::default(),
             stderr_tail_bytes: 64 * 1024,
+            stderr: None,
             store: StoreOptions::default(),
             lease: None,
         }
@@ -210,6 +212,22 @@ impl Options {
     /// What becomes of frames beyond [`buffer_bytes`](Self::buffer_bytes): they wait on disk unless set.
     pub fn slow_reader(mut self, policy: SlowReader) -> Self {
         self.hosting.slow_reader = policy;
+        self
+    }
+
+    /// Calls this with each line that the CLI writes on stderr, as it comes, without its line ending.
+    ///
+    /// The lines are as the CLI wrote them: nothing is redacted, as it is in [`Error::stderr_tail`](crate::Error::stderr_tail), so
+    /// they may hold secrets. Bytes that are not UTF-8 are replaced, and a line of more than 16 KiB comes in parts.
+    ///
+    /// The callback runs on a thread of its own and may block; it delays nothing but its own next line. Up to 1024 lines, and 1 MiB,
+    /// wait for it. Lines beyond that are left out, and one in their place says how many:
+    /// `[outrigger: 12 lines of 345 bytes were left out here]`. A panic costs the line in which it happens. Lines that came just
+    /// before the end may be told after it.
+    ///
+    /// A session that [claims](crate::Spare::claim) a spare has the callback of the spare's options.
+    pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.hosting.stderr = Some(crate::stderr::Callback::new(callback));
         self
     }
 
@@ -383,6 +401,7 @@ impl Opened {
                 guard: Box::new(std::mem::take(&mut launch.guard)),
                 mirror,
                 ownership: ownership.clone(),
+                stderr: hosting.stderr,
             },
         );
         if let Some(ownership) = &ownership {

@@ -82,6 +82,8 @@ pub(crate) struct Attached {
     pub(crate) guard: Box<dyn std::any::Any + Send>,
     pub(crate) mirror: Option<Arc<Mirror>>,
     pub(crate) ownership: Option<Arc<Ownership>>,
+    /// What gets the lines of its stderr.
+    pub(crate) stderr: Option<crate::stderr::Callback>,
 }
 
 /// A whole line for the writer, with its line ending.
@@ -140,6 +142,7 @@ impl Conn {
             guard,
             mirror,
             ownership,
+            stderr,
         } = attached;
         let (control, control_lines) = mpsc::channel(WRITER_QUEUE);
         let (prompts, prompt_lines) = mpsc::channel(WRITER_QUEUE);
@@ -188,6 +191,7 @@ impl Conn {
                 closing,
                 redact,
                 guard,
+                stderr,
             },
         );
         conn

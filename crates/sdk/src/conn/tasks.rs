@@ -20,6 +20,7 @@ use crate::end::End;
 use crate::error::{Error, Kind};
 use crate::lease::LeaseProblem;
 use crate::outcome::is_result;
+use crate::stderr::{Callback, Lines};
 use crate::transport::{Connection, Exit, Process, Signal};
 
 /// How long frames may still arrive once the process has ended.
@@ -63,6 +64,7 @@ pub(super) struct Inputs {
     pub(super) closing: Closing,
     pub(super) redact: Vec<String>,
     pub(super) guard: Box<dyn std::any::Any + Send>,
+    pub(super) stderr: Option<Callback>,
 }
 
 pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs: Inputs) {
@@ -76,7 +78,10 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
     let close_stdin = Arc::new(Notify::new());
 
     let reader = tokio::spawn(read(Arc::clone(conn), stdout, Arc::new(host)));
-    let drain = stderr.map(|stderr| tokio::spawn(drain_stderr(stderr, Arc::clone(&tail))));
+    let drain = stderr.map(|stderr| {
+        let drain = drain_stderr(stderr, Arc::clone(&tail), inputs.stderr);
+        tokio::spawn(drain.instrument(conn.span.clone()))
+    });
     tokio::spawn(write(
         Arc::clone(conn),
         stdin,
@@ -352,10 +357,24 @@ async fn watch(conn: Arc<Conn>) {
     }
 }
 
-async fn drain_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tail: Arc<Tail>) {
+async fn drain_stderr(
+    mut stderr: Box<dyn AsyncRead + Send + Unpin>,
+    tail: Arc<Tail>,
+    mut callback: Option<Callback>,
+) {
     let mut chunk = vec![0; 8 * 1024];
+    let mut lines = None;
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         tail.push(&chunk[..read]);
+        // Most CLIs write nothing there, and need no thread for it.
+        if let Some(callback) = callback.take() {
+            lines = Lines::to(callback)
+                .inspect_err(|error| tracing::warn!(%error, "there is no thread for the stderr callback"))
+                .ok();
+        }
+        if let Some(lines) = &mut lines {
+            lines.push(&chunk[..read]);
+        }
         tracing::debug!(bytes = read, "stderr");
     }
 }

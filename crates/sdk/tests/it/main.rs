@@ -23,6 +23,7 @@ mod real;
 #[cfg(unix)]
 mod replay;
 mod simulated;
+mod stderr;
 mod stores;
 mod support;
 mod unreaped;

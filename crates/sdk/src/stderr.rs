@@ -1,0 +1,254 @@
+//! What the CLI writes on stderr, line by line, for code of the program.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+/// How many lines, and how many bytes, may wait for the callback. What comes beyond is left out.
+const LINES: usize = 1024;
+const BYTES: usize = 1 << 20;
+
+/// The longest line. What comes of a longer one is another line.
+const LINE: usize = 16 * 1024;
+
+/// The program's code.
+#[derive(Clone)]
+pub(crate) struct Callback(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Callback {
+    pub(crate) fn new(callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
+    }
+
+    fn call(&self, line: &str) {
+        if catch_unwind(AssertUnwindSafe(|| (self.0)(line))).is_err() {
+            tracing::warn!("the stderr callback panicked");
+        }
+    }
+}
+
+/// What was left out, since the callback took too long.
+#[derive(Debug, Clone, Copy, Default)]
+struct Missed {
+    lines: u64,
+    bytes: u64,
+}
+
+impl fmt::Display for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lines, bytes } = self;
+        write!(
+            f,
+            "[outrigger: {lines} lines of {bytes} bytes were left out here]"
+        )
+    }
+}
+
+impl Missed {
+    fn tell(self, callback: &Callback) {
+        if self.lines > 0 {
+            tracing::warn!(self.lines, self.bytes, "the stderr callback is too slow");
+            callback.call(&self.to_string());
+        }
+    }
+}
+
+struct Waiting {
+    /// What was left out before this line.
+    missed: Missed,
+    line: String,
+}
+
+/// Cuts bytes into lines, and hands them over without ever waiting.
+pub(crate) struct Lines {
+    begun: Vec<u8>,
+    /// The beginning of the line was told already.
+    is_cut: bool,
+    missed: Missed,
+    bytes: Arc<AtomicUsize>,
+    queue: mpsc::Sender<Waiting>,
+    /// What was left out last, for when no line comes after it.
+    last: Arc<Mutex<Missed>>,
+}
+
+impl Lines {
+    /// The callback runs on a thread of its own, so that it may block. The thread ends when these lines do.
+    pub(crate) fn to(callback: Callback) -> std::io::Result<Self> {
+        let (queue, mut lines) = mpsc::channel::<Waiting>(LINES);
+        let (bytes, last) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Missed>>::default());
+        let (waiting, missed) = (Arc::clone(&bytes), Arc::clone(&last));
+        let (runtime, span) = (tokio::runtime::Handle::current(), tracing::Span::current());
+        std::thread::Builder::new()
+            .name("outrigger-stderr".to_owned())
+            .spawn(move || {
+                let (_runtime, _span) = (runtime.enter(), span.entered());
+                while let Some(Waiting { missed, line }) = lines.blocking_recv() {
+                    missed.tell(&callback);
+                    callback.call(&line);
+                    waiting.fetch_sub(line.len(), Ordering::Relaxed);
+                }
+                let missed = *missed.lock().unwrap_or_else(PoisonError::into_inner);
+                missed.tell(&callback);
+            })?;
+        Ok(Self {
+            begun: Vec::new(),
+            is_cut: false,
+            missed: Missed::default(),
+            bytes,
+            queue,
+            last,
+        })
+    }
+
+    /// Takes what was read.
+    pub(crate) fn push(&mut self, mut chunk: &[u8]) {
+        while !chunk.is_empty() {
+            let room = LINE - self.begun.len();
+            let end = chunk.iter().take(room).position(|byte| *byte == b'\n');
+            let (part, rest) = match end {
+                Some(end) => (&chunk[..end], &chunk[end + 1..]),
+                None => chunk.split_at(room.min(chunk.len())),
+            };
+            self.begun.extend_from_slice(part);
+            chunk = rest;
+            let is_full = end.is_none() && self.begun.len() == LINE;
+            let is_told = self.begun.is_empty() && self.is_cut;
+            if is_full || (end.is_some() && !is_told) {
+                self.flush();
+            }
+            if is_full || end.is_some() {
+                self.is_cut = is_full;
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let text = String::from_utf8_lossy(&self.begun);
+        let line = text.strip_suffix('\r').unwrap_or(&text).to_owned();
+        self.begun.clear();
+        let size = line.len();
+        let has_room = self.bytes.fetch_add(size, Ordering::Relaxed) + size <= BYTES;
+        let missed = self.missed;
+        if has_room && self.queue.try_send(Waiting { missed, line }).is_ok() {
+            self.missed = Missed::default();
+        } else {
+            self.bytes.fetch_sub(size, Ordering::Relaxed);
+            self.missed.lines += 1;
+            self.missed.bytes += size as u64;
+        }
+    }
+}
+
+impl Drop for Lines {
+    /// The last line may have no line ending.
+    fn drop(&mut self) {
+        if !self.begun.is_empty() {
+            self.flush();
+        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = self.missed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, channel};
+
+    /// A callback that gives away what it gets, and lines for it.
+    fn lines() -> (Lines, Receiver<String>) {
+        let (told, seen) = channel();
+        let told = Mutex::new(told);
+        let callback = Callback::new(move |line| told.lock().unwrap().send(line.to_owned()).unwrap());
+        (Lines::to(callback).unwrap(), seen)
+    }
+
+    #[tokio::test]
+    async fn lines_come_whole_however_they_were_read() {
+        let text = "one\n\nthr\u{e9}e\r\nfour";
+        for size in 1..text.len() {
+            let (mut lines, seen) = lines();
+            for chunk in text.as_bytes().chunks(size) {
+                lines.push(chunk);
+            }
+            drop(lines);
+            assert_eq!(
+                seen.iter().collect::<Vec<_>>(),
+                ["one", "", "thr\u{e9}e", "four"],
+                "{size}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_comes_in_parts() {
+        let (mut lines, seen) = lines();
+        for more in [1, 0] {
+            lines.push(&vec![b'x'; 2 * LINE + more]);
+            lines.push(b"\n");
+        }
+        lines.push(b"\n");
+        drop(lines);
+        let sizes: Vec<usize> = seen.iter().map(|line| line.len()).collect();
+        assert_eq!(sizes, [LINE, LINE, 1, LINE, LINE, 0]);
+    }
+
+    #[tokio::test]
+    async fn a_slow_callback_holds_nobody_up_and_is_told_what_it_missed() {
+        let (told, seen) = channel::<String>();
+        let (go, wait) = channel::<()>();
+        let (told, wait) = (Mutex::new(told), Mutex::new(wait));
+        let callback = Callback::new(move |line| {
+            let _ = wait.lock().unwrap().recv();
+            told.lock().unwrap().send(line.to_owned()).unwrap();
+        });
+        let mut lines = Lines::to(callback).unwrap();
+        for number in 0..2 * LINES {
+            lines.push(format!("{number}\n").as_bytes());
+        }
+        // From here on it is quick.
+        drop(go);
+        drop(lines);
+        let seen: Vec<String> = seen.iter().collect();
+        let (missed, read) = seen.split_last().unwrap();
+        // One more may have been taken out of the queue meanwhile.
+        assert!((LINES..=LINES + 1).contains(&read.len()), "{}", read.len());
+        let expected: Vec<String> = (0..read.len()).map(|number| number.to_string()).collect();
+        assert_eq!(read, expected);
+        let left_out = 2 * LINES - read.len();
+        assert!(missed.contains(&format!("{left_out} lines of ")), "{missed}");
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_bounded_in_bytes() {
+        let (go, wait) = channel::<()>();
+        let wait = Mutex::new(wait);
+        let callback = Callback::new(move |_| {
+            let _ = wait.lock().unwrap().recv();
+        });
+        let mut lines = Lines::to(callback).unwrap();
+        for _ in 0..LINES {
+            lines.push(&[b'x'; LINE - 1]);
+            lines.push(b"\n");
+        }
+        assert!(lines.bytes.load(Ordering::Relaxed) <= BYTES);
+        assert!(lines.missed.lines > 0);
+        drop(go);
+    }
+
+    #[tokio::test]
+    async fn a_panic_costs_its_line() {
+        let (told, seen) = channel();
+        let told = Mutex::new(told);
+        let callback = Callback::new(move |line| {
+            assert_ne!(line, "bad");
+            told.lock().unwrap().send(line.to_owned()).unwrap();
+        });
+        let mut lines = Lines::to(callback).unwrap();
+        lines.push(b"one\nbad\ntwo\n");
+        drop(lines);
+        assert_eq!(seen.iter().collect::<Vec<_>>(), ["one", "two"]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Reading the CLI's stderr as it comes.
+
+use std::sync::{Arc, Mutex};
+
+use outrigger_sim::peer::{Match, Script};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::support::reaching;
+
+#[tokio::test(start_paused = true)]
+async fn lines_come_while_the_session_runs() {
+    let script = Script::new()
+        .initialize()
+        .complain("first")
+        .expect(Match::request("mcp_status"))
+        .complain("second")
+        .die(9);
+    let (told, mut lines) = mpsc::unbounded_channel();
+    let (options, _running) = reaching(script.spawn_in_memory());
+    let options = options.stderr(move |line| {
+        let _ = told.send(line.to_owned());
+    });
+    let session = options.start().await.unwrap();
+    // The CLI waits for a request, so this line came live.
+    assert_eq!(lines.recv().await.as_deref(), Some("first"));
+    let error = session.raw_request("mcp_status", json!({})).await.unwrap_err();
+    assert_eq!(lines.recv().await.as_deref(), Some("second"));
+    assert_eq!(error.stderr_tail(), Some("first\nsecond\n"));
+}
+
+/// A callback that hangs, and one that panics, cost nobody else anything.
+#[tokio::test(start_paused = true)]
+async fn a_bad_callback_harms_nothing() {
+    for hangs in [true, false] {
+        let mut script = Script::new().initialize().expect(Match::prompt("go"));
+        for number in 0..3000 {
+            script = script.complain(format!("line {number}"));
+        }
+        let script = script
+            .send(json!({"type": "result", "subtype": "success", "is_error": false,
+                         "terminal_reason": "completed", "num_turns": 1, "result": "fine"}))
+            .expect_end()
+            .exit(0);
+        let (options, _running) = reaching(script.spawn_in_memory());
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        let options = options.stderr(move |_| match hangs {
+            true => drop(wait.lock().unwrap().recv()),
+            false => panic!("a bug in the callback"),
+        });
+        let session = options.start().await.unwrap();
+        let outcome = session.prompt("go").await.unwrap().outcome().await.unwrap();
+        assert_eq!(outcome.text(), "fine");
+        session.close().await.unwrap();
+        drop(go);
+    }
+}
