@@ -144,7 +144,7 @@ pub use outrigger_sessions::lease::OnBusy;
 pub use pending::Pending;
 pub use permissions::Policy;
 pub use pool::{Origin, Pool, PoolKey, PoolLimits, PoolStats, Pooled};
-pub use prompt::Prompt;
+pub use prompt::{Prompt, PromptWarning};
 pub use query::{Answer, Query};
 pub use revive::{Lost, LostPrompt, Progress, ReviveProblem, Revived};
 pub use session::{Drained, Interrupted, Session, SessionState};
@@ -177,6 +177,11 @@ struct CallbacksPage;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/sessions.md")]
 struct SessionsPage;
+
+/// The examples of the page on slash commands, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/slash-commands.md")]
+struct SlashCommandsPage;
 
 /// The examples of the page on tests, compiled.
 #[cfg(all(doctest, feature = "testing"))]

@@ -13,10 +13,34 @@ use crate::error::{Error, Result};
 /// The largest file that [`Prompt::file`] takes, in bytes: 32 MiB.
 const MAX_FILE: u64 = 32 * 1024 * 1024;
 
+/// Something about a prompt that may not be what was meant. It was sent all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PromptWarning {
+    /// The text begins like a slash command that the CLI has, and was sent as text: [`Prompt::command`] makes prompts that are
+    /// run. A prompt that is [`verbatim`](Prompt::verbatim) means what it says, and is not warned of.
+    CommandAsText {
+        /// The command's name, without its `/`.
+        command: String,
+    },
+}
+
+impl std::fmt::Display for PromptWarning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::CommandAsText { command } => write!(
+                f,
+                "`/{command}` is a slash command, and was sent as text; `Prompt::command(\"{command}\", …)` runs it"
+            ),
+        }
+    }
+}
+
 /// A prompt: text, images and documents, and how it is to be handed over.
 ///
-/// Text is text: one that begins with `/` is not run as a command (such a prompt is sent [`verbatim`](Self::verbatim)), and
-/// commands are made by [`command`](Self::command). In other texts the CLI expands `@file` as usual.
+/// Text is text: one that begins with `/` is not run as a slash command (such a prompt is sent [`verbatim`](Self::verbatim)), and
+/// commands are made by [`command`](Self::command). If it looks like a command of the CLI, the turn
+/// [warns](crate::Turn::warnings). In other texts the CLI expands `@file` as usual.
 ///
 /// ```
 /// use outrigger::Prompt;
@@ -179,6 +203,21 @@ impl Prompt {
     /// The command that this prompt is, without its `/`.
     pub(crate) fn command_name(&self) -> Option<&str> {
         self.command.as_deref()
+    }
+
+    /// The name that its text begins with, if that looks like a command and was not made as one.
+    pub(crate) fn looks_like_command(&self) -> Option<&str> {
+        let first = self
+            .blocks
+            .first()
+            .filter(|_| self.command.is_none() && !self.verbatim)?;
+        let ContentBlock::Text(block) = first else {
+            return None;
+        };
+        let name = block.text.trim_start().strip_prefix('/')?;
+        name.split_whitespace()
+            .next()
+            .filter(|_| !name.starts_with(char::is_whitespace))
     }
 
     /// The same, to be sent under another id.

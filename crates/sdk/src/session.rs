@@ -21,7 +21,7 @@ use crate::history::Source;
 use crate::ledger::Tasks;
 use crate::mcp::{Bridge, McpStartup};
 use crate::options::Options;
-use crate::prompt::Prompt;
+use crate::prompt::{Prompt, PromptWarning};
 use crate::stats::Stats;
 use crate::streams::{Ambient, Frames};
 use crate::transport::Exit;
@@ -143,6 +143,9 @@ impl Session {
     /// them nor folds it into theirs; prompts go in the order of the calls. Returns at once; the [`Turn`] tells what becomes
     /// of it.
     ///
+    /// A string is text for the model, also if it begins with `/`; [`Prompt::command`] makes a prompt that runs a slash command. A text
+    /// that looks like one is sent, with a [warning](Turn::warnings).
+    ///
     /// # Cancel safety
     /// The future is done when it is first polled: dropped before, nothing was sent; after that there is a [`Turn`],
     /// which runs on unwatched when it is dropped.
@@ -195,6 +198,7 @@ impl Session {
         if let Some(name) = prompt.command_name() {
             self.check_command(name)?;
         }
+        let warnings = self.warnings_of(&prompt);
         let id = prompt.id();
         let line = prompt.line(id, priority, self.0.settings.verbatim_prompts)?;
         let (tx, rx) = lane(&self.conn().budget);
@@ -215,7 +219,21 @@ impl Session {
             settled
         };
         self.conn().send_ready_now();
-        Ok(Turn::new(self.clone(), id, rx, settled))
+        for warning in &warnings {
+            tracing::warn!(prompt = %id, "{warning}");
+        }
+        Ok(Turn::new(self.clone(), id, rx, settled, warnings))
+    }
+
+    fn warnings_of(&self, prompt: &Prompt) -> Vec<PromptWarning> {
+        let command = prompt
+            .looks_like_command()
+            .filter(|_| !self.0.settings.verbatim_prompts)
+            .filter(|name| self.command_names().iter().any(|known| known == name));
+        let warning = command.map(|command| PromptWarning::CommandAsText {
+            command: command.to_owned(),
+        });
+        warning.into_iter().collect()
     }
 
     fn check_command(&self, name: &str) -> Result<()> {

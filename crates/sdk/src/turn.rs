@@ -14,6 +14,7 @@ use crate::conn::turns::Settled;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;
+use crate::prompt::PromptWarning;
 use crate::session::{Interrupted, Session};
 use crate::store::Mirror;
 
@@ -32,18 +33,26 @@ pub struct Turn {
     lane: LaneOut,
     reducer: Reducer,
     settled: watch::Receiver<Settled>,
+    warnings: Vec<PromptWarning>,
     /// Set once the error that ended the stream was handed out.
     failed: bool,
 }
 
 impl Turn {
-    pub(crate) fn new(session: Session, id: Uuid, lane: LaneOut, settled: watch::Receiver<Settled>) -> Self {
+    pub(crate) fn new(
+        session: Session,
+        id: Uuid,
+        lane: LaneOut,
+        settled: watch::Receiver<Settled>,
+        warnings: Vec<PromptWarning>,
+    ) -> Self {
         Self {
             session,
             id,
             lane,
             reducer: Reducer::default(),
             settled,
+            warnings,
             failed: false,
         }
     }
@@ -52,6 +61,11 @@ impl Turn {
     /// the CLI says about it. Also what [`rewind_files`](Session::rewind_files) takes.
     pub fn id(&self) -> Uuid {
         self.id
+    }
+
+    /// What may not be meant about the prompt, such as a text that begins like a slash command. Known at once, and logged.
+    pub fn warnings(&self) -> &[PromptWarning] {
+        &self.warnings
     }
 
     /// The next event; `None` when the turn has ended, for [`outcome`](Self::outcome) to tell how.
@@ -167,6 +181,10 @@ impl Turn {
                     }
                 }
                 Poll::Ready(None) => {
+                    self.reducer.end();
+                    if let Some(event) = self.reducer.pop() {
+                        return Poll::Ready(Some(Ok(event)));
+                    }
                     let error = match &*self.settled.borrow() {
                         Some(Err(error)) if !self.failed => Some(error.clone()),
                         _ => None,
@@ -181,10 +199,6 @@ impl Turn {
 
 impl Stream for Turn {
     type Item = Result<Event>;
-                    self.reducer.end();
-                    if let Some(event) = self.reducer.pop() {
-                        return Poll::Ready(Some(Ok(event)));
-                    }
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.get_mut().poll_event(cx)

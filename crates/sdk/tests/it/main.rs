@@ -23,6 +23,7 @@ mod real;
 #[cfg(unix)]
 mod replay;
 mod simulated;
+mod slash;
 mod stderr;
 mod stores;
 mod support;
