@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use outrigger_protocol::inbound::DeferredToolUse;
 use outrigger_protocol::{Frame, Message, Misfit, RawJson};
 use serde::de::DeserializeOwned;
 
@@ -243,6 +244,12 @@ impl Outcome {
         self.0.facts.structured_output.as_ref()
     }
 
+    /// The tool call that a hook deferred ([`PreToolUseOutput::defer`](crate::hooks::PreToolUseOutput::defer)), for a turn that ended as
+    /// [`Deferred`](Verdict::Deferred). When the session is resumed, the CLI asks the hook about it again.
+    pub fn deferred(&self) -> Option<&DeferredToolUse> {
+        self.0.facts.deferred.as_ref()
+    }
+
     /// Usage and cost of this turn alone (the CLI's own numbers are sums over the session).
     pub fn usage(&self) -> &TurnUsage {
         &self.0.usage
@@ -317,6 +324,7 @@ pub(crate) struct Facts {
     pub(crate) result: Option<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) structured_output: Option<RawJson>,
+    pub(crate) deferred: Option<DeferredToolUse>,
     pub(crate) num_turns: Option<u64>,
     pub(crate) duration_ms: Option<u64>,
 }
@@ -358,6 +366,7 @@ impl Facts {
             structured_output: fields
                 .get::<RawJson>("structured_output")
                 .filter(|output| !output.is_null()),
+            deferred: fields.get("deferred_tool_use"),
             num_turns: fields.get("num_turns"),
             duration_ms: fields.get::<f64>("duration_ms").map(|ms| ms as u64),
         }

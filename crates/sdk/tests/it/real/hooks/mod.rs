@@ -1,5 +1,6 @@
 //! Which hooks the real CLI calls, and what it makes of their answers and of their failures.
 
+mod deferred;
 mod life;
 mod prompts;
 mod session;

@@ -1,0 +1,66 @@
+//! A call that waits for a decision while nothing runs.
+
+use outrigger::hooks::{self, HookOutput, PreToolUseOutput};
+use outrigger::{AmbientEvent, BlockKind, Event, Verdict};
+use tokio::time::timeout;
+
+use super::super::rig::{PATIENCE, Rig, turn};
+use super::{WRITE, is_written};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deferred_call_is_decided_in_another_process() {
+    for is_approved in [true, false] {
+        let rig = Rig::start().await;
+        let put_off = hooks::pre_tool_use(async |_, _| HookOutput::specific(PreToolUseOutput::defer()));
+        let session = rig.options().hook(put_off.matcher("Bash")).start().await.unwrap();
+        let (_, outcome) = turn(&session, WRITE).await;
+        assert_eq!(outcome.verdict(), &Verdict::Deferred);
+        let call = outcome.deferred().expect("it is named");
+        assert_eq!(call.name, "Bash");
+        assert!(call.input.get().contains("echo hi > f.txt"), "{}", call.input);
+        let (id, pid) = (session.id().unwrap(), session.pid());
+        session.close().await.unwrap();
+        assert!(!is_written(&rig));
+
+        let (told, mut asked) = tokio::sync::mpsc::unbounded_channel();
+        let decided = hooks::pre_tool_use(move |input, _| {
+            told.send((input.tool_use_id, input.tool_input.to_string()))
+                .unwrap();
+            async move {
+                HookOutput::specific(match is_approved {
+                    true => PreToolUseOutput::allow(),
+                    false => PreToolUseOutput::deny("not today"),
+                })
+            }
+        });
+        let options = rig.options().hook(decided.matcher("Bash")).resume(id.clone());
+        let session = options.start().await.unwrap();
+        assert_ne!(session.pid(), pid);
+        // No prompt is sent.
+        let mut ambient = session.ambient();
+        let mut printed = String::new();
+        let outcome = timeout(PATIENCE, async {
+            loop {
+                match ambient.next().await.expect("the session lives") {
+                    AmbientEvent::Event(Event::Text(text)) => printed.push_str(&text),
+                    AmbientEvent::Event(Event::ContentBlockStop {
+                        kind: BlockKind::Text,
+                        ..
+                    }) => printed.push('\n'),
+                    AmbientEvent::TurnEnded(outcome) => return outcome,
+                    _ => {}
+                }
+            }
+        });
+        let outcome = outcome.await.expect("the turn ends in time");
+        assert_eq!(outcome.verdict(), &Verdict::Completed);
+        let again = asked.recv().await.unwrap();
+        assert_eq!(again, (Some(call.id.clone()), call.input.to_string()));
+        assert!(asked.try_recv().is_err(), "it is asked once");
+        assert_eq!(is_written(&rig), is_approved);
+        let said = if is_approved { "no output" } else { "not today" };
+        assert!(printed.contains(said), "{printed}");
+        assert_eq!(session.id(), Some(id));
+        session.close().await.unwrap();
+    }
+}
