@@ -471,10 +471,14 @@ impl Session {
         self.conn().ownership.as_ref()?.fence()
     }
 
-    /// The session that was to be gone on with, where somebody else has it and this is a fork of it
-    /// ([`OnBusy::Fork`](crate::OnBusy::Fork)).
+    /// The session that this one is a fork of, as its options named it: because they asked for a fork
+    /// ([`fork_session`](Options#structfield.fork_session)), or because somebody else has it
+    /// ([`OnBusy::Fork`](crate::OnBusy::Fork)). `None` for the fork of a conversation that was
+    /// [continued](Options#structfield.continue_conversation): the CLI does not say which one it was.
     pub fn forked_from(&self) -> Option<String> {
-        self.conn().ownership.as_ref()?.fork_of()
+        let claimed = self.conn().ownership.as_ref().and_then(|own| own.fork_of());
+        let options = self.origin();
+        claimed.or_else(|| options.resume.clone().filter(|_| options.fork_session))
     }
 
     /// What the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in it. Their

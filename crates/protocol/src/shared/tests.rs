@@ -51,7 +51,8 @@ fn decisions_are_written_as_the_cli_reads_them() {
     assert_eq!(
         text(
             PermissionAllow::default()
-                .updated_input(JsonObject::try_from(json!({"command":"ls"})).unwrap())
+                .updated_input(json!({"command":"ls"}))
+                .unwrap()
                 .updated_permissions([PermissionUpdate::set_mode(
                     PermissionMode::AcceptEdits,
                     PermissionUpdateDestination::Session

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::{JsonObject, PermissionAllow, PermissionDeny, PermissionResult};
+use outrigger_protocol::shared::{PermissionAllow, PermissionDeny, PermissionResult};
 use outrigger_protocol::tools::{AnswerNote, Question, ToolInput, Unanswered};
 
 use super::{PermissionDecision, PermissionRequest};
@@ -143,16 +143,16 @@ impl From<Answers> for PermissionResult {
         if answers.given.is_empty() {
             return Self::deny(UNANSWERED);
         }
-        let filled = || -> std::result::Result<JsonObject, serde_json::Error> {
+        let filled = || -> std::result::Result<PermissionAllow, serde_json::Error> {
             let mut input: BTreeMap<String, RawJson> = answers.input.decode()?;
             input.insert("answers".to_owned(), RawJson::encode(&answers.given)?);
             if !answers.notes.is_empty() {
                 input.insert("annotations".to_owned(), RawJson::encode(&answers.notes)?);
             }
-            JsonObject::encode(&input)
+            PermissionAllow::default().updated_input(input)
         };
         match filled() {
-            Ok(input) => PermissionAllow::default().updated_input(input).into(),
+            Ok(allow) => allow.into(),
             Err(error) => Self::deny(format!("the answers could not be written: {error}")),
         }
     }

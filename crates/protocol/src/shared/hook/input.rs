@@ -6,6 +6,7 @@ use super::cause::*;
 use crate::inbound::{AssistantError, ElicitationMode};
 use crate::json::RawJson;
 use crate::shared::{McpServerProvenance, PermissionUpdate, ReportedPermissionMode};
+use crate::tools::ToolInput;
 
 /// What is told about every event.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +37,19 @@ pub struct HookEffort {
     /// The level.
     pub level: String,
 }
+
+macro_rules! tools {
+    ($($name:ident)+) => { $(
+        impl $name {
+            /// The input by the tool's own type; a tool or an input that this build does not know stays as it came.
+            pub fn tool(&self) -> ToolInput {
+                ToolInput::read(&self.tool_name, &self.tool_input)
+            }
+        }
+    )+ };
+}
+
+tools! { PreToolUseInput PostToolUseInput PostToolUseFailureInput PermissionRequestInput }
 
 /// Generates the inputs: the fields that each event has, and its own.
 macro_rules! hook_inputs {

@@ -104,10 +104,14 @@ pub struct PermissionAllow {
 }
 
 impl PermissionAllow {
-    /// Runs with this input instead of the model's.
-    pub fn updated_input(mut self, input: JsonObject) -> Self {
-        self.updated_input = Some(input);
-        self
+    /// Runs with this input instead of the model's: a type of [`tools`](crate::tools), a map, a JSON value, or anything else that
+    /// becomes a JSON object.
+    ///
+    /// # Errors
+    /// When `input` does not serialize, or not to an object.
+    pub fn updated_input(mut self, input: impl Serialize) -> Result<Self, serde_json::Error> {
+        self.updated_input = Some(JsonObject::encode(&input)?);
+        Ok(self)
     }
 
     /// Applies these changes of permissions too.

@@ -341,7 +341,7 @@ async fn an_allowance_says_the_input_that_the_call_has() {
         };
         let allow = PermissionAllow::default();
         PermissionResult::from(match changed {
-            Some(input) => allow.updated_input(input),
+            Some(input) => allow.updated_input(input).unwrap(),
             None => allow,
         })
     }));

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use outrigger::hooks::{self, HookOutput, PreToolUseOutput};
 use outrigger::mcp::{SdkMcpServer, Tool};
 use outrigger::permissions::{PermissionAllow, PermissionRequest, PermissionResult, ask};
-use outrigger::protocol::shared::JsonObject;
 use outrigger::{Policy, Verdict};
 use serde_json::json;
 
@@ -62,8 +61,10 @@ async fn deny() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "`cargo xtask cli-matrix` runs it"]
 async fn changed_input() {
-    let other = JsonObject::try_from(json!({"command": "touch other.txt"})).unwrap();
-    let (read, files) = touch(move |_| PermissionAllow::default().updated_input(other.clone()).into()).await;
+    let other = PermissionAllow::default()
+        .updated_input(json!({"command": "touch other.txt"}))
+        .unwrap();
+    let (read, files) = touch(move |_| other.clone().into()).await;
     assert_eq!(files, ["other.txt"], "{read}");
 }
 
