@@ -43,7 +43,8 @@ use crate::transport::BoxFuture;
 /// `bypassPermissions`, never gets here. Each call is asked in a task of its own, so a handler may take hours; the CLI sets
 /// no limit, and [`Options::permission_deadline`](crate::Options::permission_deadline) may. When the CLI withdraws its question
 /// (an interrupt, a hook that decided first) the future is dropped. A handler that panics, fails or misses that deadline has
-/// refused.
+/// refused. So has one that allows a call with a change that takes away rules by which the session was started (`removeRules` or
+/// `replaceRules` of `cliArg`, unless those rules allow).
 ///
 /// A [`Policy`] is one, and [`ask`] makes one of an async closure.
 pub trait PermissionHandler: Send + Sync + 'static {

@@ -161,6 +161,9 @@ impl Policy {
 
     /// Has somebody asked about the calls that these rules mean, even if a rule allows them.
     ///
+    /// There are commands that the CLI cannot read before they run, such as `$(echo touch) x`. It does not tell whether a rule is
+    /// about them. Where a rule asks about commands, a policy does not allow those.
+    ///
     /// # Errors
     /// The first rule that can't be read.
     pub fn ask<S: AsRef<str>>(mut self, rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
