@@ -64,7 +64,10 @@ pub(crate) async fn heal(
         let Some(missing) = read(&place, &key, there).await else {
             continue;
         };
-        let brought = bring(&keeping, &key, &missing, ownership).await?;
+        let Brought {
+            entries: brought,
+            refused,
+        } = bring(&keeping, &key, &missing, ownership).await?;
         if brought > 0 {
             tracing::info!(%key, entries = brought, file = %place.file.display(), "brought into the session store");
         }
@@ -75,7 +78,14 @@ pub(crate) async fn heal(
                 false => healed.restored = loaded,
             }
         }
-        let mut is_kept = false;
+        let mut is_kept = !refused.is_empty();
+        for (key, why) in refused {
+            let file = place.file.display();
+            let note = format!(
+                "the session store refuses for good what {file} has and it lacks ({why}): it stays there"
+            );
+            healed.notes.push((key, note));
+        }
         for found in missing
             .iter()
             .filter(|found| found.standing == Standing::Diverged)
@@ -242,31 +252,40 @@ async fn read(place: &Left, key: &SessionKey, restored: Option<&Restored>) -> Op
     }
 }
 
-/// Appends what is missing; how many entries that were.
+/// What was appended, and the transcripts that a store takes nothing more of, with the reason.
+#[derive(Default)]
+struct Brought {
+    entries: usize,
+    refused: Vec<(SessionKey, String)>,
+}
+
+/// Appends what is missing. What the store will never take keeps no session from going on.
 async fn bring(
     keeping: &Keeping,
     key: &SessionKey,
     missing: &[Difference],
     ownership: Option<&Arc<Ownership>>,
-) -> Result<usize> {
+) -> Result<Brought> {
     let ownership = ownership.filter(|own| own.is_in_store());
-    let mut brought = 0;
+    let mut brought = Brought::default();
     for difference in missing {
         let key = match &difference.subpath {
             Some(subpath) => key.with_subpath(subpath),
             None => key.clone(),
         };
         for portion in portions(difference.to_push()) {
-            brought += portion.len();
             let entries = Arc::new(portion.to_vec());
-            append(keeping, &key, entries, ownership)
-                .await
-                .map_err(|failure| {
-                    failed(
-                        format!("append of what this machine has of {key} and the store lacks"),
-                        failure,
-                    )
-                })?;
+            match append(keeping, &key, entries, ownership).await {
+                Ok(()) => brought.entries += portion.len(),
+                Err(failure) if failure.may_pass() || failure.is_refusal() => {
+                    let what = format!("append of what this machine has of {key} and the store lacks");
+                    return Err(failed(what, failure));
+                }
+                Err(failure) => {
+                    brought.refused.push((key.clone(), failure.text()));
+                    break;
+                }
+            }
         }
     }
     Ok(brought)

@@ -191,6 +191,37 @@ async fn a_session_that_only_this_disk_has_is_stored_from_its_beginning() {
     session.close().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_store_refuses_for_good_keeps_no_session_from_going_on() {
+    let rig = Rig::start().await;
+    let kept = Kept::with([Fate::Takes(Duration::from_millis(1)), Fate::Refuses]);
+    let options = || hasty(rig.options().session_store(Arc::clone(&kept) as _));
+    let session = options().start().await.unwrap();
+    turn(&session, "%say one").await;
+    turn(&session, "%say two").await;
+    let id = session.id().unwrap();
+    session.clone().close().await.unwrap();
+    assert!(session.stats().mirror_errors > 0);
+
+    kept.appends.lock().unwrap().push_back(Fate::Refuses);
+    let session = options().resume(&id).start().await.unwrap();
+    let mut frames = session.frames();
+    turn(&session, "%say three").await;
+    let told = loop {
+        let frame = frames.next().await.unwrap().unwrap();
+        if frame.subtype() == Some("mirror_error") {
+            break String::from_utf8_lossy(frame.bytes()).into_owned();
+        }
+    };
+    assert!(told.contains("refuses for good"), "{told}");
+    session.close().await.unwrap();
+    // Once it takes it, it gets it.
+    let session = options().resume(&id).start().await.unwrap();
+    session.close().await.unwrap();
+    let key = SessionKey::new(project(&rig), &id);
+    assert!(kept.texts(&key).iter().any(|line| line.contains("%say two")));
+}
+
 /// A store that is written to under leases alone, and can go away.
 #[derive(Default)]
 struct Leased {
