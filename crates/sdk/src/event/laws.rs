@@ -211,7 +211,10 @@ fn letters(events: &[Event]) -> Vec<(bool, char)> {
     let mut letters = Vec::new();
     for event in events {
         match event {
-            Event::Text(text) => letters.extend(text.chars().map(|letter| (true, letter))),
+            // Without its mark an error of the API is a text of the CLI's like others: what it says is said.
+            Event::Text(text) | Event::ApiError { text, .. } => {
+                letters.extend(text.chars().map(|letter| (true, letter)));
+            }
             Event::Thinking(text) => letters.extend(text.chars().map(|letter| (false, letter))),
             Event::Subagent(sub) => letters.extend(self::letters(std::slice::from_ref(&sub.event))),
             _ => {}
