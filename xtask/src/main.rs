@@ -19,6 +19,7 @@ mod report;
 mod sessions;
 mod set_up;
 mod soak;
+mod sweep;
 mod test;
 
 use std::process::ExitCode;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         Some("set-up") => set_up::run(true).map(|()| ExitCode::SUCCESS),
         Some("soak") => soak::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),
+        Some("sweep") => sweep::run(&arguments.collect::<Vec<_>>()),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use anyhow::{Context as _, Result};
 
 use crate::report::Report;
-use crate::{isolation, set_up};
+use crate::{isolation, set_up, sweep};
 
 /// Written to the pipe when cargo has ended: whoever a test left behind may hold the pipe open.
 const END: &[u8] = b"\0the end\0\n";
@@ -83,11 +83,13 @@ fn run_told(mut command: Command, report: &mut Report) -> Result<ExitStatus> {
     let (reader, mut writer) = io::pipe().context("cannot make a pipe")?;
     // Both in one, so that they come in their order.
     command.stdout(writer.try_clone()?).stderr(writer.try_clone()?);
+    let sweeper = sweep::Sweeper::watch_over(&mut command)?;
     let mut child = command.spawn().context("cannot run cargo")?;
     drop(command);
     std::thread::scope(|scope| {
         let shown = scope.spawn(|| show(reader, report));
         let status = child.wait();
+        sweeper.dismiss();
         writer.write_all(END)?;
         if let Ok(shown) = shown.join() {
             shown.context("cannot show what the tests write")?;

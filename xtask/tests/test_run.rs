@@ -151,3 +151,60 @@ fn what_is_left_out_is_told_and_where_all_is_required_fails() {
         said.replace('\n', "\n| ")
     );
 }
+
+/// By Ctrl-C, or by SIGKILL: a server that does not heed the signal of a terminal, and one that has a process group of its own.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_that_is_ended_leaves_nothing_behind() {
+    use std::time::{Duration, Instant};
+
+    let place = tempfile::tempdir().unwrap();
+    let files = [
+        (
+            "Cargo.toml",
+            "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n".to_owned(),
+        ),
+        ("src/lib.rs", String::new()),
+        (
+            "tests/a.rs",
+            r##"use std::os::unix::process::CommandExt as _;
+            use std::process::Command;
+            #[test] fn hangs() {
+                let deaf = Command::new("sh").args(["-c", "trap '' INT; sleep 600; true"]).spawn().unwrap();
+                let mut apart = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+                let pids = format!("{} {} {}", std::process::id(), deaf.id(), apart.id());
+                std::fs::write("pids.new", pids).unwrap();
+                std::fs::rename("pids.new", "pids").unwrap();
+                apart.wait().unwrap();
+            }"##
+            .to_owned(),
+        ),
+    ];
+    for (name, content) in files {
+        let path = place.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let wait = |what: &str, is_so: &dyn Fn() -> bool| {
+        let until = Instant::now() + Duration::from_secs(120);
+        while !is_so() {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let mut running = command(place.path(), &["--test", "a"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pids = place.path().join("pids");
+    wait("the tests run", &|| pids.exists());
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let pids = fs::read_to_string(pids).unwrap();
+    for pid in pids.split(' ') {
+        let stat = format!("/proc/{pid}/stat");
+        let is_gone = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+        wait(&format!("{pid} is left"), &is_gone);
+    }
+}
