@@ -113,6 +113,47 @@ fn holes_are_filled_and_what_diverged_is_left_alone() {
     }
 }
 
+/// Whoever can write to the project's directory can put other things there than transcripts.
+#[test]
+#[cfg(unix)]
+fn what_is_no_transcript_keeps_nobody_waiting() {
+    let place = Place::new();
+    let file = place.session(&place.project, ONE, "count the files", None);
+    let id = |kind: u32| format!("22222222-aaaa-4aaa-8aaa-00000000000{kind}");
+    let beside = |kind: u32| file.with_file_name(format!("{}.jsonl", id(kind)));
+    let made = std::process::Command::new("mkfifo").arg(beside(1)).status();
+    assert!(made.unwrap().success());
+    fs::create_dir(beside(2)).unwrap();
+    std::os::unix::fs::symlink(beside(3), beside(3)).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", beside(4)).unwrap();
+    // Among what belongs to the session, too.
+    let agents = file.with_extension("").join("subagents");
+    fs::create_dir_all(&agents).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(agents.join("agent-1.jsonl"))
+        .status();
+    assert!(made.unwrap().success());
+    std::os::unix::fs::symlink(&agents, agents.join("again")).unwrap();
+    // A hole without an end of a line.
+    let hole = place.session(&place.project, &id(5), "a hole", None);
+    let length = fs::metadata(&hole).unwrap().len();
+    let hole = fs::File::options().write(true).open(hole).unwrap();
+    hole.set_len(length + (64 << 20)).unwrap();
+
+    for store in STORES {
+        let said = place.done(&["push", "--all", "--store", store]);
+        assert_eq!(said.matches("brought 4").count(), 2, "{said}");
+        let said = place.done(&["status", "--store", store]);
+        assert_eq!(said.matches("same").count(), 2, "{said}");
+        for kind in 1..=4 {
+            let (said, code) = place.run(&["push", &id(kind), "--store", store]);
+            assert_ne!(code, 0, "{said}");
+        }
+    }
+    place.done(&["list"]);
+    place.done(&["search", "count"]);
+}
+
 #[test]
 fn stores_are_named_by_addresses() {
     let place = Place::new();
