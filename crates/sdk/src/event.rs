@@ -316,8 +316,10 @@ impl Reducer {
 impl Reducer {
     fn assistant(&mut self, assistant: AssistantMessage, frame: &Frame) {
         let (id, parent) = (assistant.message.id.as_deref(), frame.parent_tool_use_id());
-        if let Some(error) = &assistant.error {
+        // Either mark is enough: the text is not the model's.
+        if assistant.error.is_some() || assistant.is_api_error_message == Some(true) {
             self.bounds.end(parent, &mut self.ready);
+            let kind = assistant.error.as_ref().map(|error| error.as_str());
             let text = assistant
                 .message
                 .content
@@ -325,7 +327,10 @@ impl Reducer {
                 .filter_map(text_of)
                 .collect::<Vec<_>>()
                 .join("\n");
-            let kind = error.as_str().to_owned();
+            let kind = kind
+                .or(assistant.api_error_type.as_deref())
+                .unwrap_or("unknown")
+                .to_owned();
             return self.say(parent, Event::ApiError { kind, text });
         }
         let whose = |stream| Whose {

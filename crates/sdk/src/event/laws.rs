@@ -365,6 +365,17 @@ fn no_message_begins_twice_and_texts_are_parted_alike_whether_they_stream_or_not
     }
 }
 
+/// It has two marks, and one is enough: what the CLI says is not told as said by the model.
+#[test]
+fn an_error_of_the_api_that_does_not_name_its_kind_is_one() {
+    let line = r#"{"type":"assistant","message":{"id":"m","type":"message","role":"assistant","model":"<synthetic>",
+        "content":[{"type":"text","text":"API Error: 400"}],"stop_reason":"stop_sequence","stop_sequence":"",
+        "usage":{"input_tokens":0,"output_tokens":0}},"parent_tool_use_id":null,"session_id":"s","uuid":"u",
+        "is_api_error_message":true,"api_error_type":"invalid_request_error"}"#;
+    let told = told(&Frame::from_line(line.replace('\n', "")));
+    assert_eq!(shown(&told[0]), ["error invalid_request_error: API Error: 400"]);
+}
+
 /// What the assembler gives back for each frame, and how many blocks it has then.
 fn assembled(frames: &[Frame]) -> Vec<Option<(String, usize)>> {
     use crate::assemble::PartialContent;
