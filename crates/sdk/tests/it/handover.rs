@@ -30,6 +30,7 @@ const OTHER: RunAs = RunAs {
 const ROOM: &str = "OUTRIGGER_TEST_ROOM";
 const WAY: &str = "OUTRIGGER_TEST_WAY";
 const RESUMED: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
+const FIRST: &str = r#"{"type":"user","uuid":"u"}"#;
 const SECRET: &str = "only the superuser may read this";
 
 /// How often a session is started while the attacker plants links. Before it was kept from that, it took one or two starts.
@@ -220,7 +221,7 @@ async fn stored(room: &Room, way: &str) {
     let key = SessionKey::new(project_dir_name(&real_path(&room.path("work"))), RESUMED);
     let store = FileStore::at(&room.path("hidden/store"));
     if store.load(&key).await.unwrap().is_none() {
-        let first = RawJson::from_text(r#"{"type":"user","uuid":"u"}"#).unwrap();
+        let first = RawJson::from_text(FIRST).unwrap();
         store.append(&key, &[first]).await.unwrap();
     }
     let says = format!(r#"{{"type":"user","uuid":"{way}"}}"#);
@@ -638,7 +639,8 @@ async fn links_in_what_is_kept_lead_nowhere() {
         std::fs::create_dir(&aim).unwrap();
         std::fs::write(
             aim.join(&name),
-            format!("{{\"type\":\"user\",\"uuid\":\"{SECRET}\"}}\n"),
+            // It goes on where the store ends: followed, it would be brought.
+            format!("{FIRST}\n{{\"type\":\"user\",\"uuid\":\"{SECRET}\"}}\n"),
         )
         .unwrap();
         std::fs::set_permissions(aim.join(&name), std::fs::Permissions::from_mode(0o600)).unwrap();
