@@ -372,7 +372,7 @@ fn an_error_of_the_api_that_does_not_name_its_kind_is_one() {
         "content":[{"type":"text","text":"API Error: 400"}],"stop_reason":"stop_sequence","stop_sequence":"",
         "usage":{"input_tokens":0,"output_tokens":0}},"parent_tool_use_id":null,"session_id":"s","uuid":"u",
         "is_api_error_message":true,"api_error_type":"invalid_request_error"}"#;
-    let told = told(&Frame::from_line(line.replace('\n', "")));
+    let told = all_told(&[Frame::from_line(line.replace('\n', ""))]);
     assert_eq!(shown(&told[0]), ["error invalid_request_error: API Error: 400"]);
 }
 
