@@ -34,11 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 #[derive(Deserialize)]
 struct Matrix {
-    /// From this version on every cell has to pass but the demo.
+    /// From this version on every cell has to pass.
     promised_from: String,
-    /// From this version on the demo has to pass, too: older ones do not say why a turn ended, so that one that was interrupted is told
-    /// as one that failed, nor which turns nobody prompted.
-    demo_from: String,
     versions: Vec<String>,
 }
 
@@ -56,7 +53,6 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
         chosen.clone_from(&matrix.versions);
     }
     let promised_from = numbers(&matrix.promised_from).context("`promised_from` is no version")?;
-    let demo_from = numbers(&matrix.demo_from).context("`demo_from` is no version")?;
     let place = place()?;
     // What needs a network comes first.
     let mut clis = Vec::new();
@@ -106,17 +102,13 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             print!("{:<14}", format!("{cell} {:.1} s", began.elapsed().as_secs_f64()));
             // A table that grows as it is made.
             std::io::stdout().flush()?;
-            let promised = if step == "demo" { demo_from } else { promised_from };
-            if !passed && numbers(version).is_some_and(|version| version >= promised) {
+            if !passed && numbers(version).is_some_and(|version| version >= promised_from) {
                 broken.push(format!("{version} {step}: {}", log.display()));
             }
         }
         println!();
     }
-    println!(
-        "promised from {} on, the demo from {} on",
-        matrix.promised_from, matrix.demo_from
-    );
+    println!("promised from {} on", matrix.promised_from);
     for cell in &broken {
         println!("broken: {cell}");
     }

@@ -2,7 +2,7 @@
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Error, ErrorCode};
-use outrigger::{Outcome, Tokens, Verdict};
+use outrigger::{Cause, Outcome, Tokens, Verdict};
 use serde_json::{Map, Value, json};
 
 /// The answer to a prompt that the client cancelled, with what was spent nonetheless.
@@ -17,12 +17,16 @@ pub(crate) fn cancelled(outcome: Option<&Outcome>) -> acp::PromptResponse {
 pub(crate) fn of(outcome: &Outcome) -> Result<acp::PromptResponse, Error> {
     let reason = match outcome.verdict() {
         Verdict::Interrupted | Verdict::Cancelled => acp::StopReason::Cancelled,
-        Verdict::MaxTurns | Verdict::BudgetExhausted | Verdict::StructuredOutputFailed => {
+        Verdict::Failed(Cause::MaxTurns | Cause::Budget | Cause::StructuredOutput) => {
             acp::StopReason::MaxTurnRequests
         }
+        Verdict::Failed(Cause::Refused) => acp::StopReason::Refusal,
+        Verdict::Failed(Cause::MaxOutputTokens) => acp::StopReason::MaxTokens,
         verdict if verdict.is_success() => by_stop_reason(outcome),
         // These ended the turn as they were meant to, and what they say was shown.
-        Verdict::NotRun | Verdict::StoppedByHook | Verdict::NoStructuredOutput => by_stop_reason(outcome),
+        Verdict::NotRun | Verdict::StoppedByHook | Verdict::Failed(Cause::NoStructuredOutput) => {
+            by_stop_reason(outcome)
+        }
         // The API says both by an error and by its stop reason that it refuses.
         verdict => match by_stop_reason(outcome) {
             acp::StopReason::EndTurn => return Err(failed(verdict, outcome)),
@@ -96,21 +100,20 @@ fn counts(tokens: &Tokens) -> Value {
 }
 
 fn failed(verdict: &Verdict, outcome: &Outcome) -> Error {
-    let said = match (outcome.text().trim(), outcome.errors()) {
+    let said = match (outcome.result_text().trim(), outcome.errors()) {
         ("", []) => verdict.to_string(),
         ("", errors) => errors.join("\n"),
         (text, _) => text.to_owned(),
     };
-    let is_sign_in = matches!(verdict, Verdict::ApiError { status: Some(401) })
-        || said.contains("Please run /login")
-        || said.contains("Invalid API key");
-    let code = if is_sign_in {
-        ErrorCode::AUTH_REQUIRED
-    } else {
-        ErrorCode::INTERNAL_ERROR
+    let code = match verdict.cause() {
+        Some(Cause::NotLoggedIn | Cause::InvalidKey) => ErrorCode::AUTH_REQUIRED,
+        _ => ErrorCode::INTERNAL_ERROR,
     };
     let mut data = Map::new();
     data.insert("verdict".to_owned(), json!(verdict.to_string()));
+    if let Some(cause) = verdict.cause() {
+        data.insert("cause".to_owned(), json!(cause.name()));
+    }
     if let Some(reason) = outcome.terminal_reason() {
         data.insert("terminalReason".to_owned(), json!(reason));
     }

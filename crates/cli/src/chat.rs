@@ -14,6 +14,7 @@ use crate::ask::Ask;
 use crate::exit::{CommandResult, Failure, Status, describe};
 use crate::input::prompt_of;
 use crate::keyboard::Keyboard;
+use crate::report::text;
 use crate::screen::Screen;
 use crate::signals::{Signal, Signals};
 
@@ -223,12 +224,14 @@ impl Chat {
 
     /// Shows how a turn ended.
     fn ended(&mut self, outcome: &Outcome) -> io::Result<()> {
-        if !self.screen.said_any() && outcome.is_success() {
-            self.screen.say(outcome.text())?;
+        if !self.screen.said_any() {
+            self.screen.say(text(outcome))?;
         }
         self.screen.begin_turn();
         self.screen.end_line()?;
-        if let Err(error) = outcome.clone().into_success() {
+        if !outcome.is_success()
+            && let Err(error) = outcome.clone().answer()
+        {
             if !self.interactive {
                 self.status = Status::of(outcome);
             }

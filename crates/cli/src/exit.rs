@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
-use outrigger::{Outcome, Phase, Verdict};
+use outrigger::{Cause, Outcome, Phase, Verdict};
 
 /// What the exit status of every command means.
 pub(crate) const TABLE: &str = "\
@@ -14,9 +14,10 @@ Exit status:
   2    wrong usage, or options that contradict each other
   3    the CLI was not found or could not be started, or did not get ready in time
   4    the API failed or refused, or did not answer in time
-  5    a limit was reached: turns, budget, size of the conversation, time for background agents
-  6    refused: a hook or the CLI did not let the prompt run
+  5    a limit was reached: turns, budget, size of the conversation or the answer, time for background agents
+  6    refused: a hook or the CLI did not let the prompt run, or the model refused to answer
   7    the session ended before the turn did
+  8    not logged in: no credentials reached the CLI
   130  interrupted (Ctrl-C)
   141  standard output was closed
   143  terminated (SIGTERM)";
@@ -32,6 +33,7 @@ pub(crate) enum Status {
     Limit = 5,
     Refused = 6,
     Ended = 7,
+    NotLoggedIn = 8,
     Interrupted = 130,
     BrokenPipe = 141,
     Terminated = 143,
@@ -43,11 +45,23 @@ impl Status {
         match outcome.verdict() {
             verdict if verdict.is_success() => Self::Success,
             Verdict::Interrupted | Verdict::Cancelled => Self::Interrupted,
-            Verdict::MaxTurns | Verdict::BudgetExhausted | Verdict::TooLong => Self::Limit,
-            Verdict::ApiError { .. } => Self::Api,
-            Verdict::StartupFailed(_) => Self::NotStarted,
             Verdict::NotRun | Verdict::StoppedByHook | Verdict::Dropped(_) => Self::Refused,
-            Verdict::ProcessEnded(_) => Self::Ended,
+            Verdict::Failed(cause) => Self::of_cause(cause),
+            _ => Self::Failed,
+        }
+    }
+
+    fn of_cause(cause: &Cause) -> Self {
+        match cause {
+            Cause::MaxTurns | Cause::Budget | Cause::TooLong | Cause::MaxOutputTokens => Self::Limit,
+            Cause::Refused => Self::Refused,
+            Cause::NotLoggedIn => Self::NotLoggedIn,
+            Cause::Api { .. }
+            | Cause::RateLimit
+            | Cause::Billing
+            | Cause::ConnectionFailed
+            | Cause::InvalidKey => Self::Api,
+            cause if cause.is_start() => Self::NotStarted,
             _ => Self::Failed,
         }
     }

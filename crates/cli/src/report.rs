@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outrigger::protocol::RawJson;
-use outrigger::{Outcome, Session, Tokens, Verdict};
+use outrigger::{Cause, Outcome, Session, Tokens};
 use serde::Serialize;
 
 /// The object of `--output json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// The final text: that of the last turn that said anything.
+    /// The final text: that of the last turn that said anything. Empty if none has an answer.
     text: String,
     verdict: &'static str,
+    /// Why the prompt's own turn failed, if it did.
+    cause: Option<&'static str>,
     is_success: bool,
     session_id: Option<String>,
     /// Of the whole run.
@@ -64,6 +66,7 @@ struct Denial {
 struct FollowUp {
     origin: Option<String>,
     verdict: &'static str,
+    cause: Option<&'static str>,
     text: String,
 }
 
@@ -82,7 +85,8 @@ impl Report {
             });
         Self {
             text: final_text(outcome, follow_ups).to_owned(),
-            verdict: word(outcome.verdict()),
+            verdict: outcome.verdict().name(),
+            cause: outcome.verdict().cause().map(Cause::name),
             is_success: outcome.is_success(),
             session_id: session.id(),
             cost_usd: used.cost_usd,
@@ -94,15 +98,19 @@ impl Report {
                 .map(|(model, tokens)| (model, tokens.into()))
                 .collect(),
             structured_output: outcome.structured_output().cloned(),
-            errors: turns().flat_map(|turn| turn.errors().to_vec()).collect(),
+            errors: turns()
+                .filter_map(Outcome::error_text)
+                .map(str::to_owned)
+                .collect(),
             api_error_status: outcome.api_error_status(),
             permission_denials: denials.collect(),
             follow_ups: follow_ups
                 .iter()
                 .map(|turn| FollowUp {
                     origin: turn.origin().map(str::to_owned),
-                    verdict: word(turn.verdict()),
-                    text: turn.text().to_owned(),
+                    verdict: turn.verdict().name(),
+                    cause: turn.verdict().cause().map(Cause::name),
+                    text: text(turn).to_owned(),
                 })
                 .collect(),
         }
@@ -125,33 +133,16 @@ pub(crate) fn final_text<'a>(outcome: &'a Outcome, follow_ups: &'a [Outcome]) ->
     std::iter::once(outcome)
         .chain(follow_ups)
         .rev()
-        .map(Outcome::text)
+        .map(text)
         .find(|text| !text.is_empty())
         .unwrap_or_default()
 }
 
-/// The verdict in one word, for programs.
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Completed => "completed",
-        Verdict::LocalCommand(_) => "local_command",
-        Verdict::Appended => "appended",
-        Verdict::NotRun => "not_run",
-        Verdict::StoppedByHook => "stopped_by_hook",
-        Verdict::Deferred => "deferred",
-        Verdict::Backgrounded => "backgrounded",
-        Verdict::NoStructuredOutput => "no_structured_output",
-        Verdict::Interrupted => "interrupted",
-        Verdict::MaxTurns => "max_turns",
-        Verdict::BudgetExhausted => "budget_exhausted",
-        Verdict::StructuredOutputFailed => "structured_output_failed",
-        Verdict::ApiError { .. } => "api_error",
-        Verdict::TooLong => "too_long",
-        Verdict::StartupFailed(_) => "startup_failed",
-        Verdict::Cancelled => "cancelled",
-        Verdict::Dropped(_) => "dropped",
-        Verdict::NoResult => "no_result",
-        Verdict::ProcessEnded(_) => "process_ended",
-        _ => "failed",
+/// What the turn answered; nothing if it has no answer.
+pub(crate) fn text(outcome: &Outcome) -> &str {
+    if outcome.verdict().has_answer() {
+        outcome.result_text()
+    } else {
+        ""
     }
 }

@@ -15,7 +15,7 @@ use crate::ask::Ask;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::input::Asked;
 use crate::paint::Paint;
-use crate::report::{Report, final_text};
+use crate::report::{Report, final_text, text};
 use crate::screen::{Screen, note};
 use crate::signals::{Signals, Watchman};
 
@@ -104,7 +104,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     if let Some(status) = watchman.status() {
         return Ok(status);
     }
-    turns.outcome.clone().into_success()?;
+    if !turns.outcome.is_success() {
+        turns.outcome.clone().answer()?;
+    }
     if turns.out_of_time {
         return Err(Failure::new(
             Status::Limit,
@@ -186,8 +188,8 @@ async fn ask(
 
 /// Ends what a turn wrote. What was not streamed (the output of a local command) is written whole.
 fn end_turn(screen: &mut Screen, outcome: &Outcome) -> io::Result<()> {
-    if !screen.said_any() && outcome.is_success() {
-        screen.say(outcome.text())?;
+    if !screen.said_any() {
+        screen.say(text(outcome))?;
     }
     screen.begin_turn();
     screen.end_line()

@@ -1,12 +1,15 @@
 //! Why something ended: the known causes, and how they are told from the evidence.
 
+mod name;
+mod turn;
+
 use std::fmt;
 use std::io;
 use std::path::Path;
 
 use crate::discover::{FindError, Unusable};
 use crate::options::OptionsError;
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::Outcome;
 use crate::transport::Exit;
 
 /// Why a process did not start or ended, or why a turn failed, as far as the evidence tells.
@@ -69,13 +72,29 @@ pub enum Cause {
     Budget,
     /// The conversation is too long for the model.
     TooLong,
-    /// The API refused or failed; the HTTP status, if there was an answer.
+    /// The model could not give output of the shape that was asked for within the CLI's retries.
+    StructuredOutput,
+    /// The turn finished, but the structured output that was asked for is missing.
+    NoStructuredOutput,
+    /// The answer is longer than the model's output limit, and the CLI's retries did not help.
+    MaxOutputTokens,
+    /// The model's safeguards, or a filter before it, refused to answer.
+    Refused,
+    /// The rate limit of the API, or the usage limit of the account, is reached (429).
+    RateLimit,
+    /// The account has no credit, or another matter of money.
+    Billing,
+    /// The API was not reached, or the connection broke or fell silent.
+    ConnectionFailed,
+    /// The API refused or failed in another way.
     Api {
-        /// The HTTP status.
+        /// The HTTP status, if the CLI tells it.
         status: Option<u16>,
     },
-    /// The last turn failed in another way, and an exit with code 1 only repeats that.
-    TurnFailed,
+    /// The turn failed in another way: the CLI's `terminal_reason` or `subtype`, or `unreadable_result` if its result could not be
+    /// read, such as one that is longer than `max_line_bytes`. For a process that ended: its last turn failed or was interrupted,
+    /// and an exit with code 1 only repeats that.
+    TurnFailed(String),
 
     // ---- It was ended ---------------------------------------------------------------------------------------------
     /// This program ended it: closed, killed or dropped the session, or a deadline did.
@@ -174,9 +193,9 @@ impl Cause {
     pub(crate) fn of_end(evidence: &Evidence<'_>) -> Self {
         // A session that could not start says so most precisely, whoever ended the process then.
         if let Some(outcome) = evidence.last_error
-            && let Verdict::StartupFailed(_) = outcome.verdict()
+            && outcome.is_failed_start()
         {
-            return Self::of_outcome(outcome);
+            return Self::of_failed(outcome);
         }
         let Some(exit) = evidence.exit else {
             return if evidence.by_us {
@@ -218,51 +237,16 @@ impl Cause {
             None if exit.success() && evidence.mid_turn => Self::Truncated,
             None if exit.success() => Self::Unexplained,
             None => from_words(WORDS, evidence.stderr)
-                .or_else(|| evidence.last_error.map(Self::of_outcome))
+                .or_else(|| evidence.last_error.map(Self::of_failed))
                 .unwrap_or(Self::Unexplained),
         }
     }
 
-    /// What a failed turn was caused by.
-    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
-        let said = || {
-            outcome
-                .errors()
-                .iter()
-                .map(String::as_str)
-                .chain([outcome.text()])
-                .find_map(|words| from_words(WORDS, words))
-        };
-        match outcome.verdict() {
-            Verdict::StartupFailed(Some(reason)) => Self::of_startup_reason(reason),
-            Verdict::StartupFailed(None) => said().unwrap_or(Self::StartupFailed(None)),
-            Verdict::MaxTurns => Self::MaxTurns,
-            Verdict::BudgetExhausted => Self::Budget,
-            Verdict::TooLong => Self::TooLong,
-            Verdict::ApiError { status: Some(401) } => Self::InvalidKey,
-            // Only what the CLI says by itself is known: the API's words may hold anything.
-            Verdict::ApiError { status: None } => said().unwrap_or(Self::Api { status: None }),
-            Verdict::ApiError { status } => Self::Api { status: *status },
-            Verdict::ProcessEnded(exit) => Self::of_end(&Evidence {
-                exit: Some(*exit),
-                mid_turn: true,
-                ..Evidence::default()
-            }),
-            _ => Self::TurnFailed,
-        }
-    }
-
-    /// The CLI's `startup_failure_reason`.
-    fn of_startup_reason(reason: &str) -> Self {
-        match reason {
-            "bypass_root" => Self::RootBypass,
-            "cwd_unavailable" => Self::CwdMissing,
-            "session_held_by_background" => Self::SessionInUse,
-            "cli_version_too_old" => Self::UnsupportedVersion,
-            "config_file_invalid" | "managed_settings_invalid" => Self::Settings,
-            "initialize_not_first" | "initialize_fields" => Self::InputRefused,
-            other => Self::StartupFailed(Some(other.to_owned())),
-        }
+    /// What ended a turn that was no success.
+    fn of_failed(outcome: &Outcome) -> Self {
+        outcome
+            .cause()
+            .unwrap_or_else(|| Self::TurnFailed(outcome.verdict().name().to_owned()))
     }
 
     /// What the system's refusal to start a program was caused by. Looks at the disk, because the system reports a missing
@@ -322,6 +306,45 @@ impl Cause {
         }
     }
 
+    /// Whether it passes: the same may succeed when it is tried again later, unchanged.
+    ///
+    /// True for [`RateLimit`](Self::RateLimit), [`ConnectionFailed`](Self::ConnectionFailed), [`Api`](Self::Api) with the status 408,
+    /// 409 or 5xx, [`BeingUpdated`](Self::BeingUpdated) and [`SystemLimit`](Self::SystemLimit). The CLI has tried requests to
+    /// the API again by itself before it tells of a failure.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::RateLimit | Self::ConnectionFailed | Self::BeingUpdated | Self::SystemLimit => true,
+            Self::Api { status } => matches!(status, Some(408 | 409 | 500..)),
+            _ => false,
+        }
+    }
+
+    /// Whether it is about the start: the CLI was not started, or refused to start the session.
+    pub fn is_start(&self) -> bool {
+        matches!(
+            self,
+            Self::BinaryMissing
+                | Self::NotExecutable
+                | Self::WrongPlatform
+                | Self::BatchFile
+                | Self::BeingUpdated
+                | Self::CwdMissing
+                | Self::ArgumentsTooLong
+                | Self::SystemLimit
+                | Self::RootBypass
+                | Self::UnknownOption
+                | Self::InvalidArgument
+                | Self::NestedSession
+                | Self::UnknownSession
+                | Self::SessionInUse
+                | Self::McpConfig
+                | Self::Settings
+                | Self::UnsupportedVersion
+                | Self::StartupFailed(_)
+                | Self::InputRefused
+        )
+    }
+
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
@@ -367,17 +390,27 @@ impl Cause {
             Self::MaxTurns => "prompt again to go on, or raise `max_turns`",
             Self::Budget => "raise `max_budget_usd`, or begin a new session",
             Self::TooLong => "compact the conversation, attach less, or begin a new session",
+            Self::StructuredOutput => "simplify the schema, describe its fields, or ask for less at once",
+            Self::NoStructuredOutput => {
+                "ask again, or say in the prompt that the answer has to be structured output"
+            }
+            Self::MaxOutputTokens => "ask for a shorter answer, or for one in parts",
+            Self::Refused => {
+                "the model's safeguards refused; rephrase the prompt in a new session, or choose another model: asking the same again is refused again"
+            }
+            Self::RateLimit => "the rate limit is reached; wait, then try again",
+            Self::Billing => "add credit to the account, or choose another account",
+            Self::ConnectionFailed => {
+                "the API was not reached; check the network, the proxy and the base URL"
+            }
             Self::Api { status: Some(403) } => {
                 "the account may not do this; check the key's rights and the organisation"
             }
             Self::Api { status: Some(404) } => "the model does not exist, or the account has no access to it",
-            Self::Api { status: Some(429) } => "the rate limit is reached; wait, then try again",
             Self::Api { status: Some(500..) } => "the API is overloaded or failing; try again later",
             Self::Api { status: Some(_) } => "the API refused the request; see the result's text",
-            Self::Api { status: None } => {
-                "the API was not reached; check the network, the proxy and the base URL"
-            }
-            Self::TurnFailed => "see the outcome of the last turn",
+            Self::Api { status: None } => "the API refused or failed; see the result's text",
+            Self::TurnFailed(_) => "see the outcome of the last turn",
             Self::EndedByUs => "start it again, or resume the conversation, if that was not meant",
             Self::OutOfHeap => {
                 "the CLI ran out of memory; resume in a new process, or compact the conversation before it grows"
@@ -403,6 +436,7 @@ impl fmt::Display for Cause {
                 return write!(f, "it could not start the session: {reason}");
             }
             Self::Api { status: Some(status) } => return write!(f, "the API answered {status}"),
+            Self::TurnFailed(reason) => return write!(f, "the last turn failed: {reason}"),
             Self::Terminated { signal } => return write!(f, "somebody else ended it by signal {signal}"),
             Self::Crashed { signal: Some(signal) } => return write!(f, "it crashed by signal {signal}"),
             _ => {}
@@ -432,8 +466,15 @@ impl fmt::Display for Cause {
             Self::MaxTurns => "the limit of turns is reached",
             Self::Budget => "the budget is spent",
             Self::TooLong => "the conversation is too long",
-            Self::Api { .. } => "the API was not reached",
-            Self::TurnFailed => "the last turn failed",
+            Self::StructuredOutput => "the output does not fit the schema",
+            Self::NoStructuredOutput => "there is no structured output",
+            Self::MaxOutputTokens => "the answer is longer than the output limit",
+            Self::Refused => "the model refused to answer",
+            Self::RateLimit => "the rate limit is reached",
+            Self::Billing => "the account has no credit",
+            Self::ConnectionFailed => "the API was not reached, or the connection broke",
+            Self::Api { .. } => "the API refused or failed",
+            Self::TurnFailed(_) => "the last turn failed",
             Self::EndedByUs => "this program ended it",
             Self::OutOfHeap => "it ran out of heap memory",
             Self::OutOfMemory => "the system killed it for lack of memory",

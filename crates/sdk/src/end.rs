@@ -72,19 +72,26 @@ impl fmt::Display for End {
             None => f.write_str("the session ended")?,
         }
         // What was done on purpose explains itself.
-        match (&self.reason, &self.cause) {
-            (Some(reason), _) => write!(f, ": {reason}")?,
-            (None, Some(Cause::Unexplained) | None) => {}
-            (None, Some(cause)) => write!(f, ": {cause}")?,
-        }
+        let cause = match (&self.reason, &self.cause) {
+            (Some(reason), _) => {
+                write!(f, ": {reason}")?;
+                None
+            }
+            (None, Some(Cause::Unexplained) | None) => None,
+            (None, Some(cause)) => {
+                write!(f, ": {cause}")?;
+                Some(cause)
+            }
+        };
         if let Some(outcome) = &self.last_error {
-            let errors = outcome.errors().join("; ");
-            let said = if errors.is_empty() {
-                outcome.text()
-            } else {
-                &errors
-            };
-            write!(f, "; its last result: {}: {said}", outcome.verdict())?;
+            f.write_str("; its last result")?;
+            // Not the same twice.
+            if cause.is_none() || cause != outcome.verdict().cause() {
+                write!(f, ": {}", outcome.verdict())?;
+            }
+            if let Some(said) = outcome.error_text() {
+                write!(f, ": {said}")?;
+            }
         }
         let stderr = last_lines(&self.stderr_tail);
         // The result of a session that could not start repeats what stderr says.

@@ -17,7 +17,7 @@ use crate::end::End;
 use crate::lease::LeaseProblem;
 use crate::mcp::McpNotReady;
 use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::Outcome;
 use crate::revive::ReviveProblem;
 use crate::transport::Exit;
 
@@ -27,7 +27,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What went wrong. Cheap to clone: when a session dies, everybody who waits gets the same error.
 ///
 /// `Display` says what failed and shows the evidence that helps at a glance; ask the methods for the rest, and
-/// [`hint`](Self::hint) for what to do next.
+/// [`hint`](Self::hint) for what to do next. `Debug` is for who reads what `main` returned: the message, its causes and the hint;
+/// `{:#?}` shows the internals.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -88,6 +89,7 @@ pub(crate) enum Kind {
     Output {
         text: String,
         reason: String,
+        outcome: Outcome,
     },
 }
 
@@ -311,28 +313,12 @@ impl Error {
         self.end().map(|end| end.stderr_tail.as_str())
     }
 
-    /// The outcome of the turn that failed, or of the last failed turn before the process ended.
+    /// The outcome of the turn that failed, or has no answer, or of the last failed turn before the process ended.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &*self.0 {
-            Kind::TurnFailed(outcome) => Some(outcome),
+            Kind::TurnFailed(outcome) | Kind::Output { outcome, .. } => Some(outcome),
             Kind::Stalled { outcome, .. } => outcome.as_ref(),
             Kind::Ended(end) => end.last_error.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// How the turn ended that was waited for, in the same terms as an outcome tells it: the failed turn's verdict, or
-    /// [`Verdict::ProcessEnded`] when the process ended before the turn did. `None` for errors that end no turn.
-    pub fn verdict(&self) -> Option<Verdict> {
-        match &*self.0 {
-            Kind::TurnFailed(outcome) => Some(outcome.verdict().clone()),
-            Kind::Stalled { outcome, .. } => outcome.as_ref().map(|outcome| outcome.verdict().clone()),
-            // What the CLI said of a session that could not start says more than its exit.
-            Kind::Ended(End {
-                last_error: Some(outcome),
-                ..
-            }) if matches!(outcome.verdict(), Verdict::StartupFailed(_)) => Some(outcome.verdict().clone()),
-            Kind::Ended(end) => Some(Verdict::ProcessEnded(end.exit.unwrap_or_default())),
             _ => None,
         }
     }
@@ -356,7 +342,29 @@ impl Error {
             Kind::Unsupported { .. } => Some(Cause::UnsupportedVersion),
             Kind::Lease(_) => Some(Cause::SessionInUse),
             Kind::Ended(end) => end.cause.clone(),
-            Kind::TurnFailed(outcome) => Some(Cause::of_outcome(outcome)),
+            Kind::TurnFailed(outcome) => outcome.cause(),
+            Kind::Output { outcome, .. } => Some(outcome.cause().unwrap_or(Cause::StructuredOutput)),
+            _ => None,
+        }
+    }
+
+    /// Whether it passes, so that the same may succeed when it is tried again later: its [`cause`](Self::cause)
+    /// [is transient](Cause::is_transient), a bound was reached ([`is_busy`](Self::is_busy)), or the model did not answer in time
+    /// ([`stalled`](Self::stalled) in a turn).
+    pub fn is_transient(&self) -> bool {
+        let is_late = matches!(self.stalled(), Some(Phase::FirstToken | Phase::BetweenEvents));
+        is_late || self.is_busy() || self.cause().is_some_and(|cause| cause.is_transient())
+    }
+
+    /// How long to wait before the same is tried again, as far as the CLI told; see [`Outcome::retry_after`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        match &*self.0 {
+            Kind::TurnFailed(outcome) => outcome.retry_after(),
+            Kind::Ended(end) => {
+                let last = end.last_error.as_ref()?;
+                // The process may have ended for something else since.
+                (last.cause() == end.cause).then(|| last.retry_after())?
+            }
             _ => None,
         }
     }
@@ -445,17 +453,15 @@ impl fmt::Display for Error {
                 )
             }
             Kind::TurnFailed(outcome) => {
-                write!(f, "the turn failed: {}", outcome.verdict())?;
-                let errors = outcome.errors().join("; ");
-                let said = if errors.is_empty() {
-                    outcome.text()
-                } else {
-                    &errors
-                };
-                if said.is_empty() {
-                    Ok(())
-                } else {
-                    write!(f, ": {said}")
+                let verdict = outcome.verdict();
+                match verdict.cause() {
+                    Some(Cause::TurnFailed(_)) => write!(f, "the turn {verdict}")?,
+                    Some(cause) => write!(f, "the turn failed: {cause}")?,
+                    None => write!(f, "the turn has no answer: {verdict}")?,
+                }
+                match outcome.error_text() {
+                    Some(said) => write!(f, ": {said}"),
+                    None => Ok(()),
                 }
             }
             Kind::Output { reason, .. } => write!(f, "the output is not of the requested shape: {reason}"),
@@ -465,7 +471,58 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
+        if f.alternate() {
+            return fmt::Debug::fmt(&*self.0, f);
+        }
+        describe(f, self)?;
+        match self.hint() {
+            Some(hint) => write!(f, "\n\nHint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An error and its causes for people, since `main` shows what it returns by `Debug`.
+pub(crate) fn describe(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt::Result {
+    write!(f, "{error}")?;
+    let mut said = error.to_string();
+    let mut is_first = true;
+    let mut source = error.source();
+    while let Some(cause) = source {
+        source = cause.source();
+        let cause = cause.to_string();
+        // Some say themselves what they come from.
+        if said.contains(&cause) {
+            continue;
+        }
+        let head = if is_first { "\n\nCaused by:" } else { "" };
+        write!(f, "{head}\n    {cause}")?;
+        (said, is_first) = (cause, false);
+    }
+    Ok(())
+}
+
+/// `Debug` for other errors that `main` may return.
+macro_rules! debug_for_people {
+    ($($error:ty),* $(,)?) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                describe(f, self)
+            }
+        }
+    )*};
+}
+
+debug_for_people!(
+    OptionsError,
+    crate::discover::FindError,
+    crate::permissions::PolicyError,
+    crate::permissions::rules::RuleError,
+);
+
+impl fmt::Debug for crate::spare::ClaimFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.error, f)
     }
 }
 
@@ -483,5 +540,51 @@ impl StdError for Error {
             | Kind::Misfit { source, .. } => Some(&**source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discover::{FindError, Origin, Unusable};
+    use crate::outcome::{Around, Outcome};
+    use crate::usage::TurnUsage;
+
+    /// What `main` shows of the error that it returns.
+    #[test]
+    fn debug_is_for_people() {
+        let missing = || {
+            OptionsError::Cli(FindError::Unusable {
+                path: "/opt/claude".into(),
+                origin: Origin::Given,
+                why: Unusable::Missing,
+            })
+        };
+        let error = Error::new(Kind::Options(missing()));
+        let shown = format!("{error:?}");
+        assert!(
+            shown.starts_with("the Claude Code CLI cannot be used\n\nCaused by:\n    cannot run /opt/claude"),
+            "{shown}"
+        );
+        assert!(shown.contains("\n\nHint: install Claude Code"), "{shown}");
+        assert!(format!("{error:#?}").starts_with("Options("), "{error:#?}");
+        // Those that carry it say the same.
+        assert!(shown.starts_with(&format!("{:?}", missing())), "{:?}", missing());
+
+        let line = r#"{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":529,"result":"API Error: 529 Overloaded"}"#;
+        let frame = outrigger_protocol::Frame::from_line(line).remove(0);
+        let outcome = Outcome::of_result(&frame, TurnUsage::default(), Vec::new(), &Around::default());
+        assert_eq!(
+            format!("{:?}", Error::turn_failed(outcome)),
+            "the turn failed: the API answered 529: API Error: 529 Overloaded\n\n\
+             Hint: the API is overloaded or failing; try again later"
+        );
+        // What is said already is not said again.
+        let file = crate::permissions::PolicyFile {
+            allow: vec!["Bash(".to_owned()],
+            ..crate::permissions::PolicyFile::default()
+        };
+        let error = file.policy().unwrap_err();
+        assert_eq!(format!("{error:?}"), error.to_string());
     }
 }

@@ -13,21 +13,22 @@
 //!         _ => {}
 //!     }
 //! }
-//! println!("{:?}", turn.outcome().await?.cost());
+//! println!("${:.4}", turn.answer().await?.cost());
 //! session.close().await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! For one question and one answer there are [`Options::query_text`], [`Options::query`] (a stream) and
-//! [`Options::query_as`] (a value of your own type).
+//! [`Options::query_as`] (a value of your own type, as [`Options::output_as`] has the turns of a session give).
 //!
 //! # Five nouns
 //!
 //! * [`Options`], from [`Agent::builder`]: what to start and how. Checked before anything is started.
 //! * [`Session`]: a running CLI. A cheap handle whose methods work at any time and from any task.
-//! * [`Turn`]: what becomes of one prompt. A stream of [`Event`]s, and an [`Outcome`].
-//! * [`Outcome`]: how a turn ended, as one [`Verdict`], with the answer and what it cost.
+//! * [`Turn`]: what becomes of one prompt. A stream of [`Event`]s, an [`Answer`], and an [`Outcome`].
+//! * [`Outcome`]: how a turn ended, as one [`Verdict`] with the [`Cause`] of a failure, and what it cost. A failed turn has an outcome,
+//!   too; only a turn that succeeded has an [`Answer`].
 //! * [`Frame`](protocol::Frame): one line of the CLI as it came. Everything above is made of these, and
 //!   [`Session::frames`] gives them to you.
 //!
@@ -84,6 +85,7 @@ pub mod settings;
 pub mod testing;
 pub mod transport;
 
+mod answer;
 mod assemble;
 mod callbacks;
 mod cause;
@@ -119,6 +121,7 @@ mod turn;
 mod usage;
 mod version;
 
+pub use answer::Answer;
 pub use assemble::{Assembler, PartialBlock, PartialContent};
 pub use callbacks::{Callbacks, Context, Reply};
 pub use cause::Cause;
@@ -145,7 +148,7 @@ pub use pending::Pending;
 pub use permissions::Policy;
 pub use pool::{Origin, Pool, PoolKey, PoolLimits, PoolStats, Pooled};
 pub use prompt::{Prompt, PromptWarning};
-pub use query::{Answer, Query};
+pub use query::{Query, Run};
 pub use revive::{Lost, LostPrompt, Progress, ReviveProblem, Revived};
 pub use session::{Drained, Interrupted, Session, SessionState};
 pub use spare::{ClaimFailed, Spare};

@@ -105,8 +105,8 @@ impl PoolLimits {
 /// let readers = pool.keep(Agent::builder().permissions(Policy::read_only()), 2)?;
 ///
 /// let pooled = pool.get(&readers, Claim::new("/home/me/project").model("haiku")).await?;
-/// let (text, _) = pooled.session.prompt("What is this?").await?.text().await?;
-/// println!("{text} ({:?})", pooled.origin);
+/// let answer = pooled.session.prompt("What is this?").await?.answer().await?;
+/// println!("{answer} ({:?})", pooled.origin);
 /// pool.close().await;
 /// # Ok(())
 /// # }

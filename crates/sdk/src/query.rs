@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use outrigger_protocol::RawJson;
-use outrigger_protocol::shared::{JsonObject, OutputFormat};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use crate::error::{Error, Kind, Result};
+use crate::answer::{self, Answer};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::event::Event;
 use crate::options::Options;
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::Outcome;
 use crate::prompt::Prompt;
 use crate::session::Session;
 use crate::streams::{Ambient, AmbientEvent};
@@ -21,10 +21,10 @@ use crate::turn::Turn;
 /// How long the agents that a turn left in the background may take: the CLI's own ceiling.
 const RUN_CEILING: Duration = Duration::from_secs(600);
 
-/// The answer to a one-shot query: the prompt's own turn, and the turns that its background work began.
+/// A one-shot query that is over: the prompt's own turn, and the turns that its background work began.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct Run {
     /// The outcome of the prompt's own turn.
     pub outcome: Outcome,
     /// The outcomes of the turns that its background work began, in order.
@@ -33,18 +33,16 @@ pub struct Answer {
     pub exit: Exit,
 }
 
-impl Answer {
-    /// The final text: that of the last turn that said anything.
-    pub fn text(&self) -> &str {
-        let turns = || std::iter::once(&self.outcome).chain(&self.follow_ups);
-        turns()
-            .rev()
-            .map(Outcome::text)
-            .find(|text| !text.is_empty())
-            .unwrap_or_default()
+impl Run {
+    /// The answer: the text of the last turn that said anything, and what the whole run cost.
+    ///
+    /// # Errors
+    /// When the prompt's own turn has no answer, or a turn that its background work began failed: [`Error::outcome`] is that turn's.
+    pub fn answer(self) -> Result<Answer> {
+        Answer::of_run(self.outcome, self.follow_ups)
     }
 
-    /// What the whole run cost in US dollars.
+    /// What the whole run cost in US dollars, by the CLI's price table, whether it succeeded or not.
     pub fn cost(&self) -> f64 {
         std::iter::once(&self.outcome)
             .chain(&self.follow_ups)
@@ -120,14 +118,16 @@ impl Query {
         }
     }
 
-    /// Waits for the end of the run, ends the process, and returns the answer. Events that were not taken are let go.
+    /// Waits for the end of the run, ends the process, and tells how the turns ended. Events that were not taken are let go.
+    ///
+    /// A run whose turn failed is no error here; [`Run::answer`] makes it one.
     ///
     /// # Cancel safety
     /// Dropping the future ends the process, as dropping the query does.
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub async fn finish(mut self) -> Result<Answer> {
+    pub async fn finish(mut self) -> Result<Run> {
         while let Some(event) = self.next().await {
             event?;
         }
@@ -143,7 +143,7 @@ impl Query {
         } = self;
         drop((turn, ambient));
         let exit = session.close().await?;
-        Ok(Answer {
+        Ok(Run {
             outcome,
             follow_ups,
             exit,
@@ -180,26 +180,58 @@ impl Options {
         })
     }
 
-    /// Starts an agent, asks it one thing, and returns its final text.
+    /// Starts an agent, asks it one thing, and returns its answer.
     ///
-    /// "Final" is after the agents that the turn left in the background have reported.
+    /// The answer is there after the agents that the turn left in the background have reported: its text is that of the last turn
+    /// that said anything, and its cost is that of all of them.
+    ///
+    /// ```no_run
+    /// # async fn example() -> outrigger::Result<()> {
+    /// let answer = outrigger::Agent::builder().query_text("What does the build script do?").await?;
+    /// println!("{answer}");
+    /// eprintln!("${:.4}", answer.cost());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping the future ends the process.
     ///
     /// # Errors
-    /// As [`query`](Self::query), and when the turn does not succeed ([`Error::outcome`]).
-    pub async fn query_text(self, prompt: impl Into<Prompt>) -> Result<String> {
-        let answer = self.query(prompt).await?.finish().await?;
-        let text = answer.text().to_owned();
-        answer.outcome.into_success()?;
-        Ok(text)
+    /// As [`query`](Self::query) and [`Run::answer`].
+    pub async fn query_text(self, prompt: impl Into<Prompt>) -> Result<Answer> {
+        self.query(prompt).await?.finish().await?.answer()
+    }
+
+    /// Has the turns of the session answer with a `T`: [`Turn::answer_as`] reads it.
+    ///
+    /// Sets [`output_format`](Self::output_format) to the JSON schema of `T`. The schema has to be one of an object, so `T` is a
+    /// struct, or a map.
+    ///
+    /// ```no_run
+    /// # async fn example() -> outrigger::Result<()> {
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Verdict {
+    ///     is_bug: bool,
+    ///     why: String,
+    /// }
+    ///
+    /// let session = outrigger::Agent::builder().output_as::<Verdict>().start().await?;
+    /// for report in ["It hangs.", "I want a feature."] {
+    ///     let answer = session.prompt(report).await?.answer_as::<Verdict>().await?;
+    ///     println!("{}: {} (${:.4})", answer.value().is_bug, answer.value().why, answer.cost());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn output_as<T: JsonSchema>(self) -> Self {
+        self.output_format(answer::schema_of::<T>())
     }
 
     /// Starts an agent, asks it one thing, and returns the answer as a `T`.
     ///
     /// The JSON schema comes from `T`, and the answer is validated by reading it as `T`. An answer that does not fit gets
-    /// one turn to be repaired.
+    /// one turn to be repaired; its cost is in that of the answer.
     ///
     /// ```no_run
     /// # async fn example() -> outrigger::Result<()> {
@@ -209,7 +241,8 @@ impl Options {
     ///     breaking: bool,
     /// }
     ///
-    /// let release: Release = outrigger::Agent::builder().query_as("What does the changelog say of the last release?").await?;
+    /// let answer = outrigger::Agent::builder().query_as::<Release>("What does the changelog say of the last release?").await?;
+    /// let release = answer.into_value();
     /// # Ok(())
     /// # }
     /// ```
@@ -220,156 +253,25 @@ impl Options {
     /// # Errors
     /// As [`query`](Self::query); when the turn fails ([`Error::outcome`]); and when the repaired answer does not fit
     /// either ([`Error::raw_output`] is what the model said).
-    pub async fn query_as<T: JsonSchema + DeserializeOwned>(self, prompt: impl Into<Prompt>) -> Result<T> {
-        let session = self.output_format(schema_of::<T>()?).start().await?;
-        let mut turn = session.prompt(prompt).await?;
-        let mut outcome = turn.outcome().await?;
-        let value = match read_output(&outcome)? {
-            Ok(value) => value,
+    pub async fn query_as<T: JsonSchema + DeserializeOwned>(
+        self,
+        prompt: impl Into<Prompt>,
+    ) -> Result<Answer<T>> {
+        let session = self.output_as::<T>().start().await?;
+        let outcome = session.prompt(prompt).await?.outcome().await?;
+        let answer = match Answer::of_output(outcome.clone(), Vec::new())? {
+            Ok(answer) => answer,
             Err(unfit) => {
                 let ask = format!(
                     "Your last answer is not of the required shape ({}). Give the answer again as structured output that fits the schema.",
                     unfit.reason
                 );
-                turn = session.prompt(Prompt::text(ask)).await?;
-                outcome = turn.outcome().await?;
-                read_output(&outcome)?.map_err(|unfit| {
-                    Error::new(Kind::Output {
-                        text: unfit.text,
-                        reason: unfit.reason,
-                    })
-                })?
+                let repaired = session.prompt(Prompt::text(ask)).await?.outcome().await?;
+                Answer::of_output(repaired.clone(), vec![outcome])?
+                    .map_err(|unfit| unfit.into_error(repaired))?
             }
         };
-        drop(turn);
         session.close().await?;
-        Ok(value)
-    }
-}
-
-fn schema_of<T: JsonSchema>() -> Result<OutputFormat> {
-    let mut schema = schemars::schema_for!(T);
-    // The API takes plain schemas; which draft they follow is not for it to know.
-    schema.remove("$schema");
-    let schema = JsonObject::encode(&schema).map_err(|error| {
-        Error::invalid_because(format!("JSON schema of {}", std::any::type_name::<T>()), error)
-    })?;
-    Ok(OutputFormat::JsonSchema { schema })
-}
-
-/// An answer that is not of the required shape.
-#[derive(Debug)]
-struct Unfit {
-    text: String,
-    reason: String,
-}
-
-/// Reads the structured output; the outer error is a turn that failed for another reason.
-fn read_output<T: DeserializeOwned>(outcome: &Outcome) -> Result<std::result::Result<T, Unfit>> {
-    let text = outcome.text();
-    let unfit = |reason: String, said: &str| {
-        Ok(Err(Unfit {
-            text: said.to_owned(),
-            reason,
-        }))
-    };
-    match outcome.verdict() {
-        Verdict::Completed | Verdict::NoStructuredOutput => {}
-        Verdict::StructuredOutputFailed => return unfit(outcome.errors().join("; "), text),
-        _ => {
-            outcome.clone().into_success()?;
-        }
-    }
-    let output = match outcome.structured_output() {
-        Some(output) => output.clone(),
-        // Some models write the object out instead of calling the tool for it.
-        None => match json_in(text) {
-            Some(output) => output,
-            None => return unfit("there is no structured output".to_owned(), text),
-        },
-    };
-    match output.decode::<T>() {
-        Ok(value) => Ok(Ok(value)),
-        Err(error) => match unwrapped(&output).and_then(|inner| serde_json::from_value(inner).ok()) {
-            Some(value) => Ok(Ok(value)),
-            None => unfit(error.to_string(), output.get()),
-        },
-    }
-}
-
-/// The JSON object in a text, perhaps in a code fence.
-fn json_in(text: &str) -> Option<RawJson> {
-    let body = text
-        .find('{')
-        .zip(text.rfind('}'))
-        .and_then(|(from, to)| text.get(from..=to))?;
-    RawJson::from_text(body).ok()
-}
-
-/// The value inside of `{"output": …}` and the like, or of a JSON string that holds JSON.
-fn unwrapped(output: &RawJson) -> Option<Value> {
-    match output.to_value().ok()? {
-        Value::Object(fields) if fields.len() == 1 => match fields.into_iter().next()? {
-            (_, Value::String(text)) => serde_json::from_str(&text).ok(),
-            (_, value) => Some(value),
-        },
-        Value::String(text) => serde_json::from_str(&text).ok(),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::usage::TurnUsage;
-    use outrigger_protocol::Frame;
-
-    #[derive(Debug, PartialEq, serde::Deserialize)]
-    struct Point {
-        x: i32,
-        y: i32,
-    }
-
-    fn read(fields: &str) -> std::result::Result<Point, String> {
-        let line = format!(
-            r#"{{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,{fields}}}"#
-        );
-        let frame = Frame::from_line(line.into_bytes()).remove(0);
-        let outcome = Outcome::of_result(&frame, TurnUsage::default(), Vec::new(), true);
-        read_output(&outcome).unwrap().map_err(|unfit| unfit.text)
-    }
-
-    #[test]
-    fn output_is_taken_from_where_models_put_it() {
-        let point = Ok(Point { x: 1, y: 2 });
-        assert_eq!(read(r#""result":"","structured_output":{"x":1,"y":2}"#), point);
-        assert_eq!(
-            read(r#""result":"","structured_output":{"output":{"x":1,"y":2}}"#),
-            point
-        );
-        assert_eq!(
-            read(r#""result":"","structured_output":{"output":"{\"x\":1,\"y\":2}"}"#),
-            point
-        );
-        assert_eq!(
-            read(r#""result":"","structured_output":"{\"x\":1,\"y\":2}""#),
-            point
-        );
-        assert_eq!(
-            read(r#""result":"Sure:\n```json\n{\"x\":1,\"y\":2}\n```""#),
-            point
-        );
-    }
-
-    #[test]
-    fn what_does_not_fit_is_given_back() {
-        assert_eq!(
-            read(r#""result":"","structured_output":{"x":1}"#),
-            Err(r#"{"x":1}"#.to_owned())
-        );
-        assert_eq!(
-            read(r#""result":"I would rather not""#),
-            Err("I would rather not".to_owned())
-        );
+        Ok(answer)
     }
 }

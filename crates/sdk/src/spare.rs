@@ -108,7 +108,6 @@ impl fmt::Debug for Spare {
 }
 
 /// A claim that failed.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct ClaimFailed {
     /// What went wrong: the claim itself ([`Error::is_invalid`]), the CLI's answer ([`Error::as_claim_problem`]), the account,

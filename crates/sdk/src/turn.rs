@@ -6,9 +6,11 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use outrigger_protocol::Frame;
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::answer::Answer;
 use crate::conn::lane::{Item, LaneOut};
 use crate::conn::turns::Settled;
 use crate::error::{Error, Kind, Result};
@@ -97,6 +99,8 @@ impl Turn {
 
     /// Waits for the end of the turn and tells how it ended. Events that were not taken are let go.
     ///
+    /// A turn that failed has an outcome, too, and no error; [`answer`](Self::answer) makes it one.
+    ///
     /// The end of a turn is not always the end of the run: agents that it left in the background report later, in ambient
     /// turns. See [`Session::wait_run_end`].
     ///
@@ -113,11 +117,49 @@ impl Turn {
         self.watch().outcome().await
     }
 
+    /// Waits for the end of the turn and gives its answer, or the error that tells why there is none. Events that were not taken are
+    /// let go.
+    ///
+    /// ```no_run
+    /// # async fn example(session: outrigger::Session) -> outrigger::Result<()> {
+    /// let answer = session.prompt("Why does the build fail?").await?.answer().await?;
+    /// println!("{answer} (${:.4})", answer.cost());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Waits as [`outcome`](Self::outcome) does, and may be called again.
+    ///
+    /// # Cancel safety
+    /// As [`outcome`](Self::outcome).
+    ///
+    /// # Errors
+    /// As [`outcome`](Self::outcome), and when the turn failed or has no answer ([`Outcome::answer`]): the error carries the
+    /// outcome ([`Error::outcome`]), and tells the cause ([`Error::cause`]).
+    pub async fn answer(&mut self) -> Result<Answer> {
+        self.outcome().await?.answer()
+    }
+
+    /// Waits for the end of the turn and gives its structured output as a `T`; the options ask for that by
+    /// [`output_as`](crate::Options::output_as). Events that were not taken are let go.
+    ///
+    /// Unlike [`Options::query_as`](crate::Options::query_as) this asks the model for nothing more, if the output does not fit.
+    ///
+    /// # Cancel safety
+    /// As [`outcome`](Self::outcome).
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer), and when the output is not of the shape ([`Error::raw_output`] is what the model said).
+    pub async fn answer_as<T: DeserializeOwned>(&mut self) -> Result<Answer<T>> {
+        let outcome = self.outcome().await?;
+        Answer::of_output(outcome.clone(), Vec::new())?.map_err(|unfit| unfit.into_error(outcome))
+    }
+
     /// The rest of the turn as text: what [`Event::Text`] would have brought, in one piece, with a blank line between the texts of
     /// different blocks, and the outcome.
     ///
     /// # Cancel safety
-    /// The text that was gathered so far goes with the future; [`Outcome::text`] has it. The rest, and the outcome, are
+    /// The text that was gathered so far goes with the future; [`answer`](Self::answer) has the last of it. The rest, and the outcome, are
     /// there for another call.
     ///
     /// # Errors

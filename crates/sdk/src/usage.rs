@@ -29,6 +29,15 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    fn add(&mut self, other: &Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_creation += other.cache_creation;
+        self.web_searches += other.web_searches;
+        self.cost_usd += other.cost_usd;
+    }
+
     fn since(self, before: Self) -> Self {
         Self {
             input: self.input.saturating_sub(before.input),
@@ -63,6 +72,14 @@ impl TurnUsage {
     pub fn total(&self) -> Tokens {
         sum(&self.by_model)
     }
+
+    /// Adds what another turn used.
+    pub(crate) fn add(&mut self, other: &TurnUsage) {
+        self.cost_usd += other.cost_usd;
+        for (model, tokens) in &other.by_model {
+            self.by_model.entry(model.clone()).or_default().add(tokens);
+        }
+    }
 }
 
 /// What the session used since this program started or resumed it.
@@ -86,12 +103,7 @@ impl SessionUsage {
 
 fn sum(by_model: &BTreeMap<String, Tokens>) -> Tokens {
     by_model.values().fold(Tokens::default(), |mut total, tokens| {
-        total.input += tokens.input;
-        total.output += tokens.output;
-        total.cache_read += tokens.cache_read;
-        total.cache_creation += tokens.cache_creation;
-        total.web_searches += tokens.web_searches;
-        total.cost_usd += tokens.cost_usd;
+        total.add(tokens);
         total
     })
 }
@@ -159,9 +171,11 @@ impl Meter {
         self.session.results += 1;
         self.session.cost_usd += turn.cost_usd;
         for (model, tokens) in &turn.by_model {
-            let total = self.session.by_model.entry(model.clone()).or_default();
-            let both = [("", *total), ("+", *tokens)].map(|(key, tokens)| (key.to_owned(), tokens));
-            *total = sum(&both.into());
+            self.session
+                .by_model
+                .entry(model.clone())
+                .or_default()
+                .add(tokens);
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use outrigger_protocol::TESTED_CLI_VERSIONS;
 
 /// The oldest version of the CLI that is supported: sessions, permissions, hooks, MCP servers in the program, streaming and resuming
-/// work with it and with those since, each of which has to be without what came later. Those before 2.1.150 do not say why a turn ended:
-/// one that was interrupted is told as one that failed or could not start. `cargo xtask cli-matrix` tries a dozen of them.
+/// work with it and with those since, each of which has to be without what came later: 2.1.0 and older ones tell nothing of jobs in the
+/// background, for one. `cargo xtask cli-matrix` tries a dozen of them.
 pub const OLDEST_CLI_VERSION: &str = "2.0.0";
 
 /// The CLI's version, as it said itself, held against [`TESTED_CLI_VERSIONS`] and [`OLDEST_CLI_VERSION`].

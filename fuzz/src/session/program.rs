@@ -219,9 +219,9 @@ fn is_own(outcome: &Outcome, id: &str, peer: &Peer, attributed: bool) {
         outcome.prompts().iter().any(|prompt| prompt == id),
         "{id} got {outcome:?}"
     );
-    if attributed && outcome.text().starts_with("result ") {
+    if attributed && outcome.result_text().starts_with("result ") {
         let is_foreign = outcome.origin().is_some_and(|origin| origin != "human");
-        let is_guessed = !is_foreign && peer.was_silent_at(outcome.text());
+        let is_guessed = !is_foreign && peer.was_silent_at(outcome.result_text());
         assert!(
             peer.was_named(id) || is_guessed,
             "{id} was never named, and got {outcome:?}"

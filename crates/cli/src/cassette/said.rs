@@ -65,7 +65,9 @@ async fn say(prompts: &[String], session: &Session, screen: &mut Screen) -> Resu
         let outcome = turn.outcome().await?;
         screen.begin_turn();
         screen.end_line()?;
-        outcome.into_success()?;
+        if !outcome.is_success() {
+            outcome.answer()?;
+        }
         // What it left in the background belongs to it, and so does that the CLI says that it rests.
         session.wait_run_end(BACKGROUND).await?;
     }

@@ -245,6 +245,9 @@ impl Steps<'_> {
             "{}; tasks in the background: {running}",
             cost(&seen.outcome)
         ));
+        if session.tasks().iter().next().is_none() {
+            return self.untold_background().await;
+        }
         let woken = async {
             loop {
                 match ambient.next().await {
@@ -258,8 +261,9 @@ impl Steps<'_> {
         let outcome = tokio::time::timeout(PATIENCE, woken)
             .await
             .context("the end of the job began no turn")??;
+        // Older versions leave the origin out.
         ensure!(
-            outcome.origin() == Some("task-notification"),
+            outcome.prompts().is_empty() && matches!(outcome.origin(), Some("task-notification") | None),
             "a turn with the origin {:?} came",
             outcome.origin()
         );
@@ -268,6 +272,24 @@ impl Steps<'_> {
         ensure!(written.trim() == "done", "the job wrote {written:?}");
         ensure!(session.tasks().running().count() == 0, "a task still runs");
         self.good(&format!("{}; finished.txt is there", cost(&outcome)));
+        Ok(())
+    }
+
+    /// The end of a job of which the CLI tells nothing: the oldest versions neither name it nor begin a turn when it ends.
+    async fn untold_background(&self) -> anyhow::Result<()> {
+        let file = self.sandbox.project().join("finished.txt");
+        let is_done = || std::fs::read_to_string(&file).is_ok_and(|written| written.trim() == "done");
+        let written = async {
+            while !is_done() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, written)
+            .await
+            .context("the job wrote no file")?;
+        self.good(
+            "finished.txt is there; this version of Claude Code tells nothing of jobs in the background",
+        );
         Ok(())
     }
 

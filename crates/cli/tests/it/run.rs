@@ -224,9 +224,11 @@ async fn the_exit_status_tells_what_went_wrong() {
     assert!(ran.stderr.contains("no such thing"), "{ran:?}");
     let report = json(&ran.stdout);
     assert_eq!(
-        (&report["verdict"], &report["is_success"]),
-        (&"api_error".into(), &false.into())
+        (&report["verdict"], &report["cause"], &report["is_success"]),
+        (&"failed".into(), &"api".into(), &false.into())
     );
+    assert_eq!(report["text"], "", "an error is no answer");
+    assert!(report["errors"][0].as_str().unwrap().contains("no such thing"));
     assert_eq!(report["api_error_status"], 400);
 
     let ran = rig
@@ -238,6 +240,13 @@ async fn the_exit_status_tells_what_went_wrong() {
         .await;
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert!(ran.stderr.contains("limit of turns"), "{ran:?}");
+
+    // What the model refuses is refused again.
+    let ran = rig
+        .run(&["%stop refusal\n%say no\n%stop refusal\n%say no again"])
+        .await;
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(ran.stderr.contains("safeguards"), "{ran:?}");
 
     let ran = rig
         .run(&["--resume", "00000000-0000-4000-8000-000000000000", "%say never"])
@@ -253,7 +262,7 @@ async fn structured_output_is_written_as_json() {
         .sandbox
         .write(
             "schema.json",
-            r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#,
+            r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#,
         )
         .unwrap();
     let ran = rig

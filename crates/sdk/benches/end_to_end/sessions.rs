@@ -156,7 +156,7 @@ async fn asked(options: Options) -> (String, Duration) {
     let outcome = turn.outcome().await.unwrap();
     let cpu = (gauge::cpu() - begun) / 2;
     session.close().await.unwrap();
-    (outcome.text().to_owned(), cpu)
+    (outcome.result_text().to_owned(), cpu)
 }
 
 /// Memory (bytes) and tasks of one idle session in memory.

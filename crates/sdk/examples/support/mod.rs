@@ -69,7 +69,7 @@ pub(crate) async fn show(session: &Session, prompt: String) -> Result {
             _ => {}
         }
     }
-    turn.outcome().await?.into_success()?;
+    turn.answer().await?;
     Ok(())
 }
 

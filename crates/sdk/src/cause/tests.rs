@@ -4,12 +4,13 @@ use outrigger_protocol::Frame;
 
 use super::*;
 use crate::error::{Error, Kind};
+use crate::outcome::{Around, Verdict};
 use crate::usage::TurnUsage;
 
 fn outcome(fields: &str) -> Outcome {
     let line = format!(r#"{{"type":"result","session_id":"a",{fields}}}"#);
     let frame = Frame::from_line(line.into_bytes()).remove(0);
-    Outcome::of_result(&frame, TurnUsage::default(), Vec::new(), false)
+    Outcome::of_result(&frame, TurnUsage::default(), Vec::new(), &Around::default())
 }
 
 fn exited(code: i32, stderr: &str) -> Cause {
@@ -227,11 +228,15 @@ fn an_exit_that_repeats_the_last_result_is_no_crash() {
         ),
         (
             r#""subtype":"success","is_error":true,"terminal_reason":"api_error","result":"API Error: Connection refused""#,
-            Cause::Api { status: None },
+            Cause::ConnectionFailed,
         ),
         (
             r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools","errors":["x"]"#,
-            Cause::TurnFailed,
+            Cause::TurnFailed("interrupted".to_owned()),
+        ),
+        (
+            r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"model_error","errors":["x"]"#,
+            Cause::TurnFailed("model_error".to_owned()),
         ),
     ] {
         let last = outcome(fields);
@@ -241,9 +246,10 @@ fn an_exit_that_repeats_the_last_result_is_no_crash() {
             ..Evidence::default()
         };
         assert_eq!(Cause::of_end(&ended), cause, "{fields}");
-        // The same is said of the turn itself.
+        // The same is said of the turn itself, which an interrupt does not make fail.
         let failed = Error::turn_failed(last.clone());
-        assert_eq!(failed.cause(), Some(cause), "{fields}");
+        let told = Some(cause).filter(|_| *last.verdict() != Verdict::Interrupted);
+        assert_eq!(failed.cause(), told, "{fields}");
     }
 }
 
@@ -279,7 +285,7 @@ fn the_reasons_of_a_failed_start() {
     let unknown = outcome(
         r#""subtype":"error_during_execution","is_error":true,"num_turns":0,"errors":["No conversation found with session ID: 1"]"#,
     );
-    assert_eq!(Cause::of_outcome(&unknown), Cause::UnknownSession);
+    assert_eq!(unknown.cause(), Some(Cause::UnknownSession));
 }
 
 #[cfg(unix)]
@@ -338,4 +344,89 @@ fn what_options_errors_are_about() {
     ] {
         assert_eq!(Error::new(Kind::Options(error)).cause(), cause);
     }
+}
+
+/// The variant behind this one; the compiler sees to it that none is left out.
+fn next(cause: &Cause) -> Option<Cause> {
+    use Cause::*;
+    Some(match cause {
+        BinaryMissing => NotExecutable,
+        NotExecutable => WrongPlatform,
+        WrongPlatform => BatchFile,
+        BatchFile => BeingUpdated,
+        BeingUpdated => CwdMissing,
+        CwdMissing => ArgumentsTooLong,
+        ArgumentsTooLong => SystemLimit,
+        SystemLimit => NotLoggedIn,
+        NotLoggedIn => InvalidKey,
+        InvalidKey => RootBypass,
+        RootBypass => UnknownOption,
+        UnknownOption => InvalidArgument,
+        InvalidArgument => NestedSession,
+        NestedSession => UnknownSession,
+        UnknownSession => SessionInUse,
+        SessionInUse => McpConfig,
+        McpConfig => Settings,
+        Settings => UnsupportedVersion,
+        UnsupportedVersion => StartupFailed(None),
+        StartupFailed(_) => InputRefused,
+        InputRefused => MaxTurns,
+        MaxTurns => Budget,
+        Budget => TooLong,
+        TooLong => StructuredOutput,
+        StructuredOutput => NoStructuredOutput,
+        NoStructuredOutput => MaxOutputTokens,
+        MaxOutputTokens => Refused,
+        Refused => RateLimit,
+        RateLimit => Billing,
+        Billing => ConnectionFailed,
+        ConnectionFailed => Api { status: None },
+        Api { .. } => TurnFailed("x".to_owned()),
+        TurnFailed(_) => EndedByUs,
+        EndedByUs => OutOfHeap,
+        OutOfHeap => OutOfMemory,
+        OutOfMemory => Killed,
+        Killed => Terminated { signal: 15 },
+        Terminated { .. } => Crashed { signal: None },
+        Crashed { .. } => Truncated,
+        Truncated => Unexplained,
+        Unexplained => return None,
+    })
+}
+
+#[test]
+fn every_cause_has_a_name_words_and_advice_of_its_own() {
+    let all: Vec<Cause> = std::iter::successors(Some(Cause::BinaryMissing), next).collect();
+    let distinct = |of: &dyn Fn(&Cause) -> String| {
+        let texts: std::collections::BTreeSet<String> = all.iter().map(of).collect();
+        texts.len()
+    };
+    assert_eq!(distinct(&|cause| cause.name().to_owned()), all.len());
+    assert_eq!(distinct(&|cause| cause.to_string()), all.len());
+    assert_eq!(distinct(&|cause| cause.advice().to_owned()), all.len());
+    let passing: Vec<&str> = all
+        .iter()
+        .filter(|cause| cause.is_transient())
+        .map(Cause::name)
+        .collect();
+    assert_eq!(
+        passing,
+        ["being_updated", "system_limit", "rate_limit", "connection_failed"]
+    );
+    for (status, passes) in [
+        (400, false),
+        (403, false),
+        (404, false),
+        (408, true),
+        (500, true),
+        (529, true),
+    ] {
+        assert_eq!(
+            Cause::Api { status: Some(status) }.is_transient(),
+            passes,
+            "{status}"
+        );
+    }
+    let of_start = all.iter().filter(|cause| cause.is_start());
+    assert!(of_start.clone().count() == 19, "{of_start:?}");
 }

@@ -14,6 +14,7 @@ use tracing::Instrument;
 use super::{Conn, Withdrawn};
 use crate::callbacks::Context;
 use crate::error::{Error, Kind};
+use crate::outcome::Fields;
 use crate::transport::BoxFuture;
 
 /// What answers one kind of the CLI's requests.
@@ -227,6 +228,9 @@ impl Conn {
     }
 
     fn write_answer(self: &Arc<Self>, id: &str, wire_id: &RequestId, response: &Response<'_>) {
+        if response.is_interrupt() {
+            self.router().turns.interrupt();
+        }
         let bytes = response.line(wire_id).or_else(|error| {
             let why = format!("the answer could not be written: {error}");
             Response::Other(ControlResponse::error(wire_id.clone(), why)).line(wire_id)
@@ -281,6 +285,18 @@ enum Response<'a> {
 }
 
 impl Response<'_> {
+    /// Whether it denies a tool call and ends the turn with that.
+    fn is_interrupt(&self) -> bool {
+        let Self::Success(payload) = self else {
+            return false;
+        };
+        if !payload.get().contains("\"interrupt\"") {
+            return false;
+        }
+        let fields = Fields::of_object(payload);
+        fields.get("interrupt") == Some(true) && fields.get("behavior") == Some("deny".to_owned())
+    }
+
     fn line(&self, wire_id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
         #[derive(Serialize)]
         struct Line<T> {

@@ -29,14 +29,23 @@ impl Conn {
         // A prompt that was given just before is what the caller wants to end, so it goes first.
         let shut = self.send_ready(|| {
             let gate = Gate::shut(self);
-            let router = self.router();
+            let mut router = self.router();
+            router.turns.interrupt();
             (gate, router.turns.interruptible(), router.turns.current())
         });
         let (gate, running, number) = tokio::time::timeout(deadline, shut)
             .await
             .map_err(|_| Error::timeout("writing the prompts before the interrupt", deadline))?
             .ok_or_else(|| self.end_error())?;
-        let receipt = self.ask_about_prompts(&request, deadline).await?;
+        let asked = self.ask_about_prompts(&request, deadline).await;
+        if asked.as_ref().is_err_and(|error| error.as_refusal().is_some()) {
+            let mut router = self.router();
+            // Another turn was not asked to end.
+            if router.turns.current() == number {
+                router.turns.interrupt_refused();
+            }
+        }
+        let receipt = asked?;
         if number.is_none()
             && let Some((id, _)) = running.first()
         {

@@ -17,7 +17,7 @@ use self::guess::{MAX_HELD_BACK, Unsure};
 use super::lane::LaneIn;
 use super::watchdog::Stall;
 use crate::error::Error;
-use crate::outcome::{Fields, Outcome, Verdict, is_result};
+use crate::outcome::{Around, Before, Fields, Outcome, Verdict, is_result};
 use crate::prompt::Prompt;
 use crate::revive::{LostPrompt, Progress};
 use crate::usage::TurnUsage;
@@ -47,6 +47,8 @@ struct Slot {
     wanted_output: bool,
     /// The CLI said that it is through with it; its result is still to come.
     completed: bool,
+    /// This program asked the CLI to end its turn.
+    interrupted: bool,
     /// Set once it is being ended because nothing happened.
     stalled: Option<Stall>,
     /// What was said, to be told if its end never is.
@@ -76,6 +78,8 @@ struct Running {
     guessed: Option<Vec<Frame>>,
     /// Whether its prompt was taken for its own for that reason, whether that was sure at some time or not.
     assumed: bool,
+    /// This program asked the CLI to end it.
+    interrupted: bool,
     /// Lasts as long as the turn.
     span: Span,
 }
@@ -95,6 +99,8 @@ pub(crate) struct Turns {
     pub(super) session: Span,
     slots: VecDeque<Slot>,
     running: Option<Running>,
+    /// Frames of the running turn that tell why it fails, should it.
+    before: Before,
     numbers: u64,
     /// The ids of all prompts that were sent: the CLI drops a second one of the same id without a word, and its turn would be
     /// waited for in vain.
@@ -159,6 +165,7 @@ impl Turns {
             session,
             slots: VecDeque::new(),
             running: None,
+            before: Before::default(),
             numbers: 0,
             used: Used::default(),
             interrupting: 0,
@@ -209,6 +216,7 @@ impl Turns {
             stage,
             wanted_output,
             completed: false,
+            interrupted: false,
             stalled: None,
             prompt: None,
         });
@@ -247,6 +255,22 @@ impl Turns {
     /// `child_of` is the number of the turn during which the subagent of this frame was started, if it is a subagent's.
     /// `settle` is called for a result, and computes what was used.
     pub(crate) fn on_frame(
+        &mut self,
+        frame: &Frame,
+        child_of: Option<u64>,
+        settle: impl FnOnce(&Frame) -> TurnUsage,
+    ) -> (Route, Option<Outcome>) {
+        let (route, outcome) = self.route(frame, child_of, settle);
+        match &outcome {
+            // The result of another turn than the running one changes nothing about that.
+            Some(_) if self.running.is_some() => {}
+            Some(_) => self.before.next_turn(),
+            None => self.before.on_frame(frame),
+        }
+        (route, outcome)
+    }
+
+    fn route(
         &mut self,
         frame: &Frame,
         child_of: Option<u64>,
@@ -322,6 +346,27 @@ impl Turns {
         let ids: Vec<String> = self.interruptible().into_iter().map(|(id, _)| id).collect();
         for slot in self.slots.iter_mut().filter(|slot| ids.contains(&slot.id)) {
             slot.stalled = Some(stall);
+        }
+    }
+
+    /// Notes that this program asks the CLI to end the turn which an interrupt now is about: CLIs that do not say why a turn ended
+    /// leave that to be known here.
+    pub(crate) fn interrupt(&mut self) {
+        self.note_interrupt(true);
+    }
+
+    /// The CLI refused to.
+    pub(crate) fn interrupt_refused(&mut self) {
+        self.note_interrupt(false);
+    }
+
+    fn note_interrupt(&mut self, asked: bool) {
+        let ids: Vec<String> = self.interruptible().into_iter().map(|(id, _)| id).collect();
+        for slot in self.slots.iter_mut().filter(|slot| ids.contains(&slot.id)) {
+            slot.interrupted = asked;
+        }
+        if let Some(running) = &mut self.running {
+            running.interrupted = asked;
         }
     }
 
@@ -417,6 +462,7 @@ impl Turns {
                 doubtful: None,
                 guessed: None,
                 assumed: false,
+                interrupted: false,
                 span: {
                     let span = tracing::info_span!(parent: session.id(), "turn", number = *numbers);
                     tracing::debug!(parent: &span, "begun");
@@ -502,14 +548,14 @@ impl Turns {
             if let Some(running) = self.running.as_mut().filter(|_| foreign) {
                 // Should it be theirs after all, it is about them.
                 let theirs = running.prompts.clone();
-                let wants = |slot: &Slot| slot.wanted_output && theirs.contains(&slot.id);
-                let wanted_output = self.slots.iter().any(wants);
-                running.doubtful = Some(Outcome::of_result(frame, usage.clone(), theirs, wanted_output));
+                let around = around(&self.slots, &theirs, running.interrupted, &self.before);
+                running.doubtful = Some(Outcome::of_result(frame, usage.clone(), theirs, &around));
             }
-            let outcome = Outcome::of_result(frame, usage, prompts, false);
+            let outcome = Outcome::of_result(frame, usage, prompts, &Around::default());
             return (Route::Ambient, outcome);
         }
         let running = self.running.take();
+        let interrupted = running.as_ref().is_some_and(|running| running.interrupted);
         for id in running.iter().flat_map(|running| &running.prompts) {
             if !prompts.contains(id) {
                 prompts.push(id.clone());
@@ -523,14 +569,16 @@ impl Turns {
             prompts.extend(oldest.map(|slot| slot.id.clone()));
         }
         let usage = settle(frame);
-        let wanted_output = self
-            .slots
-            .iter()
-            .filter(|slot| prompts.contains(&slot.id))
-            .any(|slot| slot.wanted_output);
+        let around = around(&self.slots, &prompts, interrupted, &self.before);
         let is_unsure = !is_named && self.has_lifecycle && !self.saw_lifecycle && !prompts.is_empty();
-        let nobodys = is_unsure.then(|| Outcome::of_result(frame, usage.clone(), Vec::new(), false));
-        let outcome = Outcome::of_result(frame, usage, prompts.clone(), wanted_output);
+        let nobodys = is_unsure.then(|| {
+            let around = Around {
+                wanted_output: false,
+                ..around.clone()
+            };
+            Outcome::of_result(frame, usage.clone(), Vec::new(), &around)
+        });
+        let outcome = Outcome::of_result(frame, usage, prompts.clone(), &around);
         if let Some(running) = &running {
             tracing::debug!(parent: &running.span, verdict = %outcome.verdict(), "ended");
         }
@@ -638,6 +686,16 @@ impl Turns {
             }));
             slot.lane.close();
         }
+    }
+}
+
+/// What is known of the turn of these prompts besides its result.
+fn around(slots: &VecDeque<Slot>, prompts: &[String], interrupted: bool, before: &Before) -> Around {
+    let mut theirs = slots.iter().filter(|slot| prompts.contains(&slot.id));
+    Around {
+        wanted_output: theirs.clone().any(|slot| slot.wanted_output),
+        interrupted: interrupted || theirs.any(|slot| slot.interrupted),
+        before: before.clone(),
     }
 }
 

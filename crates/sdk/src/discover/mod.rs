@@ -64,7 +64,7 @@ pub struct Found {
 }
 
 /// The CLI was not found, or what was named cannot be run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FindError {
     /// A path that was named explicitly cannot be run. Nothing else is tried then: another installation than the one that

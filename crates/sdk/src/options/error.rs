@@ -11,7 +11,7 @@ use crate::discover::FindError;
 /// Options that contradict each other, miss something or cannot be passed on. Nothing has been started.
 ///
 /// Options are named as the fields of [`Options`](super::Options). `Display` says what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// Two options that exclude each other.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::Initialize;
-use outrigger_protocol::shared::{OutputFormat, SystemPrompt};
+use outrigger_protocol::shared::SystemPrompt;
 
 use super::plan::{Delivered, unwritable};
 use super::{Options, OptionsError, Skills};
@@ -45,9 +45,7 @@ pub(super) fn request(options: &Options, delivered: Delivered) -> Result<Initial
     if let Some(Skills::Named(names)) = &options.skills {
         request.skills = Some(names.clone());
     }
-    if let Some(OutputFormat::JsonSchema { schema }) = &options.output_format {
-        request.json_schema = Some(schema.clone());
-    }
+    request.json_schema = options.output_schema();
 
     let on = |switch: bool| switch.then_some(true);
     request.prompt_suggestions = on(options.prompt_suggestions);

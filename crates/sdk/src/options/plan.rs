@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::Initialize;
 use outrigger_protocol::settings::{Settings, merge_sandbox};
 use outrigger_protocol::shared::{
@@ -163,7 +164,7 @@ impl Options {
         if let Some(file) = &self.system_prompt_file {
             args.value("system_prompt_file", "system-prompt-file", base.join(file))?;
         }
-        if let Some(OutputFormat::JsonSchema { schema }) = &self.output_format {
+        if let Some(schema) = self.output_schema() {
             // On the command line the CLI checks the schema; only what is too long has to do without.
             let text = schema.as_raw().get();
             if text.len() <= LONG {
@@ -174,6 +175,21 @@ impl Options {
             args.value("agent", "agent", agent)?;
         }
         Ok(())
+    }
+
+    /// The schema of the final answer as the CLI takes it: it looks for the draft that `$schema` names, and has none.
+    pub(super) fn output_schema(&self) -> Option<JsonObject> {
+        let OutputFormat::JsonSchema { schema } = self.output_format.as_ref()? else {
+            return None;
+        };
+        // The values stay as they are written.
+        let Ok(mut fields) = schema.decode::<BTreeMap<String, RawJson>>() else {
+            return Some(schema.clone());
+        };
+        if fields.remove("$schema").is_none() {
+            return Some(schema.clone());
+        }
+        Some(JsonObject::encode(&fields).unwrap_or_else(|_| schema.clone()))
     }
 
     fn permission_args(&self, args: &mut Args, host: Host) -> Result<(), OptionsError> {

@@ -46,7 +46,7 @@ pub struct PolicyFile {
 }
 
 /// A [`PolicyFile`] that makes no policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// A rule in one of the lists is wrong.

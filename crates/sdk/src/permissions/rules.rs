@@ -58,7 +58,7 @@ pub struct Rule {
 }
 
 /// A rule that can't be read, or could be read otherwise than it looks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RuleError {
     rule: String,
     problem: String,

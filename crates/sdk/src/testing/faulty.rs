@@ -28,7 +28,7 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 /// let cli = Simulated::agent(|agent| agent);
 /// let faulty = Faulty::new(cli.clone(), &schedule)?;
 /// let session = cli.options().transport(faulty.clone()).start().await?;
-/// let error = session.prompt("%say hello").await?.outcome().await.unwrap_err();
+/// let error = session.prompt("%say hello").await?.answer().await.unwrap_err();
 /// assert!(error.is_closed(), "{error}, {}", faulty.story());
 /// # Ok(())
 /// # }

@@ -49,8 +49,8 @@ pub enum OnceError {
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = outrigger::testing::cassette("tests/cassettes/hello.ndjson")?;
 /// let session = options.model("sonnet").start().await?;
-/// let outcome = session.prompt("Say hello.").await?.outcome().await?;
-/// assert!(outcome.text().contains("ello"));
+/// let answer = session.prompt("Say hello.").await?.answer().await?;
+/// assert!(answer.text().contains("ello"));
 /// session.close().await?;
 /// # Ok(())
 /// # }

@@ -24,7 +24,7 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller, 
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let recording = Recording::new(Local::new(), "tests/cassettes/hello.ndjson");
 /// let session = Agent::builder().transport(recording.clone()).start().await?;
-/// session.prompt("Say hello.").await?.outcome().await?;
+/// session.prompt("Say hello.").await?.answer().await?;
 /// session.close().await?;
 /// recording.finish()?;
 /// # Ok(())

@@ -25,7 +25,7 @@ use crate::transport::{BoxFuture, Connection, Transport};
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let replay = Replay::open("tests/cassettes/hello.ndjson")?;
 /// let session = replay.options().start().await?;
-/// session.prompt("Say hello.").await?.outcome().await?;
+/// session.prompt("Say hello.").await?.answer().await?;
 /// session.close().await?;
 /// replay.check()?;
 /// # Ok(())

@@ -25,7 +25,7 @@ use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
 /// # async fn main() -> outrigger::Result<()> {
 /// let cli = Simulated::agent(|agent| agent);
 /// let session = cli.options().start().await?;
-/// assert_eq!(session.prompt("%say hello").await?.outcome().await?.text(), "hello");
+/// assert_eq!(session.prompt("%say hello").await?.answer().await?.text(), "hello");
 /// session.close().await?;
 /// assert!(cli.report().is_some_and(|seen| seen.sent_kinds().contains(&"result/success".to_owned())));
 /// # Ok(())

@@ -30,7 +30,7 @@ use crate::transport::{BoxFuture, Connection, Transport};
 /// let traced = Traced::new(cli.clone());
 /// let options = cli.options().permissions(Policy::read_only()).transport(traced.clone());
 /// let session = options.start().await?;
-/// session.prompt("%tool Bash {\"command\": \"rm -r /\"}\n%say It may not.").await?.outcome().await?;
+/// session.prompt("%tool Bash {\"command\": \"rm -r /\"}\n%say It may not.").await?.answer().await?;
 ///
 /// // At any time, of what went through so far.
 /// let trace = traced.trace();

@@ -128,7 +128,7 @@ async fn play(recorded: &[Value]) -> Result<(), String> {
     let said = said.map_err(|_| "it hangs".to_owned())?;
     let texts: Vec<_> = said
         .into_iter()
-        .map(|outcome| outcome.map(|outcome| outcome.text().to_owned()))
+        .map(|outcome| outcome.map(|outcome| outcome.result_text().to_owned()))
         .map(|text| text.unwrap_or_else(|error| error.to_string()))
         .collect();
     let results = recorded.iter().filter(|line| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger::permissions::{PermissionResult, ask};
-use outrigger::{AmbientEvent, Event, Policy, Prompt, Verdict};
+use outrigger::{AmbientEvent, Cause, Event, Policy, Prompt, Verdict};
 use outrigger_sim::peer::{Agent, Match, Script};
 use serde_json::json;
 
@@ -31,7 +31,7 @@ async fn a_session_of_several_turns_closes_in_good_order() {
         let (seen, outcome) = turn(&session, &format!("%say answer {number}")).await;
         assert_eq!(seen, [format!("text answer {number}")]);
         assert_eq!(
-            (outcome.verdict(), outcome.text()),
+            (outcome.verdict(), outcome.result_text()),
             (&Verdict::Completed, format!("answer {number}").as_str())
         );
     }
@@ -132,7 +132,7 @@ async fn a_waiting_prompt_can_be_taken_back() {
     waiting.cancel().await.unwrap();
     assert_eq!(queued.outcome().await.unwrap().verdict(), &Verdict::Cancelled);
     assert_eq!(waiting.outcome().await.unwrap().verdict(), &Verdict::Cancelled);
-    assert_eq!(first.outcome().await.unwrap().text(), "abcdefghij");
+    assert_eq!(first.outcome().await.unwrap().result_text(), "abcdefghij");
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,10 +174,7 @@ async fn the_death_of_the_cli_reaches_everybody_who_waits() {
     let (request, one, two) = tokio::join!(waiting, one.outcome(), two.outcome());
     for error in [request.unwrap_err(), one.unwrap_err(), two.unwrap_err()] {
         assert_eq!(error.exit().and_then(|exit| exit.signal), Some(9), "{error}");
-        assert_eq!(
-            error.verdict(),
-            Some(Verdict::ProcessEnded(error.exit().unwrap()))
-        );
+        assert_eq!(error.cause(), Some(Cause::Killed));
         assert!(error.stderr_tail().unwrap().contains("out of cheese"), "{error}");
     }
     assert!(session.prompt("three").await.unwrap_err().is_closed());
@@ -198,7 +195,7 @@ async fn what_is_no_frame_ends_nothing() {
     let session = options.start().await.unwrap();
     let mut frames = session.frames();
     let mut turn = session.prompt("go").await.unwrap();
-    assert_eq!(turn.outcome().await.unwrap().text(), "fine");
+    assert_eq!(turn.outcome().await.unwrap().result_text(), "fine");
     let mut kinds = Vec::new();
     while kinds.len() < 6 {
         kinds.push(frames.next().await.unwrap().unwrap().kind().to_owned());
@@ -234,7 +231,7 @@ async fn the_version_is_known_and_an_untested_one_is_no_obstacle() {
     let newer = options.start().await.unwrap();
     assert_eq!(newer.cli_version(), None, "nothing has told it yet");
     let (_, outcome) = turn(&newer, "go").await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     let version = newer.cli_version().unwrap();
     assert_eq!(
         (version.as_str(), version.age()),
@@ -250,7 +247,7 @@ async fn background_work_begins_turns_that_resolve_nobody() {
 %say started"#;
     let mut turn = session.prompt(prompt).await.unwrap();
     let own = turn.outcome().await.unwrap();
-    assert_eq!(own.text(), "started");
+    assert_eq!(own.result_text(), "started");
     assert_eq!(session.tasks().running().count(), 1);
     session
         .wait_run_end(PATIENCE)
@@ -602,7 +599,7 @@ async fn an_agents_report_is_waited_for_where_the_state_is_never_told() {
         .expect_end()
         .exit(0);
     let (options, _running) = reaching(script.spawn_in_memory());
-    let answer = options.query("go").await.unwrap().finish().await.unwrap();
+    let answer = options.query_text("go").await.unwrap();
     assert_eq!(answer.text(), "now");
 
     // An agent whose end begins no turn holds nobody up for long.
@@ -620,7 +617,7 @@ async fn an_agents_report_is_waited_for_where_the_state_is_never_told() {
         .exit(0);
     let (options, _running) = reaching(script.spawn_in_memory());
     let begun = tokio::time::Instant::now();
-    let answer = options.query("go").await.unwrap().finish().await.unwrap();
+    let answer = options.query_text("go").await.unwrap();
     assert_eq!(answer.text(), "all");
     assert!(begun.elapsed() < Duration::from_secs(5));
 }

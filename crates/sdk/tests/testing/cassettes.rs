@@ -37,7 +37,7 @@ async fn run(options: Options) -> Vec<(Vec<String>, String, f64)> {
     let mut all = Vec::new();
     for prompt in ["%tool Bash {\"command\":\"echo hi\"}\n%say done", "%say again"] {
         let (seen, outcome) = turn(&session, prompt).await;
-        all.push((seen, outcome.text().to_owned(), outcome.cost()));
+        all.push((seen, outcome.result_text().to_owned(), outcome.cost()));
     }
     assert_eq!(session.close().await.unwrap().code, Some(0));
     all
@@ -104,7 +104,7 @@ async fn each_session_of_a_transport_gets_a_cassette_of_its_own() {
     let replay = Replay::open(&path).unwrap();
     for (prompt, text) in prompts.into_iter().zip(["one", "two"]) {
         let session = replay.options().start().await.unwrap();
-        assert_eq!(turn(&session, prompt).await.1.text(), text);
+        assert_eq!(turn(&session, prompt).await.1.result_text(), text);
         session.close().await.unwrap();
     }
     replay.check().unwrap();

@@ -50,7 +50,7 @@ async fn conversation(case: Case, whole: bool) -> Done {
             .map_err(|_| format!("turn {n} hangs"))?
         {
             Ok(outcome) => {
-                let said = outcome.text();
+                let said = outcome.result_text();
                 let of_another = said
                     .strip_prefix("answer ")
                     .is_some_and(|other| ["0", "1", "2"].contains(&other))
@@ -143,7 +143,7 @@ fn a_session_over_a_cassette_comes_to_an_end_whatever_happens() {
                 };
                 let outcome = timeout(ETERNITY, turn).await.map_err(|_| "a turn hangs")?;
                 match outcome {
-                    Ok(outcome) if whole => assert_eq!(outcome.text(), text),
+                    Ok(outcome) if whole => assert_eq!(outcome.result_text(), text),
                     Err(error) if whole => return Err(error.into()),
                     _ => {}
                 }

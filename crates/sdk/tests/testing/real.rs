@@ -36,7 +36,7 @@ async fn run(options: Options) -> (Vec<(Vec<String>, String, f64)>, Vec<String>)
     let mut all = Vec::new();
     for prompt in PROMPTS {
         let (seen, outcome) = turn(&session, prompt).await;
-        all.push((seen, outcome.text().to_owned(), outcome.cost()));
+        all.push((seen, outcome.result_text().to_owned(), outcome.cost()));
     }
     assert_eq!(session.close().await.unwrap().code, Some(0));
     let frames = frames.await.unwrap();

@@ -36,7 +36,7 @@ async fn ended(rig: &Rig, schedule: Schedule, prompt: &str) -> (Result<String, o
         let outcome = running.outcome().await;
         // Whatever became of the turn, the end of the session comes, and says what it was.
         let _ = session.close().await;
-        outcome.map(|outcome| outcome.text().to_owned())
+        outcome.map(|outcome| outcome.result_text().to_owned())
     };
     let outcome = tokio::time::timeout(ETERNITY, all)
         .await

@@ -23,7 +23,7 @@ async fn it_obeys_the_options_and_says_what_it_is_told_to() {
         .permissions(Policy::read_only());
     let session = options.start().await.unwrap();
     let outcome = session.prompt("go on").await.unwrap().outcome().await.unwrap();
-    assert_eq!(outcome.text(), "done");
+    assert_eq!(outcome.result_text(), "done");
     session.close().await.unwrap();
 
     let report = cli.report().unwrap();
@@ -57,7 +57,7 @@ async fn each_session_gets_one_of_its_own() {
             .outcome()
             .await
             .unwrap();
-        assert_eq!(outcome.text(), text);
+        assert_eq!(outcome.result_text(), text);
     }
     assert_ne!(one.ids(), other.ids());
     drop(one);

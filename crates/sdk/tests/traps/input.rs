@@ -36,7 +36,7 @@ async fn slow_reader_10k_frames() {
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
     // Nobody reads, and it comes to its end.
-    assert_eq!(turn.watch().outcome().await.unwrap().text(), "done");
+    assert_eq!(turn.watch().outcome().await.unwrap().result_text(), "done");
     let (texts, _) = read(&mut turn).await;
     assert_eq!(texts.len(), FRAMES);
     assert!(texts.iter().enumerate().all(|(n, text)| *text == n.to_string()));
@@ -48,7 +48,7 @@ async fn events_behind_the_outcome() {
     let cli = cli(|script| script.turn("done"));
     let session = cli.options().start().await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
-    assert_eq!(turn.outcome().await.unwrap().text(), "done");
+    assert_eq!(turn.outcome().await.unwrap().result_text(), "done");
     let more = tokio::time::timeout(crate::kit::AGES, turn.next()).await;
     assert!(more.expect("it does not hang").is_none());
 }
@@ -80,7 +80,9 @@ async fn unknown_type_subtype_block_enum_field_type() {
     for (effect, at) in faults {
         let (outcome, story) = with(effect, at, "%say hello").await;
         assert_eq!(
-            outcome.unwrap_or_else(|error| panic!("{error}\n{story}")).text(),
+            outcome
+                .unwrap_or_else(|error| panic!("{error}\n{story}"))
+                .result_text(),
             "hello",
             "{story}"
         );
@@ -99,7 +101,7 @@ async fn lone_surrogate() {
     let mut turn = session.prompt("go").await.unwrap();
     let (texts, outcome) = read(&mut turn).await;
     assert_eq!(
-        (texts.as_slice(), outcome.text()),
+        (texts.as_slice(), outcome.result_text()),
         (&["half \u{fffd}".to_owned()][..], "done")
     );
 }
@@ -123,7 +125,10 @@ async fn depth_5000() {
             depth = tool.input.get().matches('[').count();
         }
     }
-    assert_eq!((depth, turn.outcome().await.unwrap().text()), (5000, "done"));
+    assert_eq!(
+        (depth, turn.outcome().await.unwrap().result_text()),
+        (5000, "done")
+    );
 }
 
 /// Guard: `protocol/framer.rs` cuts bytes at line ends alone.
@@ -131,7 +136,7 @@ async fn depth_5000() {
 async fn split_utf8_at_every_byte() {
     let text = "naïve 🛶 żółw \u{2028} 漢字";
     let (outcome, story) = with(Effect::Chop { bytes: 1 }, At::anywhere(), &format!("%say {text}")).await;
-    assert_eq!(outcome.unwrap().text(), text, "{story}");
+    assert_eq!(outcome.unwrap().result_text(), text, "{story}");
 }
 
 /// Guard: `conn/router.rs`, a line that is no frame is counted and passed over.
@@ -139,7 +144,7 @@ async fn split_utf8_at_every_byte() {
 async fn noise_lines() {
     for text in ["[SandboxDebug] hm", "{\"broken", "", "null", "\u{2028}"] {
         let (outcome, story) = with(Effect::Noise { text: text.into() }, At::anywhere(), "%say hello").await;
-        assert_eq!(outcome.unwrap().text(), "hello", "{story}");
+        assert_eq!(outcome.unwrap().result_text(), "hello", "{story}");
     }
 }
 
@@ -150,7 +155,7 @@ async fn eof_mid_line() {
     for bytes in (1..16_000).step_by(997) {
         let (outcome, story) = with(Effect::End {}, At::anywhere().after_bytes(bytes), "%say hello").await;
         match outcome {
-            Ok(outcome) => assert_eq!(outcome.text(), "hello", "{story}"),
+            Ok(outcome) => assert_eq!(outcome.result_text(), "hello", "{story}"),
             Err(error) => {
                 assert!(error.is_closed() || error.end().is_some(), "{error}\n{story}");
                 ended += 1;

@@ -52,7 +52,7 @@ async fn hook_timeout_or_panic_is_deny() {
         .start()
         .await
         .unwrap();
-    assert_eq!(outcome(&session, "go").await.text(), "done");
+    assert_eq!(outcome(&session, "go").await.result_text(), "done");
     for asked in trace(&cli).asks() {
         let Answer::Success(answer) = asked.answer else {
             panic!("{asked:?}");
@@ -85,7 +85,7 @@ async fn cancel_pending_permission() {
         .start()
         .await
         .unwrap();
-    assert_eq!(outcome(&session, "go").await.text(), "changed my mind");
+    assert_eq!(outcome(&session, "go").await.result_text(), "changed my mind");
     let trace = trace(&cli);
     trace.asked([question("Bash").withdrawn()]).unwrap();
     assert!(

@@ -43,7 +43,10 @@ impl Place {
     async fn two_turns(&self) -> String {
         let session = self.options("here").start().await.unwrap();
         for text in ["one", "two"] {
-            assert_eq!(outcome(&session, &format!("%say {text}")).await.text(), text);
+            assert_eq!(
+                outcome(&session, &format!("%say {text}")).await.result_text(),
+                text
+            );
         }
         let id = session.id().unwrap();
         session.close().await.unwrap();
@@ -77,7 +80,7 @@ async fn resume_from_other_cwd() {
         .start()
         .await
         .unwrap();
-    assert_eq!(outcome(&session, "%say three").await.text(), "three");
+    assert_eq!(outcome(&session, "%say three").await.result_text(), "three");
     assert_eq!(session.id(), Some(id.clone()));
     session.close().await.unwrap();
     // With another config directory it does not, and says so.
@@ -113,7 +116,7 @@ async fn double_resume() {
         .start()
         .await
         .unwrap();
-    assert_eq!(outcome(&fork, "%say apart").await.text(), "apart");
+    assert_eq!(outcome(&fork, "%say apart").await.result_text(), "apart");
     assert_ne!(fork.id(), Some(id));
     fork.close().await.unwrap();
 }
@@ -161,6 +164,6 @@ async fn corrupted_transcript() {
     repair.in_place().unwrap();
     assert_eq!(texts(), (whole, 0));
     let session = place.options("here").resume(id).start().await.unwrap();
-    assert_eq!(outcome(&session, "%say three").await.text(), "three");
+    assert_eq!(outcome(&session, "%say three").await.result_text(), "three");
     session.close().await.unwrap();
 }

@@ -31,13 +31,13 @@ async fn stdin_lifetime_matrix() {
                 .says_all(state("idle"))
                 .expect_end()
         });
-        let text = cli
+        let answer = cli
             .options()
             .permissions(Policy::allow_all())
             .query_text("go")
             .await
             .unwrap();
-        assert_eq!(text, "it found it");
+        assert_eq!(answer.text(), "it found it");
         agreed(&cli);
         let trace = Trace::from(cli.report().unwrap());
         trace
@@ -63,7 +63,10 @@ async fn interim_result() {
     });
     let session = cli.options().start().await.unwrap();
     let mut ambient = session.ambient();
-    assert_eq!(outcome(&session, "go").await.text(), "I'll wait for the agent");
+    assert_eq!(
+        outcome(&session, "go").await.result_text(),
+        "I'll wait for the agent"
+    );
     assert_eq!(session.tasks().running().count(), 1);
     assert!(
         session
@@ -78,7 +81,7 @@ async fn interim_result() {
             break outcome;
         }
     };
-    assert_eq!(found.text(), "it found it");
+    assert_eq!(found.result_text(), "it found it");
     session.wait_run_end(AGES).await.unwrap();
 }
 
@@ -95,7 +98,7 @@ async fn foreign_origin_result() {
     });
     let session = cli.options().start().await.unwrap();
     let mine = outcome(&session, "go").await;
-    assert_eq!((mine.text(), mine.origin()), ("mine", None));
+    assert_eq!((mine.result_text(), mine.origin()), ("mine", None));
 }
 
 /// Guard: `conn/turns.rs`, a result ends the turns of all prompts that it names.
@@ -119,9 +122,9 @@ async fn folded_steer() {
     let session = cli.options().start().await.unwrap();
     let mut first = session.prompt("1").await.unwrap();
     let mut steer = session.steer("2").await.unwrap();
-    assert_eq!(first.outcome().await.unwrap().text(), "one result for two");
-    assert_eq!(steer.outcome().await.unwrap().text(), "one result for two");
-    assert_eq!(outcome(&session, "3").await.text(), "next");
+    assert_eq!(first.outcome().await.unwrap().result_text(), "one result for two");
+    assert_eq!(steer.outcome().await.unwrap().result_text(), "one result for two");
+    assert_eq!(outcome(&session, "3").await.result_text(), "next");
 }
 
 /// Guard: `conn/watchdog.rs`, a deadline for each phase.
@@ -154,7 +157,7 @@ async fn stalled_stream_per_phase() {
             .expect("it does not hang");
         let error = stalled.unwrap_err();
         assert_eq!(error.stalled(), Some(phase), "{error}");
-        assert_eq!(outcome(&session, "go on").await.text(), "next");
+        assert_eq!(outcome(&session, "go on").await.result_text(), "next");
     }
 }
 
@@ -181,7 +184,7 @@ async fn interrupt_mid_call() {
         .unwrap();
     let mut next = session.prompt("next").await.unwrap();
     assert_eq!(turn.outcome().await.unwrap().verdict(), &Verdict::Interrupted);
-    assert_eq!(next.outcome().await.unwrap().text(), "next");
+    assert_eq!(next.outcome().await.unwrap().result_text(), "next");
 }
 
 /// Guard: `session.rs` follows the id that the CLI says it has.
@@ -206,7 +209,7 @@ async fn id_change_on_clear() {
     let session = cli.options().start().await.unwrap();
     outcome(&session, "one").await;
     let old = session.id().unwrap();
-    assert_eq!(outcome(&session, "two").await.text(), "after");
+    assert_eq!(outcome(&session, "two").await.result_text(), "after");
     assert_eq!(session.id().as_deref(), Some(NEW));
     assert_eq!(session.ids(), [old, NEW.to_owned()]);
 }
@@ -251,7 +254,7 @@ async fn partial_and_final_dedupe() {
         let (texts, outcome) = read(&mut turn).await;
         assert_eq!(texts.concat(), "hello there, world");
         assert_eq!(texts.len() > 1, partial, "{texts:?}");
-        assert_eq!(outcome.text(), "hello there, world");
+        assert_eq!(outcome.result_text(), "hello there, world");
     }
 }
 

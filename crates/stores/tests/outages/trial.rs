@@ -123,7 +123,7 @@ pub(crate) async fn trial(store: Arc<dyn SessionStore>, outage: &mut dyn Outage,
         let word = format!("w{seed}x{nth}x");
         let mut turn = session.prompt(format!("%say {word}").as_str()).await.unwrap();
         let outcome = turn.outcome().await.unwrap();
-        assert_eq!(outcome.text(), word, "seed {seed}");
+        assert_eq!(outcome.result_text(), word, "seed {seed}");
         said.push(word);
         id = session.id();
         if rng.below(4) == 0 {

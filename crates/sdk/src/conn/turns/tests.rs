@@ -1,4 +1,5 @@
 use super::*;
+use crate::cause::Cause;
 use crate::conn::budget::{Budget, SlowReader};
 use crate::conn::lane::{LaneIn, LaneOut, lane};
 
@@ -468,4 +469,94 @@ fn prompts_that_wait_have_a_bound_in_bytes_and_one_may_always_wait() {
     accept("c", 60).unwrap();
     accept("d", 40).unwrap();
     assert!(accept("e", 1).unwrap_err().is_busy());
+}
+
+const BROKE: &str =
+    r#""type":"result","subtype":"error_during_execution","is_error":true,"num_turns":2,"errors":[]"#;
+
+/// The CLI says that the turn broke; that it was asked to end it is known here.
+#[test]
+fn an_interrupted_turn_of_an_older_cli_is_interrupted() {
+    let mut turns = Turns::new(Span::none());
+    let a = prompt(&mut turns, "a", Dispatch::Alone);
+    feed(&mut turns, INIT);
+    feed(&mut turns, ASSISTANT);
+    turns.interrupt();
+    feed(&mut turns, BROKE);
+    assert_eq!(a.verdict(), Some(Verdict::Interrupted));
+    // The next turn was not asked to end.
+    let b = prompt(&mut turns, "b", Dispatch::Alone);
+    feed(&mut turns, INIT);
+    feed(&mut turns, BROKE);
+    assert!(
+        matches!(b.verdict(), Some(Verdict::Failed(_))),
+        "{:?}",
+        b.verdict()
+    );
+    // Nor was one whose interrupt the CLI refused.
+    let c = prompt(&mut turns, "c", Dispatch::Alone);
+    feed(&mut turns, INIT);
+    turns.interrupt();
+    turns.interrupt_refused();
+    feed(&mut turns, BROKE);
+    assert!(
+        matches!(c.verdict(), Some(Verdict::Failed(_))),
+        "{:?}",
+        c.verdict()
+    );
+    // A prompt that was interrupted before its turn began.
+    let d = prompt(&mut turns, "d", Dispatch::Alone);
+    turns.interrupt();
+    feed(&mut turns, INIT);
+    feed(&mut turns, BROKE);
+    assert_eq!(d.verdict(), Some(Verdict::Interrupted));
+}
+
+/// The interrupt was under way as the turn ended by itself.
+#[test]
+fn an_interrupt_that_came_too_late_changes_nothing() {
+    let failed = r#""type":"result","subtype":"success","is_error":true,"num_turns":1,"result":"API Error: Connection error.""#;
+    let done = r#""type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"done""#;
+    for (ends, verdict) in [
+        (done.to_owned(), Verdict::Completed),
+        (result(r#""a""#), Verdict::Completed),
+        (failed.to_owned(), Verdict::Failed(Cause::ConnectionFailed)),
+    ] {
+        let mut turns = Turns::new(Span::none());
+        let a = prompt(&mut turns, "a", Dispatch::Alone);
+        feed(&mut turns, INIT);
+        feed(&mut turns, ASSISTANT);
+        turns.interrupt();
+        feed(&mut turns, &ends);
+        assert_eq!(a.verdict(), Some(verdict), "{ends}");
+    }
+}
+
+/// What the CLI said before the result counts for the turn in which it said it.
+#[test]
+fn a_failure_is_told_by_the_message_of_its_own_turn() {
+    let login = r#""type":"assistant","parent_tool_use_id":null,"error":"authentication_failed""#;
+    let failed =
+        r#""type":"result","subtype":"success","is_error":true,"num_turns":1,"terminal_reason":"api_error""#;
+    let mut turns = Turns::new(Span::none());
+    let a = prompt(&mut turns, "a", Dispatch::Alone);
+    life(&mut turns, "a", "started");
+    feed(&mut turns, INIT);
+    feed(&mut turns, login);
+    // The result of work in the background comes meanwhile.
+    feed(
+        &mut turns,
+        &format!(
+            "{},\"origin\":{{\"kind\":\"task-notification\"}}",
+            result(r#""other""#)
+        ),
+    );
+    assert_eq!(a.verdict(), None);
+    feed(&mut turns, failed);
+    assert_eq!(a.verdict(), Some(Verdict::Failed(Cause::NotLoggedIn)));
+    let b = prompt(&mut turns, "b", Dispatch::Alone);
+    life(&mut turns, "b", "started");
+    feed(&mut turns, INIT);
+    feed(&mut turns, failed);
+    assert_eq!(b.verdict(), Some(Verdict::Failed(Cause::Api { status: None })));
 }

@@ -562,6 +562,23 @@ fn what_is_long_leaves_the_command_line() {
     assert_eq!(super::args(&launch).len(), 3);
     assert_eq!(json!(launch.initialize.json_schema), long);
 
+    // The CLI has no schema of the draft, and refuses a schema that names one.
+    let named = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"b":{"const":1e2},"a":{}}}"#;
+    let format = OutputFormat::JsonSchema {
+        schema: serde_json::from_str(named).unwrap(),
+    };
+    let launch = stage.launch(&bare().output_format(format)).unwrap();
+    let plain = r#"{"properties":{"b":{"const":1e2},"a":{}},"type":"object"}"#;
+    assert_eq!(
+        launch.initialize.json_schema.as_ref().unwrap().as_raw().get(),
+        plain
+    );
+    assert!(
+        super::args(&launch).iter().any(|arg| arg.contains(plain)),
+        "{:?}",
+        super::args(&launch)
+    );
+
     let plugins: Vec<_> = (0..300)
         .map(|n| PluginConfig::local(format!("/somewhere/far/away/plugin-{n}")))
         .collect();

@@ -98,7 +98,7 @@ pub(super) fn cases() -> Vec<Case> {
             // Whether the first took effect or not, a second one leaves no doubt.
             timeout(PATIENCE, running.cancel()).await.unwrap().unwrap();
             assert_eq!(settle(&mut running).await.verdict(), &Verdict::Interrupted);
-            assert_eq!(settle(&mut waiting).await.text(), "after");
+            assert_eq!(settle(&mut waiting).await.result_text(), "after");
             done
         }),
         case(
@@ -115,7 +115,7 @@ pub(super) fn cases() -> Vec<Case> {
                 assert_eq!(settle(&mut running).await.verdict(), &Verdict::Interrupted);
                 let ended = settle(&mut queued).await;
                 assert!(
-                    ended.verdict() == &Verdict::Cancelled || ended.text() == "after",
+                    ended.verdict() == &Verdict::Cancelled || ended.result_text() == "after",
                     "{ended:?}"
                 );
                 done
@@ -136,7 +136,7 @@ pub(super) fn cases() -> Vec<Case> {
             timeout(PATIENCE, running.cancel()).await.unwrap().unwrap();
             let ended = settle(&mut queued).await;
             assert!(
-                ended.verdict() == &Verdict::Cancelled || (!done && ended.text() == "queued"),
+                ended.verdict() == &Verdict::Cancelled || (!done && ended.result_text() == "queued"),
                 "{ended:?}"
             );
             done
@@ -156,7 +156,7 @@ pub(super) fn cases() -> Vec<Case> {
             );
             let ended = settle(&mut held).await;
             assert!(
-                ended.verdict() == &Verdict::Cancelled || (!done && ended.text() == "held"),
+                ended.verdict() == &Verdict::Cancelled || (!done && ended.result_text() == "held"),
                 "{ended:?}"
             );
             done
@@ -179,7 +179,7 @@ pub(super) fn cases() -> Vec<Case> {
                 }
             }
             assert_eq!(text, "abcdefgh", "nothing is lost, and nothing comes twice");
-            assert_eq!(settle(&mut turn).await.text(), "abcdefgh");
+            assert_eq!(settle(&mut turn).await.result_text(), "abcdefgh");
             done
         }),
         case("Turn::next_frame", |session, cancel| async move {
@@ -220,13 +220,26 @@ pub(super) fn cases() -> Vec<Case> {
         case("Turn::outcome", |session, cancel| async move {
             let mut turn = session.prompt(SLOW).await.unwrap();
             let done = cancel.of(turn.outcome()).await.is_some();
-            assert_eq!(settle(&mut turn).await.text(), "abcdefgh");
+            assert_eq!(settle(&mut turn).await.result_text(), "abcdefgh");
+            done
+        }),
+        case("Turn::answer", |session, cancel| async move {
+            let mut turn = session.prompt(SLOW).await.unwrap();
+            let done = cancel.of(turn.answer()).await.is_some();
+            assert_eq!(turn.answer().await.unwrap().text(), "abcdefgh");
+            done
+        }),
+        case("Turn::answer_as", |session, cancel| async move {
+            let mut turn = session.prompt(SLOW).await.unwrap();
+            let done = cancel.of(turn.answer_as::<Number>()).await.is_some();
+            let error = turn.answer_as::<Number>().await.unwrap_err();
+            assert_eq!(error.raw_output(), Some("abcdefgh"));
             done
         }),
         case("OutcomeWatch::outcome", |session, cancel| async move {
             let watch = session.prompt(SLOW).await.unwrap().watch();
             let done = cancel.of(watch.outcome()).await.is_some();
-            assert_eq!(watch.outcome().await.unwrap().text(), "abcdefgh");
+            assert_eq!(watch.outcome().await.unwrap().result_text(), "abcdefgh");
             done
         }),
         case("Turn::text", |session, cancel| async move {
@@ -235,7 +248,7 @@ pub(super) fn cases() -> Vec<Case> {
             // What was gathered goes with the future; the outcome has all of it.
             let (rest, outcome) = turn.text().await.unwrap();
             assert!("abcdefgh".ends_with(&rest), "{rest}");
-            assert_eq!(outcome.text(), "abcdefgh");
+            assert_eq!(outcome.result_text(), "abcdefgh");
             done
         }),
         case("Session::wait_run_end", |session, cancel| async move {
@@ -406,7 +419,8 @@ pub(super) fn beginnings() -> Vec<Beginning> {
             run: |options, cancel| {
                 Box::pin(async move {
                     let text = cancel.of(options.query_text(SLOW)).await;
-                    text.map(|text| assert_eq!(text.unwrap(), "abcdefgh")).is_some()
+                    text.map(|text| assert_eq!(text.unwrap().text(), "abcdefgh"))
+                        .is_some()
                 })
             },
         },
@@ -442,7 +456,8 @@ pub(super) fn beginnings() -> Vec<Beginning> {
                         }
                     }
                     assert_eq!(text, "abcdefgh");
-                    assert_eq!(query.finish().await.unwrap().text(), "abcdefgh");
+                    let run = query.finish().await.unwrap();
+                    assert_eq!(run.answer().unwrap().text(), "abcdefgh");
                     done
                 })
             },

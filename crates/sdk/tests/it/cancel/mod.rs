@@ -145,7 +145,7 @@ async fn still_works(session: &Session, after: &str) {
         let mut turn = session.prompt("%say mine").await.unwrap();
         let (text, outcome) = turn.text().await.unwrap();
         assert_eq!(
-            (text.as_str(), outcome.text(), outcome.verdict()),
+            (text.as_str(), outcome.result_text(), outcome.verdict()),
             ("mine", "mine", &Verdict::Completed),
             "{after}"
         );

@@ -28,7 +28,7 @@ async fn the_handler_sees_the_input_and_is_answered_once() {
         .await
         .unwrap();
     let (_, outcome) = turn(&session, "go").await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     let [request] = seen.as_slice() else {
@@ -94,7 +94,7 @@ async fn a_question_that_is_withdrawn_is_never_answered() {
     release.notify_waiters();
     session.raw_request("withdrawn", json!({})).await.unwrap();
     let (_, outcome) = read(&mut running).await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     assert_eq!(session.stats().unanswered_by_us, 0);
     session.close().await.unwrap();
     assert_eq!(stand.answers(), []);
@@ -136,7 +136,7 @@ async fn messages_pass_while_a_handler_thinks() {
     // A permit is kept, should the handler not be there yet.
     thought.notify_one();
     let (_, outcome) = read(&mut running).await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     assert_eq!(stand.answers()[0].1["message"], "after long thought");
     stand.gone().await;
@@ -159,7 +159,7 @@ async fn a_question_is_answered_while_3000_messages_wait_unread() {
         .unwrap();
     let mut frames = session.frames();
     let mut running = session.prompt("go").await.unwrap();
-    assert_eq!(running.watch().outcome().await.unwrap().text(), "fine");
+    assert_eq!(running.watch().outcome().await.unwrap().result_text(), "fine");
     let (told, _) = read(&mut running).await;
     let expected = (0..3000).map(|number| format!("text {number}"));
     assert!(told.iter().cloned().eq(expected), "{} lines", told.len());
@@ -189,7 +189,7 @@ async fn of_150_questions_at_once_each_is_answered_once() {
         .await
         .unwrap();
     let (_, outcome) = turn(&session, "go").await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     let mut ids: Vec<_> = stand
         .answers()
@@ -241,7 +241,7 @@ async fn an_id_that_comes_again_is_answered_once_for_each_question() {
         .await;
     thought.notify_one();
     let (_, outcome) = read(&mut running).await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     assert_eq!(stand.answers().len(), 2);
     stand.gone().await;
@@ -272,7 +272,7 @@ async fn a_question_without_its_parts_is_refused() {
     let session = stand.session().await;
     let (told, outcome) = turn(&session, "go").await;
     assert_eq!(
-        (told.last().unwrap().as_str(), outcome.text()),
+        (told.last().unwrap().as_str(), outcome.result_text()),
         ("text after", "fine")
     );
     session.close().await.unwrap();
@@ -331,7 +331,7 @@ async fn a_handler_that_can_not_be_dropped_answers_nothing_that_was_withdrawn() 
             tokio::task::yield_now().await;
         }
         session.raw_request("over", json!({})).await.unwrap();
-        assert_eq!(running.outcome().await.unwrap().text(), "fine");
+        assert_eq!(running.outcome().await.unwrap().result_text(), "fine");
         session.close().await.unwrap();
         assert_eq!(stand.answers(), []);
         stand.gone().await;

@@ -350,7 +350,7 @@ async fn dies_for_real(steps: &[Step], at: usize, how: How) {
         Err(error) => Err(error),
     };
     match outcome {
-        Ok(outcome) => assert!(is_over && outcome.text() == "done", "{about}: {outcome:?}"),
+        Ok(outcome) => assert!(is_over && outcome.result_text() == "done", "{about}: {outcome:?}"),
         Err(error) => {
             assert!(!is_over, "{about}: the outcome was lost: {error}");
             is_told(&error);

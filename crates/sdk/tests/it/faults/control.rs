@@ -22,7 +22,7 @@ async fn an_error_answer_is_an_error() {
         .unwrap_err();
     assert_eq!(error.as_refusal().unwrap().message, "no such mode");
     let (_, outcome) = turn(&session, "go").await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -48,7 +48,7 @@ async fn of_150_requests_in_a_row_each_gets_its_answer() {
         assert_eq!(reply["n"], number.to_string());
     }
     let (told, outcome) = read(&mut running).await;
-    assert_eq!((told.len(), outcome.text()), (3000, "fine"));
+    assert_eq!((told.len(), outcome.result_text()), (3000, "fine"));
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -105,7 +105,7 @@ async fn a_request_that_is_never_answered_is_given_up_and_the_session_lives() {
     let error = session.raw_request("mcp_status", json!({})).await.unwrap_err();
     assert!(error.is_timeout(), "{error}");
     let (_, outcome) = turn(&session, "go").await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     let stats = session.stats();
     assert_eq!((stats.unanswered_by_cli, stats.unmatched_responses), (0, 5));
     session.close().await.unwrap();
@@ -145,7 +145,7 @@ async fn requests_of_the_cli_before_initialize_is_answered_are_served() {
     );
     let session = stand.session().await;
     let (_, outcome) = turn(&session, "go").await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     assert_eq!(stand.answers().len(), 1);
     stand.gone().await;
@@ -180,9 +180,9 @@ async fn interrupts_that_do_nothing_are_given_up() {
         assert!(error.is_timeout(), "{error}");
     }
     session.raw_request("over", json!({})).await.unwrap();
-    assert_eq!(running.outcome().await.unwrap().text(), "ended by itself");
+    assert_eq!(running.outcome().await.unwrap().result_text(), "ended by itself");
     let (_, outcome) = turn(&session, "go").await;
-    assert_eq!(outcome.text(), "next");
+    assert_eq!(outcome.result_text(), "next");
     session.close().await.unwrap();
     stand.gone().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger::transport::Exit;
-use outrigger::{Error, Session, Verdict};
+use outrigger::{Cause, Error, Session, Verdict};
 use outrigger_sim::peer::faulty::{Death, Faulty, Grandchild, Piece, Step, frames};
 use serde_json::json;
 
@@ -106,7 +106,6 @@ async fn dying_in_mid_turn_is_an_error_with_the_evidence() {
         .await;
         assert_eq!(told, ["text so far", "text so good"]);
         assert_eq!(error.exit(), Some(exit), "{error}");
-        assert_eq!(error.verdict(), Some(Verdict::ProcessEnded(exit)));
         assert_eq!(error.stderr_tail(), Some("out of cheese\n"));
         assert!(error.to_string().contains("out of cheese"), "{error}");
     }
@@ -117,7 +116,7 @@ async fn exiting_with_0_without_a_result_is_an_error() {
     let (told, error) = dies(begun().say("so far").die(Death::Code(0))).await;
     assert_eq!(told, ["text so far"]);
     assert_eq!(error.exit(), Some(Exit::with_code(0)));
-    assert_eq!(error.verdict(), Some(Verdict::ProcessEnded(Exit::with_code(0))));
+    assert_eq!(error.cause(), Some(Cause::Truncated));
 }
 
 /// More than a pipe holds is written before the end; all of it is read.
@@ -190,9 +189,12 @@ async fn a_turn_that_has_ended_stays_ended() {
     let session = stand.session().await;
     let mut turn = session.prompt("go").await.unwrap();
     let (told, outcome) = read(&mut turn).await;
-    assert_eq!((told, outcome.text()), (vec!["text fine".to_owned()], "fine"));
+    assert_eq!(
+        (told, outcome.result_text()),
+        (vec!["text fine".to_owned()], "fine")
+    );
     session.wait_ended().await;
-    assert_eq!(turn.outcome().await.unwrap().text(), "fine");
+    assert_eq!(turn.outcome().await.unwrap().result_text(), "fine");
     stand.gone().await;
 }
 
@@ -278,7 +280,7 @@ async fn much_on_stderr_stops_nothing_and_its_end_is_kept() {
     let session = stand.session().await;
     for answer in ["fine", "again"] {
         let (_, outcome) = turn(&session, "go").await;
-        assert_eq!(outcome.text(), answer);
+        assert_eq!(outcome.result_text(), answer);
     }
     let mut lost = session.prompt("last").await.unwrap();
     let error = lost.outcome().await.unwrap_err();

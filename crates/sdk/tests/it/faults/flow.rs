@@ -87,7 +87,7 @@ async fn both_pipes_full_at_once_is_no_deadlock() {
     );
     let session = stand.session().await;
     let (_, outcome) = turn(&session, &"p".repeat(128 * 1024)).await;
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     let prompt = stand
         .received()
@@ -117,7 +117,7 @@ async fn a_cli_that_stops_reading_blocks_nobody() {
     let mut running = session.prompt("go").await.unwrap();
     let mut waiting = session.queue("w".repeat(1024 * 1024)).await.unwrap();
     let (told, outcome) = read(&mut running).await;
-    assert_eq!((told.len(), outcome.text()), (1000, "fine"));
+    assert_eq!((told.len(), outcome.result_text()), (1000, "fine"));
     for _ in 0..3 {
         let error = session.raw_request("mcp_status", json!({})).await.unwrap_err();
         assert!(error.is_timeout(), "{error}");

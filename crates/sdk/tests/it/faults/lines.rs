@@ -27,7 +27,7 @@ async fn an_unknown_message_type_is_kept() {
     let session = stand.session().await;
     let (told, outcome) = turn(&session, "go").await;
     assert_eq!(told, ["never_seen", "system/never_seen_either", "text after"]);
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     let stats = session.stats();
     let unknown: Vec<_> = stats.unknown.keys().map(String::as_str).collect();
     assert_eq!(
@@ -71,7 +71,7 @@ async fn odd_values_and_fields_lose_no_result() {
     let session = stand.session().await;
     let mut turn = session.prompt("go").await.unwrap();
     let (told, outcome) = read(&mut turn).await;
-    assert_eq!((outcome.text(), outcome.is_success()), ("fine", true));
+    assert_eq!((outcome.result_text(), outcome.is_success()), ("fine", true));
     // What does not fit is handed on as it came.
     assert!(
         told == ["text lost nothing"] || told == ["undecodable assistant"],
@@ -99,7 +99,7 @@ async fn noise_between_the_lines_is_passed_over() {
     let (told, outcome) = turn(&session, "go").await;
     let said: Vec<_> = told.iter().filter(|line| line.starts_with("text ")).collect();
     assert_eq!(said, ["text one", "text two"], "{told:?}");
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     assert!(session.stats().misfits > 0);
     session.close().await.unwrap();
     stand.gone().await;
@@ -116,7 +116,7 @@ async fn a_broken_line_costs_nothing_but_itself() {
     let session = stand.session().await;
     let (told, outcome) = turn(&session, "go").await;
     let said = told.iter().filter(|line| *line == "text unharmed").count();
-    assert_eq!((said, outcome.text()), (3, "fine"), "{told:?}");
+    assert_eq!((said, outcome.result_text()), (3, "fine"), "{told:?}");
     assert_eq!(session.stats().misfits, 3);
     session.close().await.unwrap();
     stand.gone().await;
@@ -140,7 +140,7 @@ async fn a_long_line_comes_whole(bytes: usize) {
     let session = stand.session().await;
     let (told, outcome) = turn(&session, "go").await;
     assert_eq!(told, [format!("result {bytes} bytes"), "text next".into()]);
-    assert_eq!(outcome.text(), "fine");
+    assert_eq!(outcome.result_text(), "fine");
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -204,7 +204,7 @@ async fn nesting_of_5000_is_passed_through() {
         }
     }
     assert_eq!(inputs, [format!("{{\"x\":{deep}}}")]);
-    assert_eq!(turn.outcome().await.unwrap().text(), "fine");
+    assert_eq!(turn.outcome().await.unwrap().result_text(), "fine");
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -229,8 +229,8 @@ async fn a_last_line_without_its_end_counts() {
     // Only the end of the input makes it end, and so makes the line the last.
     let exit = session.close().await.unwrap();
     assert_eq!(exit.code, Some(0));
-    assert_eq!(watch.outcome().await.unwrap().text(), "fine");
-    assert_eq!(turn.outcome().await.unwrap().text(), "fine");
+    assert_eq!(watch.outcome().await.unwrap().result_text(), "fine");
+    assert_eq!(turn.outcome().await.unwrap().result_text(), "fine");
     stand.gone().await;
 }
 

@@ -49,8 +49,9 @@ async fn a_stall_ends_the_turn_and_the_session_goes_on() {
         let mut stalled = session.prompt("go").await.unwrap();
         let error = stalled.outcome().await.unwrap_err();
         assert_eq!(error.stalled(), Some(phase), "{error}");
-        assert_eq!(error.verdict(), Some(Verdict::Interrupted));
-        assert_eq!(turn(&session, "go").await.1.text(), "next");
+        assert_eq!(error.outcome().unwrap().verdict(), &Verdict::Interrupted);
+        assert!(error.is_transient());
+        assert_eq!(turn(&session, "go").await.1.result_text(), "next");
         session.close().await.unwrap();
         stand.gone().await;
     }
@@ -111,7 +112,7 @@ async fn a_tool_and_a_question_may_take_longer() {
     tokio::time::sleep(3 * SHORT).await;
     session.raw_request("made", json!({})).await.unwrap();
     let (told, outcome) = read(&mut running).await;
-    assert_eq!((told.len(), outcome.text()), (4, "fine"));
+    assert_eq!((told.len(), outcome.result_text()), (4, "fine"));
     let interrupts = stand
         .received()
         .iter()

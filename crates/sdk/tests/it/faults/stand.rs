@@ -236,5 +236,5 @@ pub(crate) async fn one_turn(script: Faulty) -> (Vec<String>, String) {
     assert!(outcome.is_success(), "{:?}", outcome.verdict());
     assert_eq!(session.close().await.unwrap().code, Some(0));
     stand.gone().await;
-    (told, outcome.text().to_owned())
+    (told, outcome.result_text().to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outrigger::{AmbientEvent, Outcome, Policy, Session, Verdict};
+use outrigger::{AmbientEvent, Cause, Outcome, Policy, Session, Verdict};
 use outrigger_sim::peer::faulty::{Faulty, Step, frames};
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ async fn an_interim_result_is_not_the_end_of_the_run() {
         let session = stand.session().await;
         let mut ambient = session.ambient();
         let (told, interim) = turn(&session, "go").await;
-        assert_eq!(interim.text(), "I'll wait for the agent");
+        assert_eq!(interim.result_text(), "I'll wait for the agent");
         assert_eq!(told.last().unwrap(), "text I'll wait for the agent");
         assert_eq!(session.tasks().running().count(), 1);
         let error = session.wait_run_end(Duration::from_millis(50)).await.unwrap_err();
@@ -63,7 +63,7 @@ async fn an_interim_result_is_not_the_end_of_the_run() {
         pass(&session, "agent").await;
         let found = ambient_turn(&mut ambient).await;
         assert_eq!(
-            (found.text(), found.origin(), found.prompts().len()),
+            (found.result_text(), found.origin(), found.prompts().len()),
             ("it found it", Some("task-notification"), 0)
         );
         session.wait_run_end(PATIENCE).await.unwrap();
@@ -93,13 +93,14 @@ async fn stdin_lives_as_long_as_the_run() {
             .line(frames::state("idle"))
             .take_end(),
     );
-    let text = stand
+    let answer = stand
         .options()
         .permissions(Policy::allow_all())
         .query_text("go")
         .await
         .unwrap();
-    assert_eq!(text, "it found it");
+    assert_eq!(answer.text(), "it found it");
+    assert_eq!(answer.other_outcomes().len(), 1);
     assert_eq!(stand.answers().len(), 2);
     stand.gone().await;
 }
@@ -159,11 +160,11 @@ async fn a_foreign_result_resolves_nobody() {
     let mut ambient = session.ambient();
     let (told, outcome) = turn(&session, "go").await;
     assert_eq!(
-        (told, outcome.text()),
+        (told, outcome.result_text()),
         (vec!["text yours".to_owned(), "text too".into()], "yours, too")
     );
-    assert_eq!(ambient_turn(&mut ambient).await.text(), "not yours");
-    assert_eq!(ambient_turn(&mut ambient).await.text(), "nor this");
+    assert_eq!(ambient_turn(&mut ambient).await.result_text(), "not yours");
+    assert_eq!(ambient_turn(&mut ambient).await.result_text(), "nor this");
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -187,9 +188,12 @@ async fn late_and_doubled_results_end_no_other_turn() {
     );
     let session = stand.session().await;
     let (_, outcome) = turn(&session, "1").await;
-    assert_eq!(outcome.text(), "first");
+    assert_eq!(outcome.result_text(), "first");
     let (told, outcome) = turn(&session, "2").await;
-    assert_eq!((told, outcome.text()), (vec!["text second".to_owned()], "second"));
+    assert_eq!(
+        (told, outcome.result_text()),
+        (vec!["text second".to_owned()], "second")
+    );
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -221,7 +225,10 @@ async fn the_late_result_of_an_interrupted_turn_is_not_the_next_ones() {
     pass(&session, "late").await;
     assert_eq!(first.outcome().await.unwrap().verdict(), &Verdict::Interrupted);
     let (told, outcome) = read(&mut second).await;
-    assert_eq!((told, outcome.text()), (vec!["text mine".to_owned()], "mine"));
+    assert_eq!(
+        (told, outcome.result_text()),
+        (vec!["text mine".to_owned()], "mine")
+    );
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -254,7 +261,7 @@ async fn folded_and_merged_prompts_all_get_an_outcome() {
         let mut one = session.queue("1").await.unwrap();
         let mut two = session.steer("2").await.unwrap();
         let (one, two) = (one.outcome().await.unwrap(), two.outcome().await.unwrap());
-        assert_eq!((one.text(), two.text()), (text, text));
+        assert_eq!((one.result_text(), two.result_text()), (text, text));
         assert_eq!(one.prompts().len(), 2);
     }
     session.close().await.unwrap();
@@ -277,8 +284,8 @@ async fn a_folded_prompt_that_no_result_names_ends_with_its_turn() {
     let session = stand.session().await;
     let mut running = session.prompt("go").await.unwrap();
     let mut steer = session.steer("left").await.unwrap();
-    assert_eq!(running.outcome().await.unwrap().text(), "one result");
-    assert_eq!(steer.outcome().await.unwrap().text(), "one result");
+    assert_eq!(running.outcome().await.unwrap().result_text(), "one result");
+    assert_eq!(steer.outcome().await.unwrap().result_text(), "one result");
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -311,7 +318,7 @@ async fn dropped_prompts_end_without_a_result() {
             dropped("never_seen")
         ]
     );
-    assert_eq!(turn(&session, "go").await.1.text(), "still here");
+    assert_eq!(turn(&session, "go").await.1.result_text(), "still here");
     session.close().await.unwrap();
     stand.gone().await;
 }
@@ -336,7 +343,7 @@ async fn a_success_that_is_none_is_no_success() {
             .line(frames::lifecycle("completed")),
     );
     let session = stand.session().await;
-    for verdict in [Verdict::ApiError { status: Some(529) }, Verdict::NotRun] {
+    for verdict in [Verdict::Failed(Cause::Api { status: Some(529) }), Verdict::NotRun] {
         let mut turn = session.prompt("go").await.unwrap();
         let outcome = turn.outcome().await.unwrap();
         assert_eq!((outcome.verdict(), outcome.is_success()), (&verdict, false));
@@ -360,7 +367,7 @@ async fn requests_are_answered_whoever_reads() {
     pass(&session, "before").await;
     let unread = session.prompt("go").await.unwrap();
     pass(&session, "during").await;
-    assert_eq!(unread.watch().outcome().await.unwrap().text(), "fine");
+    assert_eq!(unread.watch().outcome().await.unwrap().result_text(), "fine");
     drop(unread);
     pass(&session, "after").await;
     session.close().await.unwrap();

@@ -1,7 +1,7 @@
 //! When the API refuses, fails, or breaks off.
 
 use outrigger::protocol::inbound::system::SystemMessage;
-use outrigger::{Event, Outcome, Verdict};
+use outrigger::{Cause, Event, Outcome, Verdict};
 use outrigger_sim::api::ApiFault;
 
 use super::flow::{end, events, rest, soon, system};
@@ -28,13 +28,13 @@ fn said(events: &[Event]) -> String {
 }
 
 /// The error is an error in every way that a program may look at it, and no word of it is the model's.
-fn failed(seen: &[Event], outcome: &Outcome, verdict: Verdict) {
+fn failed(seen: &[Event], outcome: &Outcome, cause: Cause) {
     assert_eq!(
-        outcome.verdict(),
-        &verdict,
+        outcome.cause(),
+        Some(cause),
         "{:?} {}",
         outcome.terminal_reason(),
-        outcome.text()
+        outcome.result_text()
     );
     assert!(!outcome.is_success());
     assert!(
@@ -42,7 +42,7 @@ fn failed(seen: &[Event], outcome: &Outcome, verdict: Verdict) {
         "{seen:?}"
     );
     assert_eq!(said(seen), "");
-    assert!(!outcome.text().is_empty(), "the CLI's own words");
+    assert!(outcome.error_text().is_some(), "the CLI's own words");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +55,7 @@ async fn refusals_are_errors_at_once() {
             &format!("%error {status} n=99 msg=\"refused by the test\""),
         )
         .await;
-        failed(&seen, &outcome, Verdict::ApiError { status: Some(status) });
+        failed(&seen, &outcome, Cause::Api { status: Some(status) });
         assert_eq!(outcome.api_error_status(), Some(status));
         assert_eq!(retries(&seen), []);
         assert_eq!(turn(&session, "%say on").await.0, ["text on"]);
@@ -66,7 +66,7 @@ async fn refusals_are_errors_at_once() {
         "{outcome:?}"
     );
     assert_eq!(said(&seen), "");
-    let error = outcome.into_success().unwrap_err();
+    let error = outcome.answer().unwrap_err();
     assert!(error.outcome().is_some(), "{error}");
     assert_eq!(session.close().await.unwrap().code, Some(1));
 }
@@ -80,7 +80,7 @@ async fn a_conversation_that_is_too_long() {
         "%error 400 n=99 msg=\"prompt is too long: 208310 tokens > 200000 maximum\"",
     )
     .await;
-    failed(&seen, &outcome, Verdict::TooLong);
+    failed(&seen, &outcome, Cause::TooLong);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +96,7 @@ async fn what_passes_is_retried() {
         let (seen, outcome) = events(&session, &format!("{fault}\n%say whole answer")).await;
         assert_eq!(outcome.verdict(), &Verdict::Completed, "{fault}");
         assert_eq!(
-            (outcome.text(), said(&seen).as_str()),
+            (outcome.result_text(), said(&seen).as_str()),
             ("whole answer", "whole answer"),
             "{fault}"
         );
@@ -105,7 +105,7 @@ async fn what_passes_is_retried() {
     // This one the CLI keeps to itself.
     let (seen, outcome) = events(&session, "%sse-error overloaded_error n=1\n%say whole answer").await;
     assert_eq!(
-        (outcome.text(), said(&seen).as_str()),
+        (outcome.result_text(), said(&seen).as_str()),
         ("whole answer", "whole answer")
     );
 
@@ -133,7 +133,7 @@ async fn a_cut_with_partial_messages_says_the_answer() {
         .await
         .unwrap();
     let (seen, outcome) = events(&session, "%cut n=1\n%say whole answer").await;
-    assert_eq!(outcome.text(), "whole answer");
+    assert_eq!(outcome.result_text(), "whole answer");
     // What the broken response had said can't be taken back, and the whole answer follows it.
     assert!(said(&seen).ends_with("whole answer"), "{}", said(&seen));
     assert_eq!(session.stats().misfits, 0);
@@ -148,15 +148,29 @@ async fn what_does_not_pass_is_an_error_in_the_end() {
         .start()
         .await
         .unwrap();
-    for status in [529, 500, 429, 401] {
+    for (status, cause) in [
+        (529, Cause::Api { status: Some(529) }),
+        (500, Cause::Api { status: Some(500) }),
+        (429, Cause::RateLimit),
+        (401, Cause::InvalidKey),
+    ] {
         let (seen, outcome) = events(&session, &format!("%error {status} n=99")).await;
-        failed(&seen, &outcome, Verdict::ApiError { status: Some(status) });
-        assert_eq!(retries(&seen), [Some(u64::from(status))], "{status}");
+        let passes = cause != Cause::InvalidKey;
+        failed(&seen, &outcome, cause);
+        assert_eq!(retries(&seen), [Some(status)], "{status}");
+        // What the CLI waited itself.
+        assert_eq!(outcome.is_transient(), passes);
+        assert_eq!(
+            outcome.retry_after().is_some_and(|delay| delay.as_millis() > 100),
+            passes,
+            "{:?}",
+            outcome.retry_after()
+        );
     }
     let (seen, outcome) = events(&session, "%cut n=99\n%say whole answer").await;
     assert_eq!(
-        outcome.verdict(),
-        &Verdict::ApiError { status: None },
+        outcome.cause(),
+        Some(Cause::ConnectionFailed),
         "{:?}",
         outcome.terminal_reason()
     );
@@ -203,7 +217,7 @@ async fn nobody_listens() {
         .await
         .unwrap();
     let (seen, outcome) = events(&session, "hello?").await;
-    failed(&seen, &outcome, Verdict::ApiError { status: None });
+    failed(&seen, &outcome, Cause::ConnectionFailed);
     assert_eq!(retries(&seen), [None]);
 }
 
@@ -219,7 +233,7 @@ async fn another_model_takes_over() {
         .unwrap();
     let (seen, outcome) = events(&session, "%error 529 n=3\n%say by the other one").await;
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
+        (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "by the other one")
     );
     let fallbacks = system(&seen).filter(|message| matches!(message, SystemMessage::ModelFallback(_)));
@@ -235,7 +249,7 @@ async fn odd_ends_of_an_answer() {
     for reason in ["stop_sequence", "pause_turn", "something_new"] {
         let (_, outcome) = turn(&session, &format!("%stop {reason}\n%say all of it")).await;
         assert_eq!(
-            (outcome.verdict(), outcome.text()),
+            (outcome.verdict(), outcome.result_text()),
             (&Verdict::Completed, "all of it"),
             "{reason}"
         );
@@ -245,13 +259,28 @@ async fn odd_ends_of_an_answer() {
         let mut running = session.prompt(format!("{fault}\n%say the rest")).await.unwrap();
         let (_, outcome) = rest(&mut running).await;
         assert_eq!(
-            (outcome.verdict(), outcome.text()),
+            (outcome.verdict(), outcome.result_text()),
             (&Verdict::Completed, "the rest"),
             "{fault}"
         );
         assert_eq!(outcome.prompts().len(), 1);
     }
-    let (seen, outcome) = events(&session, "%stop refusal\n%say I would rather not").await;
-    assert!(outcome.terminal_reason().is_some(), "{seen:?}");
+    // One refusal the CLI tells the model of, and lets it try again.
+    let (_, outcome) = events(&session, "%stop refusal\n%say I would rather not\n%say all right").await;
+    assert_eq!(outcome.answer().unwrap().text(), "all right");
+    assert_eq!(turn(&session, "%say on").await.0, ["text on"]);
+}
+
+/// What the model's safeguards refuse is no trouble with the network, and is refused again.
+#[tokio::test]
+async fn a_refusal_is_a_cause_of_its_own() {
+    let rig = Rig::start().await;
+    let session = rig.session().await;
+    let script = "%stop refusal\n%say no\n%stop refusal\n%say no again";
+    let (_, outcome) = events(&session, script).await;
+    assert_eq!(outcome.cause(), Some(Cause::Refused), "{outcome:?}");
+    assert!(!outcome.is_transient() && outcome.retry_after().is_none());
+    let error = outcome.answer().unwrap_err();
+    assert!(error.hint().unwrap().contains("safeguards"), "{error}");
     assert_eq!(turn(&session, "%say on").await.0, ["text on"]);
 }

@@ -51,7 +51,7 @@ async fn a_shell_in_the_background_wakes_a_turn_that_is_nobodys() {
     let mut ambient = session.ambient();
     let command = json!({"command": "cat gate", "description": "wait", "run_in_background": true});
     let (_, outcome) = turn(&session, &format!("{}\n%say started", tool("Bash", command))).await;
-    assert_eq!((outcome.text(), outcome.origin()), ("started", None));
+    assert_eq!((outcome.result_text(), outcome.origin()), ("started", None));
     // A shell does not keep the run from ending.
     soon(session.wait_run_end(PATIENCE)).await.unwrap();
     assert_eq!(session.state(), Some(SessionState::Idle));
@@ -66,7 +66,7 @@ async fn a_shell_in_the_background_wakes_a_turn_that_is_nobodys() {
     gate.write("it is out\n").await;
     let woken = ambient_turn(&mut ambient).await;
     assert_eq!(
-        (woken.origin(), woken.text()),
+        (woken.origin(), woken.result_text()),
         (Some("task-notification"), "it has ended")
     );
     assert!(woken.prompts().is_empty());
@@ -100,7 +100,7 @@ async fn a_prompt_that_meets_an_ambient_turn_gets_its_own_outcome() {
         (vec!["text mine".to_owned()], &[mine.id().to_string()][..])
     );
     let woken = ambient_turn(&mut ambient).await;
-    assert_eq!((woken.text(), woken.prompts().len()), ("noted all", 0));
+    assert_eq!((woken.result_text(), woken.prompts().len()), ("noted all", 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +142,7 @@ async fn a_subagent_in_the_foreground_is_told_apart() {
             "text the outer answer"
         ]
     );
-    assert_eq!(outcome.text(), "the outer answer");
+    assert_eq!(outcome.result_text(), "the outer answer");
     assert!(rig.sandbox.project().join("made.txt").exists());
     let tasks = session.tasks();
     let task = tasks.iter().next().expect("the agent is a task");
@@ -179,13 +179,15 @@ async fn the_interim_answer_is_not_the_end_of_the_run() {
     })
     .await;
     assert_eq!(seen, ["I'll wait", "the final answer"]);
-    let answer = soon(query.finish()).await.unwrap();
+    let run = soon(query.finish()).await.unwrap();
+    assert_eq!((run.follow_ups.len(), run.exit.code), (1, Some(0)));
+    let own = run.outcome.cost() + run.follow_ups[0].cost();
+    assert!((run.cost() - own).abs() < 1e-9);
+    let answer = run.answer().unwrap();
     assert_eq!(
-        (answer.text(), answer.outcome.text()),
+        (answer.text(), answer.outcome().result_text()),
         ("the final answer", "I'll wait")
     );
-    assert_eq!((answer.follow_ups.len(), answer.exit.code), (1, Some(0)));
-    let own = answer.outcome.cost() + answer.follow_ups[0].cost();
     assert!((answer.cost() - own).abs() < 1e-9);
 }
 
@@ -201,7 +203,7 @@ async fn the_run_ends_after_the_last_of_several_agents() {
         &agent("%say {{gate:second}}two", false)[1..]
     );
     let (_, outcome) = turn(&session, &prompt).await;
-    assert_eq!(outcome.text(), "I'll wait");
+    assert_eq!(outcome.result_text(), "I'll wait");
     for gate in ["first", "second"] {
         rig.api.gate(gate).reached(1, PATIENCE).await.unwrap();
     }
@@ -243,7 +245,10 @@ async fn a_background_agent_can_be_stopped() {
     .await;
     let task = session.tasks().running().next().cloned().unwrap();
     soon(session.stop_task(&task.id)).await.unwrap();
-    assert_eq!(ambient_turn(&mut ambient).await.text(), "so it was stopped");
+    assert_eq!(
+        ambient_turn(&mut ambient).await.result_text(),
+        "so it was stopped"
+    );
     assert_eq!(session.tasks().get(&task.id).unwrap().state, TaskState::Stopped);
     soon(session.wait_run_end(PATIENCE)).await.unwrap();
 }
@@ -281,7 +286,7 @@ async fn a_running_command_moves_to_the_background() {
     })
     .await;
     soon(session.request(&BackgroundTasks::new())).await.unwrap();
-    assert_eq!(end(&mut running).await.text(), "moved");
+    assert_eq!(end(&mut running).await.result_text(), "moved");
     let task = session.tasks().running().next().cloned().expect("it runs on");
     assert!(task.is_backgrounded, "{task:?}");
     soon(session.stop_task(&task.id)).await.unwrap();
@@ -331,7 +336,7 @@ async fn parallel_agents_ask_at_the_same_time() {
     );
     let (seen, outcome) = turn(&session, &prompt).await;
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
+        (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "both are back")
     );
     assert_eq!(

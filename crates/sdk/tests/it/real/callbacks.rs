@@ -43,7 +43,7 @@ async fn questions_to_the_user_have_typed_answers() {
     let (seen, outcome) = turn(&session, &script).await;
     assert_eq!(seen[..2], ["use AskUserQuestion", "result ok"]);
     for said in ["Left", "Ann, Bob"] {
-        assert!(outcome.text().contains(said), "{}", outcome.text());
+        assert!(outcome.result_text().contains(said), "{}", outcome.result_text());
     }
 
     let session = rig
@@ -54,7 +54,11 @@ async fn questions_to_the_user_have_typed_answers() {
         .unwrap();
     let (seen, outcome) = turn(&session, &script).await;
     assert_eq!(seen[..2], ["use AskUserQuestion", "result error"]);
-    assert!(outcome.text().contains("they are asleep"), "{}", outcome.text());
+    assert!(
+        outcome.result_text().contains("they are asleep"),
+        "{}",
+        outcome.result_text()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,9 +148,9 @@ async fn a_plan_that_is_not_approved_keeps_the_model_planning() {
         .unwrap();
     let (_, outcome) = plan(&rig, &session, "%say {{last}}").await;
     assert!(
-        outcome.text().contains("think of the tests"),
+        outcome.result_text().contains("think of the tests"),
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
     turn(&session, "%say next").await;
     assert_eq!(session.init().unwrap().permission_mode, PermissionMode::Plan);
@@ -210,7 +214,7 @@ async fn a_decision_may_take_longer_than_every_deadline() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert!(!rig.sandbox.project().join("later.txt").exists());
     session.decide(&id, PermissionResult::allow()).await.unwrap();
-    assert_eq!(end(&mut turn).await.text(), "done");
+    assert_eq!(end(&mut turn).await.result_text(), "done");
     assert!(rig.sandbox.project().join("later.txt").exists());
     let again = session.decide(&id, PermissionResult::allow()).await;
     assert!(again.unwrap_err().is_not_open());
@@ -249,7 +253,7 @@ async fn what_is_open_survives_a_second_introduction() {
     .await;
     assert!(listed);
     session.decide(&id, PermissionResult::allow()).await.unwrap();
-    assert_eq!(end(&mut turn).await.text(), "done");
+    assert_eq!(end(&mut turn).await.result_text(), "done");
     assert!(asks.try_recv().is_err(), "it was asked once");
 }
 
@@ -314,9 +318,13 @@ async fn a_handler_that_panics_has_refused() {
         .unwrap();
     let script = format!("{}\n%say {{{{last}}}}", bash("touch never.txt"));
     let (_, outcome) = turn(&session, &script).await;
-    assert!(outcome.text().contains("panicked"), "{}", outcome.text());
+    assert!(
+        outcome.result_text().contains("panicked"),
+        "{}",
+        outcome.result_text()
+    );
     assert!(!rig.sandbox.project().join("never.txt").exists());
-    assert_eq!(turn(&session, "%say on").await.1.text(), "on");
+    assert_eq!(turn(&session, "%say on").await.1.result_text(), "on");
 }
 
 /// All forms of changes that may come with an allowance are taken by the CLI.
@@ -438,7 +446,7 @@ where
     forms_are_there(&session).await;
     let call = tool("mcp__forms__ask", json!({}));
     let (_, outcome) = turn(&session, &format!("{call}\n%say {{{{last}}}}")).await;
-    outcome.text().to_owned()
+    outcome.result_text().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -92,7 +92,7 @@ async fn accounts_and_the_api() {
     let rig = Rig::start().await;
     let failed = async |session: &Session, prompt: &str| {
         let (_, outcome) = turn(session, prompt).await;
-        outcome.into_success().unwrap_err().cause()
+        outcome.answer().unwrap_err().cause()
     };
 
     let nobody = rig.options().auth(Auth::Login).start().await.unwrap();
@@ -121,17 +121,14 @@ async fn accounts_and_the_api() {
         .auth(Auth::ApiKey(Secret::new(ApiRequest::DUMMY_KEY)))
         .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
     let alone = alone.start().await.unwrap();
-    assert_eq!(
-        failed(&alone, "%say hello").await,
-        Some(Cause::Api { status: None })
-    );
+    assert_eq!(failed(&alone, "%say hello").await, Some(Cause::ConnectionFailed));
     // The exit of a CLI that nobody here ended repeats that, and is no crash.
     let watcher = alone.clone();
     // Whether it answers before it ends does not matter here.
     let _ = alone.raw_request("end_session", serde_json::json!({})).await;
     let ended = timeout(PATIENCE, watcher.wait_ended()).await.unwrap();
     assert_eq!(ended.exit().and_then(|exit| exit.code), Some(1), "{ended}");
-    assert_eq!(ended.cause(), Some(Cause::Api { status: None }), "{ended}");
+    assert_eq!(ended.cause(), Some(Cause::ConnectionFailed), "{ended}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,11 +136,11 @@ async fn limits() {
     let rig = Rig::start().await;
     let session = rig.options().max_turns(1_u64).start().await.unwrap();
     let (_, outcome) = turn(&session, "%tool Bash {\"command\":\"true\"}\n%say over").await;
-    let error = outcome.into_success().unwrap_err();
+    let error = outcome.answer().unwrap_err();
     assert_eq!(error.cause(), Some(Cause::MaxTurns));
     let session = rig.options().max_budget_usd(0.000_001).start().await.unwrap();
     let (_, outcome) = turn(&session, "%tool Bash {\"command\":\"true\"}\n%say over").await;
-    let error = outcome.into_success().unwrap_err();
+    let error = outcome.answer().unwrap_err();
     assert_eq!(error.cause(), Some(Cause::Budget));
 }
 

@@ -29,7 +29,7 @@ async fn a_question_is_answered_while_thousands_of_messages_wait_unread() {
     );
     let mut running = session.prompt(prompt).await.unwrap();
     let outcome = soon(running.watch().outcome()).await.unwrap();
-    assert_eq!(outcome.text(), "allowed");
+    assert_eq!(outcome.result_text(), "allowed");
     assert!(rig.sandbox.project().join("asked").exists());
     let (seen, _) = rest(&mut running).await;
     let said: usize = seen
@@ -100,7 +100,7 @@ async fn an_answer_of_12_mb_comes_whole() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let (seen, outcome) = turn(&session, "%big 12000000").await;
-    assert_eq!((seen.len(), outcome.text().len()), (1, 12_000_000));
+    assert_eq!((seen.len(), outcome.result_text().len()), (1, 12_000_000));
     assert_eq!(turn(&session, "%say next").await.0, ["text next"]);
     soon(session.close()).await.unwrap();
     none_left(&rig).await;
@@ -126,7 +126,7 @@ async fn a_kill_in_mid_turn_reaches_everybody() {
         soon(session.wait_ended()).await,
         soon(session.mcp_status()).await.unwrap_err(),
     ] {
-        assert_eq!(error.verdict(), Some(Verdict::ProcessEnded(killed)), "{error}");
+        assert_eq!(error.exit(), Some(killed), "{error}");
     }
     while soon(frames.next()).await.is_some() {}
     while soon(ambient.next()).await.is_some() {}
@@ -160,7 +160,10 @@ async fn an_outcome_from_before_the_end_is_kept() {
     let mut running = session.prompt("%say fine").await.unwrap();
     let outcome = end(&mut running).await;
     soon(session.close()).await.unwrap();
-    assert_eq!((outcome.text(), end(&mut running).await.text()), ("fine", "fine"));
+    assert_eq!(
+        (outcome.result_text(), end(&mut running).await.result_text()),
+        ("fine", "fine")
+    );
     none_left(&rig).await;
 }
 

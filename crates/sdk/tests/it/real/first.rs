@@ -12,7 +12,7 @@ async fn several_turns_in_one_process_and_a_clean_end() {
         let (seen, outcome) = turn(&session, &format!("%say answer {number}")).await;
         assert_eq!(seen, [format!("text answer {number}")]);
         assert_eq!(
-            (outcome.verdict(), outcome.text()),
+            (outcome.verdict(), outcome.result_text()),
             (&Verdict::Completed, format!("answer {number}").as_str())
         );
         assert!(

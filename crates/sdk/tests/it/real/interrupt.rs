@@ -246,7 +246,7 @@ async fn queued_prompts_survive_or_are_taken_back() {
             );
         } else {
             assert_eq!(interrupted.receipt.still_queued, [id]);
-            assert_eq!(end(&mut queued).await.text(), "queued");
+            assert_eq!(end(&mut queued).await.result_text(), "queued");
         }
     }
     next_is_its_own(&session).await;
@@ -267,5 +267,5 @@ async fn the_next_turn_begins_when_the_last_has_drained() {
     assert_eq!(until(&mut last, "text last").await, ["text last"]);
     soon(interrupt).await.unwrap().unwrap();
     is_interrupted(&end(&mut first).await);
-    assert_eq!(end(&mut held).await.text(), "after");
+    assert_eq!(end(&mut held).await.result_text(), "after");
 }

@@ -38,7 +38,7 @@ async fn touch(
         .filter(|file| file.ends_with(".txt"))
         .collect();
     files.sort();
-    (outcome.text().to_owned(), files)
+    (outcome.result_text().to_owned(), files)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +96,11 @@ async fn hooks() {
         .await
         .unwrap();
     let (_, outcome) = turn(&session, &format!("{}\n%say {{{{last}}}}", bash("touch bad.txt"))).await;
-    assert!(outcome.text().contains("not this one"), "{}", outcome.text());
+    assert!(
+        outcome.result_text().contains("not this one"),
+        "{}",
+        outcome.result_text()
+    );
     let (_, outcome) = turn(
         &session,
         &format!("{}\n%say {{{{last}}}}", bash("touch good.txt")),
@@ -104,7 +108,11 @@ async fn hooks() {
     .await;
     session.close().await.unwrap();
     let exists = |name| rig.sandbox.project().join(name).exists();
-    assert!(exists("good.txt") && !exists("bad.txt"), "{}", outcome.text());
+    assert!(
+        exists("good.txt") && !exists("bad.txt"),
+        "{}",
+        outcome.result_text()
+    );
     assert_eq!(*called.lock().unwrap(), ["before", "before", "after"]);
 }
 
@@ -127,7 +135,11 @@ async fn mcp() {
     let call = tool("mcp__calc__add", json!({"a": 2, "b": 3}));
     let (seen, outcome) = turn(&session, &format!("{call}\n%say {{{{last}}}}")).await;
     session.close().await.unwrap();
-    assert!(outcome.text().contains("it is 5"), "{seen:?} {}", outcome.text());
+    assert!(
+        outcome.result_text().contains("it is 5"),
+        "{seen:?} {}",
+        outcome.result_text()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,7 +185,7 @@ async fn streaming() {
         .collect();
     assert_eq!(
         (pieces.concat().as_str(), pieces.len() > 1),
-        (outcome.text(), true),
+        (outcome.result_text(), true),
         "{seen:?}"
     );
 }

@@ -10,7 +10,7 @@ use outrigger::protocol::shared::{
     AgentDefinition, Effort, McpServerConfig, McpStdioServerConfig, SystemPrompt, ThinkingConfig,
 };
 use outrigger::transport::{BoxFuture, Connection, Exit, Process, Signal, Transport};
-use outrigger::{Agent, Event, Options, Policy, Session, Verdict};
+use outrigger::{Agent, Cause, Event, Options, Policy, Session, Verdict};
 use outrigger_sim::api::{ApiFault, ApiRequest, When};
 use serde_json::json;
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ use super::rig::{PATIENCE, Rig, turn};
 async fn asked(rig: &Rig, options: Options) -> ApiRequest {
     let session = options.start().await.unwrap();
     let (_, outcome) = turn(&session, "%say yes").await;
-    assert_eq!(outcome.text(), "yes", "{outcome:?}");
+    assert_eq!(outcome.result_text(), "yes", "{outcome:?}");
     session.close().await.unwrap();
     rig.api.message_requests().pop().unwrap()
 }
@@ -174,7 +174,7 @@ async fn long_agents_and_secrets_stay_off_the_command_line() {
         "subagent_type": "reader", "description": "read", "prompt": "%say found", "run_in_background": false,
     });
     let (_, outcome) = turn(&session, &format!("%tool Agent {call}\n%say back")).await;
-    assert_eq!(outcome.text(), "back");
+    assert_eq!(outcome.result_text(), "back");
     let requests = rig.api.message_requests();
     let sub = requests
         .iter()
@@ -350,11 +350,14 @@ async fn a_line_that_is_too_long_is_reported_and_survived() {
     let outcome = timeout(PATIENCE, run).await.unwrap();
     // The CLI writes the type of a result last, where it was cut off.
     assert_eq!(kinds, ["assistant", ""]);
-    assert_eq!(outcome.verdict(), &Verdict::Failed("unreadable_result".into()));
+    assert_eq!(
+        outcome.verdict(),
+        &Verdict::Failed(Cause::TurnFailed("unreadable_result".into()))
+    );
     assert!(outcome.errors()[0].contains("over the cap"), "{outcome:?}");
     let (_, outcome) = turn(&session, "%say short").await;
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
+        (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "short")
     );
     session.close().await.unwrap();
@@ -414,7 +417,7 @@ async fn a_transport_of_ones_own() {
         .await
         .unwrap();
     let (seen, outcome) = turn(&session, "%tool Bash {\"command\":\"touch there\"}\n%say done").await;
-    assert_eq!((seen[1].as_str(), outcome.text()), ("result ok", "done"));
+    assert_eq!((seen[1].as_str(), outcome.result_text()), ("result ok", "done"));
     assert!(rig.sandbox.project().join("there").exists());
     assert_eq!(session.close().await.unwrap(), Exit::with_code(0));
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use outrigger::permissions::{PermissionHandler, PermissionResult, PermissionUpdate, ask};
 use outrigger::protocol::shared::{JsonObject, OutputFormat};
-use outrigger::{Options, Verdict};
+use outrigger::{Cause, Options, Verdict};
 use serde_json::{Value, json};
 
 use super::flow::{bash, end, rest, soon, tool};
@@ -31,10 +31,15 @@ fn wants_point(options: Options) -> Options {
 #[tokio::test]
 async fn an_answer_of_a_type() {
     let rig = Rig::start().await;
-    let point: Point = soon(rig.options().query_as(structured(json!({"x": 1, "y": -2}))))
-        .await
-        .unwrap();
-    assert_eq!(point, Point { x: 1, y: -2 });
+    let answer = soon(
+        rig.options()
+            .query_as::<Point>(structured(json!({"x": 1, "y": -2}))),
+    )
+    .await
+    .unwrap();
+    assert_eq!(answer.value(), &Point { x: 1, y: -2 });
+    assert!(answer.cost() > 0.0 && answer.other_outcomes().is_empty());
+    assert_eq!(answer.outcome().verdict(), &Verdict::Completed);
 }
 
 #[tokio::test]
@@ -45,8 +50,11 @@ async fn an_answer_in_prose_is_repaired() {
         "%say somewhere\n%say over there\n{}",
         structured(json!({"x": 3, "y": 4}))
     );
-    let point: Point = soon(rig.options().query_as(script)).await.unwrap();
-    assert_eq!(point, Point { x: 3, y: 4 });
+    let answer = soon(rig.options().query_as::<Point>(script)).await.unwrap();
+    assert_eq!(answer.value(), &Point { x: 3, y: 4 });
+    // The answer that did not fit was paid for, too.
+    let parts = answer.outcome().cost() + answer.other_outcomes()[0].cost();
+    assert!((answer.cost() - parts).abs() < 1e-9 && answer.cost() > answer.outcome().cost());
     let last = rig.api.message_requests().pop().unwrap();
     assert!(
         last.last_user_text().unwrap().contains("structured output"),
@@ -61,6 +69,40 @@ async fn an_answer_that_stays_prose_is_an_error_with_the_text() {
     let script = "%say one\n%say two\n%say three\n%say four";
     let error = soon(rig.options().query_as::<Point>(script)).await.unwrap_err();
     assert_eq!(error.raw_output(), Some("four"), "{error}");
+    assert_eq!(error.cause(), Some(Cause::NoStructuredOutput), "{error}");
+}
+
+/// A session whose turns answer with a type, as often as wanted.
+#[tokio::test]
+async fn turns_of_a_session_that_answer_with_a_type() {
+    let rig = Rig::start().await;
+    let session = rig.options().output_as::<Point>().start().await.unwrap();
+    for (x, y) in [(1, 2), (3, 4)] {
+        let mut turn = session.prompt(structured(json!({"x": x, "y": y}))).await.unwrap();
+        let answer = soon(turn.answer_as::<Point>()).await.unwrap();
+        assert_eq!(answer.value(), &Point { x, y });
+        assert!(answer.cost() > 0.0);
+        assert_eq!(
+            soon(turn.outcome()).await.unwrap().output::<Point>().unwrap(),
+            Point { x, y }
+        );
+    }
+    let mut turn = session.prompt("%say somewhere\n%say over there").await.unwrap();
+    let error = soon(turn.answer_as::<Point>()).await.unwrap_err();
+    assert_eq!(error.raw_output(), Some("over there"), "{error}");
+    assert_eq!(error.outcome().unwrap().cause(), Some(Cause::NoStructuredOutput));
+}
+
+/// What `schemars` makes names the draft it follows, for which the CLI has no schema.
+#[tokio::test]
+async fn a_schema_may_name_its_draft() {
+    let rig = Rig::start().await;
+    let schema = JsonObject::encode(&schemars::schema_for!(Point)).unwrap();
+    assert!(schema.as_raw().get().contains("$schema"));
+    let options = rig.options().output_format(OutputFormat::JsonSchema { schema });
+    let session = options.start().await.unwrap();
+    let (_, outcome) = turn(&session, &structured(json!({"x": 1, "y": 2}))).await;
+    assert_eq!(outcome.output::<Point>().unwrap(), Point { x: 1, y: 2 });
 }
 
 #[tokio::test]
@@ -76,14 +118,18 @@ async fn verdicts_on_structured_output() {
 
     let (_, outcome) = turn(&session, "%say no\n%say still no").await;
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
-        (&Verdict::NoStructuredOutput, "still no")
+        (outcome.verdict(), outcome.result_text()),
+        (&Verdict::Failed(Cause::NoStructuredOutput), "still no")
     );
     assert!(!outcome.is_success());
 
     let bad = vec![structured(json!({"x": "one"})); 6].join("\n");
     let (seen, outcome) = turn(&session, &bad).await;
-    assert_eq!(outcome.verdict(), &Verdict::StructuredOutputFailed, "{seen:?}");
+    assert_eq!(
+        outcome.verdict(),
+        &Verdict::Failed(Cause::StructuredOutput),
+        "{seen:?}"
+    );
     assert!(outcome.structured_output().is_none());
 }
 
@@ -92,7 +138,7 @@ async fn the_limit_of_turns_is_per_prompt() {
     let rig = Rig::start().await;
     let session = rig.options().max_turns(1_u64).start().await.unwrap();
     let (seen, outcome) = turn(&session, "%tool Bash {\"command\":\"echo hi\"}\n%say never").await;
-    assert_eq!(outcome.verdict(), &Verdict::MaxTurns);
+    assert_eq!(outcome.verdict(), &Verdict::Failed(Cause::MaxTurns));
     assert!(!seen.iter().any(|event| event.starts_with("text")), "{seen:?}");
     assert!(outcome.errors()[0].contains('1'), "{:?}", outcome.errors());
     assert_eq!(turn(&session, "%say next").await.0, ["text next"]);
@@ -107,12 +153,12 @@ async fn a_spent_budget_stays_spent() {
         "%usage in=1000000 out=100000\n%tool Bash {\"command\":\"echo hi\"}\n%say never",
     )
     .await;
-    assert_eq!(outcome.verdict(), &Verdict::BudgetExhausted);
+    assert_eq!(outcome.verdict(), &Verdict::Failed(Cause::Budget));
     assert!(outcome.cost() > 0.01);
     let (seen, outcome) = turn(&session, "%say never").await;
     assert_eq!(
         (seen.len(), outcome.verdict(), outcome.cost()),
-        (0, &Verdict::BudgetExhausted, 0.0)
+        (0, &Verdict::Failed(Cause::Budget), 0.0)
     );
     assert_eq!(rig.api.message_requests().len(), 1);
 }
@@ -134,7 +180,7 @@ async fn answers_to_a_permission_question() {
 
     let (_, outcome) = asked(&rig, ask(|_| async { PermissionResult::deny("not on a Sunday") })).await;
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
+        (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "not on a Sunday")
     );
     assert!(!there("asked.txt"));
@@ -194,7 +240,7 @@ async fn a_suggestion_that_is_given_back_spares_the_next_question() {
         ))
         .await
         .unwrap();
-    assert_eq!(end(&mut running).await.text(), "done");
+    assert_eq!(end(&mut running).await.result_text(), "done");
     assert!(rig.sandbox.project().join("two.txt").exists());
     assert_eq!(*questions.lock().unwrap(), 1);
 }

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use outrigger::transport::Exit;
-use outrigger::{Error, Options, Policy, Session, Verdict};
+use outrigger::{Cause, Error, Options, Policy, Session, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
 
@@ -73,7 +73,7 @@ async fn closing_lets_the_turn_finish() {
     rig.api.gate("end").open();
     let outcome = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap();
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
+        (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "finished")
     );
     assert_eq!(
@@ -106,16 +106,7 @@ async fn an_error_repeated_by_the_exit_code_is_no_crash() {
     let rig = Rig::start().await;
     let session = rig.session().await;
     let (_, outcome) = turn(&session, "%error 400 n=100 msg=\"no\"").await;
-    assert!(
-        matches!(
-            outcome.verdict(),
-            Verdict::ApiError {
-                status: Some(400),
-                ..
-            }
-        ),
-        "{outcome:?}"
-    );
+    assert_eq!(outcome.cause(), Some(Cause::Api { status: Some(400) }));
     let watcher = session.clone();
     assert_eq!(session.close().await.unwrap(), Exit::with_code(1));
     let ended = watcher.wait_ended().await;
@@ -201,7 +192,7 @@ async fn a_kill_from_outside_in_mid_turn_reaches_whoever_waits() {
     let error = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap_err();
     let killed = Exit::with_signal(9);
     assert_eq!(error.exit(), Some(killed), "{error}");
-    assert_eq!(error.verdict(), Some(Verdict::ProcessEnded(killed)));
+    assert_eq!(error.cause(), Some(Cause::Killed));
     assert!(session.prompt("%say late").await.unwrap_err().is_closed());
     none_left(&rig).await;
 }

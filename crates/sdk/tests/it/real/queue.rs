@@ -38,7 +38,7 @@ async fn prompts_that_wait_at_the_cli_are_merged_and_share_the_outcome() {
     rig.api.gate("held").open();
     assert_eq!(end(&mut first).await.prompts(), [first.id().to_string()]);
     let (outcome, same) = (end(&mut second).await, end(&mut third).await);
-    assert_eq!((outcome.text(), same.text()), ("both", "both"));
+    assert_eq!((outcome.result_text(), same.result_text()), ("both", "both"));
     let mut prompts = outcome.prompts().to_vec();
     prompts.sort();
     let mut expected = vec![second.id().to_string(), third.id().to_string()];
@@ -63,7 +63,7 @@ async fn steering_is_folded_into_the_running_turn() {
     assert_eq!(seen, ["text look", "use Bash", "result ok", "text done"]);
     let same = end(&mut steered).await;
     assert_eq!(
-        (outcome.text(), same.text(), outcome.prompts().len()),
+        (outcome.result_text(), same.result_text(), outcome.prompts().len()),
         ("done", "done", 2)
     );
     assert_eq!(session.usage().results, 1);
@@ -89,7 +89,7 @@ async fn steering_without_a_boundary_ahead_gets_a_turn() {
     );
     // And with nothing running, steering is a prompt like any other.
     let mut idle = session.steer("%say third").await.unwrap();
-    assert_eq!(end(&mut idle).await.text(), "third");
+    assert_eq!(end(&mut idle).await.result_text(), "third");
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn waiting_prompts_can_be_taken_back() {
         assert!(soon(waiting.cancel()).await.unwrap().is_none(), "again");
     }
     rig.api.gate("held").open();
-    assert_eq!(end(&mut first).await.text(), "first");
+    assert_eq!(end(&mut first).await.result_text(), "first");
     assert_eq!(turn(&session, "%say next").await.0, ["text next"]);
     assert_eq!(rig.api.message_requests().len(), 2);
 }

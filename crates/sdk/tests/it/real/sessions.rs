@@ -55,7 +55,7 @@ async fn third(options: Options) -> (Session, String) {
     // Nothing of the history is told again.
     assert_eq!(seen, ["text three"]);
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
+        (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "three")
     );
     let id = session.id().unwrap();
@@ -157,7 +157,7 @@ async fn what_cannot_be_resumed_says_why() {
     let error = refused(rig.options().resume(unknown)).await;
     assert_eq!(
         error.to_string(),
-        "the CLI ended with exit code 1: the session is unknown; its last result: could not start: No conversation found \
+        "the CLI ended with exit code 1: the session is unknown; its last result: No conversation found \
          with session ID: 00000000-0000-4000-8000-000000000000"
     );
     assert!(error.outcome().unwrap().errors()[0].contains(unknown));
@@ -213,7 +213,7 @@ async fn a_long_conversation_is_summed_up() {
         "{outcome:?}"
     );
     let (_, outcome) = turn(&session, "%say on").await;
-    assert_eq!(outcome.text(), "on");
+    assert_eq!(outcome.result_text(), "on");
     // The answers are gone from what the model is told.
     assert!(
         !told(&rig).iter().any(|line| line == "assistant answer 0"),
@@ -242,7 +242,7 @@ async fn unknown_commands_are_not_sent() {
     );
     // What only looks like a command is text.
     let (_, outcome) = turn(&session, "/compact is what I type\n%say right").await;
-    assert_eq!(outcome.text(), "right");
+    assert_eq!(outcome.result_text(), "right");
     session.close().await.unwrap();
 }
 

@@ -48,7 +48,7 @@ async fn the_model_and_its_thinking_change_from_the_next_request_on() {
     session.set_model(Some("claude-sonnet-4-5")).await.unwrap();
     rig.api.gate("middle").open();
     let outcome = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap();
-    assert_eq!(outcome.text(), "four");
+    assert_eq!(outcome.result_text(), "four");
 
     let asked: Vec<_> = rig
         .api
@@ -227,7 +227,10 @@ async fn background_shells_are_read_and_stopped() {
         .unwrap();
     let endless = json!({"command": "echo begun; tail -f /dev/null", "run_in_background": true});
     let (seen, outcome) = turn(&session, &format!("%tool Bash {endless}\n%say on its way")).await;
-    assert_eq!((seen[1].as_str(), outcome.text()), ("result ok", "on its way"));
+    assert_eq!(
+        (seen[1].as_str(), outcome.result_text()),
+        ("result ok", "on its way")
+    );
     let shell = task(&session, |task| task.task_type.as_deref() == Some("local_bash")).await;
     assert!(shell.is_backgrounded && !shell.state.is_ended(), "{shell:?}");
     // The shell writes when it likes; nothing announces it.
@@ -332,7 +335,7 @@ async fn what_runs_in_the_foreground_can_be_sent_to_the_background() {
     session.background_tasks().await.unwrap();
     let outcome = timeout(PATIENCE, running.outcome()).await.unwrap().unwrap();
     assert_eq!(
-        (outcome.verdict(), outcome.text()),
+        (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "went on")
     );
     let shell = task(&session, |task| task.id == shell.id && task.is_backgrounded).await;
@@ -406,7 +409,7 @@ async fn requests_are_answered_at_any_moment() {
     assert!(question.watch().now().is_none(), "the turn still runs");
     rig.api.gate("end").open();
     let outcome = timeout(PATIENCE, question.outcome()).await.unwrap().unwrap();
-    assert_eq!(outcome.text(), "asked");
+    assert_eq!(outcome.result_text(), "asked");
 
     // After the last turn.
     assert!(session.get_session_cost().await.is_ok());
@@ -459,7 +462,7 @@ async fn a_request_that_is_given_up_is_taken_back() {
         .unwrap_err();
     assert!(slow.is_timeout(), "{slow}");
     let (_, outcome) = turn(&session, "%say two").await;
-    assert_eq!(outcome.text(), "two");
+    assert_eq!(outcome.result_text(), "two");
     assert_eq!(session.stats().unanswered_by_cli, 0);
     session.close().await.unwrap();
 }

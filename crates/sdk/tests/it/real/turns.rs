@@ -1,6 +1,6 @@
 //! What a turn may consist of.
 
-use outrigger::{Assembler, Event, PartialContent, Policy, Prompt, Verdict};
+use outrigger::{Assembler, Cause, Event, PartialContent, Policy, Prompt, Verdict};
 use outrigger_sim::api::{ApiRequest, Reply};
 
 use super::flow::{bash, end, events, rest, soon, until};
@@ -85,7 +85,7 @@ async fn partial_messages_are_said_once_and_grow_to_the_final_text() {
     assert!(parts > 2, "{parts}");
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     assert_eq!(json(&input), json(&after));
-    assert_eq!(end(&mut running).await.text(), "done");
+    assert_eq!(end(&mut running).await.result_text(), "done");
 
     let mut assembler = Assembler::new();
     let (mut grown, mut before) = (Vec::new(), String::new());
@@ -125,7 +125,7 @@ async fn all_kinds_of_blocks_come_in_order() {
     results.sort();
     assert_eq!(results, ["result error", "result ok"]);
     assert!(seen[6].starts_with("text done "), "{seen:?}");
-    assert_eq!(outcome.text(), seen[6].trim_start_matches("text "));
+    assert_eq!(outcome.result_text(), seen[6].trim_start_matches("text "));
     assert_eq!(session.stats().misfits, 0);
 }
 
@@ -145,7 +145,7 @@ async fn images_documents_and_files_reach_the_model() {
         .await
         .unwrap();
     let mut running = session.prompt(prompt).await.unwrap();
-    assert_eq!(end(&mut running).await.text(), "seen");
+    assert_eq!(end(&mut running).await.result_text(), "seen");
     let requests = rig.api.message_requests();
     let content = last_content(&requests[0]);
     let kinds: Vec<_> = content
@@ -178,11 +178,11 @@ async fn a_prompt_beyond_the_window_is_refused_without_asking_the_model() {
     let (_, outcome) = rest(&mut running).await;
     assert_eq!(
         outcome.verdict(),
-        &Verdict::TooLong,
+        &Verdict::Failed(Cause::TooLong),
         "{:?}",
         outcome.terminal_reason()
     );
-    assert!(outcome.into_success().unwrap_err().outcome().is_some());
+    assert!(outcome.answer().unwrap_err().outcome().is_some());
     assert_eq!(rig.api.message_requests().len(), 0);
     assert_eq!(
         session.close().await.unwrap().code,
@@ -214,7 +214,7 @@ async fn huge_outputs_and_answers_come_whole() {
         "{seen:?}"
     );
     let (seen, outcome) = turn(&session, "%big 2000000").await;
-    assert_eq!((seen.len(), outcome.text().len()), (1, 2_000_000));
+    assert_eq!((seen.len(), outcome.result_text().len()), (1, 2_000_000));
     assert_eq!(session.stats().misfits, 0);
 }
 
@@ -238,10 +238,10 @@ async fn what_no_string_can_hold_does_not_end_the_session() {
             _ => None,
         })
         .collect();
-    assert_eq!(outcome.text(), "cut \u{fffd} end \u{2028} \0 😀");
-    assert_eq!(text, outcome.text());
+    assert_eq!(outcome.result_text(), "cut \u{fffd} end \u{2028} \0 😀");
+    assert_eq!(text, outcome.result_text());
     assert_eq!(session.stats().misfits, 0, "{:?}", session.stats());
-    assert_eq!(turn(&session, "%say 🦀 ok").await.1.text(), "🦀 ok");
+    assert_eq!(turn(&session, "%say 🦀 ok").await.1.result_text(), "🦀 ok");
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn text_stays_text_and_commands_are_commands() {
     let mut command = session.prompt(Prompt::command("/context", "")).await.unwrap();
     let (_, outcome) = rest(&mut command).await;
     assert_eq!(outcome.verdict(), &Verdict::LocalCommand(Some("context".into())));
-    assert!(!outcome.text().is_empty() && outcome.cost() == 0.0);
+    assert!(!outcome.result_text().is_empty() && outcome.cost() == 0.0);
     assert_eq!(asked(), 1, "no model was asked");
     let error = session
         .prompt(Prompt::command("frobnicate", ""))

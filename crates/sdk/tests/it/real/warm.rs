@@ -101,7 +101,7 @@ async fn a_spare_becomes_the_session_that_is_asked_for() {
     // The conversation lies where a session of that directory does.
     let title = rig.options().resume(id).start().await.unwrap();
     let (_, outcome) = turn(&title, "%say again").await;
-    assert_eq!(outcome.text(), "again");
+    assert_eq!(outcome.result_text(), "again");
     title.close().await.unwrap();
 }
 

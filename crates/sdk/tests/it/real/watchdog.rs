@@ -59,6 +59,9 @@ async fn a_tool_may_take_longer_than_the_model() {
     let session = options.start().await.unwrap();
     let (seen, outcome) = turn(&session, "%tool Bash {\"command\":\"sleep 2\"}\n%say done").await;
     assert_eq!(seen[..2], ["use Bash", "result ok"]);
-    assert_eq!((outcome.verdict(), outcome.text()), (&Verdict::Completed, "done"));
+    assert_eq!(
+        (outcome.verdict(), outcome.result_text()),
+        (&Verdict::Completed, "done")
+    );
     session.close().await.unwrap();
 }

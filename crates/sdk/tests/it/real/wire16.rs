@@ -10,7 +10,7 @@ use outrigger::permissions::{PermissionResult, ask};
 use outrigger::protocol::shared::{
     AgentDefinition, JsonObject, McpServerConfig, McpStdioServerConfig, OutputFormat,
 };
-use outrigger::{Assembler, Options, Prompt, Verdict};
+use outrigger::{Assembler, Cause, Options, Prompt, Verdict};
 use outrigger_sim::api::Route;
 use outrigger_sim::claude::{ClaudeProcess, Direction, Launch, Seen};
 use serde_json::json;
@@ -118,7 +118,7 @@ async fn point_03_results_are_not_one_per_prompt() {
     rig.api.gate("held").open();
     let mut texts = Vec::new();
     for turn in &mut turns {
-        texts.push(end(turn).await.text().to_owned());
+        texts.push(end(turn).await.result_text().to_owned());
     }
     assert_eq!(texts, ["first", "merged", "merged"]);
     assert_eq!(session.usage().results, 2);
@@ -131,8 +131,11 @@ async fn point_04_success_is_not_always_success() {
     let (_, outcome) = turn(&session, "%error 400 n=99").await;
     let frame = outcome.frame().unwrap();
     assert_eq!(frame.subtype(), Some("success"));
-    assert_eq!(outcome.verdict(), &Verdict::ApiError { status: Some(400) });
-    assert!(outcome.into_success().is_err());
+    assert_eq!(
+        outcome.verdict(),
+        &Verdict::Failed(Cause::Api { status: Some(400) })
+    );
+    assert!(outcome.answer().is_err());
 }
 
 #[tokio::test]
@@ -168,7 +171,7 @@ async fn point_06_a_bad_line_ends_the_cli() {
     for request in requests.collect::<Vec<_>>() {
         soon(request).await.unwrap().unwrap();
     }
-    assert_eq!(end(&mut running).await.text(), "fine");
+    assert_eq!(end(&mut running).await.result_text(), "fine");
 }
 
 #[tokio::test]
@@ -220,7 +223,7 @@ async fn point_09_closing_stdin_does_not_end_the_turn() {
     drop(running);
     let (exit, ()) =
         soon(async { tokio::join!(session.close(), async { rig.api.gate("held").open() }) }).await;
-    assert_eq!(outcome.outcome().await.unwrap().text(), "to the end");
+    assert_eq!(outcome.outcome().await.unwrap().result_text(), "to the end");
     assert_eq!(exit.unwrap().code, Some(0));
 }
 
@@ -277,7 +280,7 @@ async fn point_11_a_message_comes_a_block_at_a_time() {
         ["assistant", "stop", "assistant", "stop", "assistant", "stop"]
     );
     assert_eq!(blocks, 3, "they are one message");
-    assert_eq!(end(&mut running).await.text(), "of it");
+    assert_eq!(end(&mut running).await.result_text(), "of it");
 }
 
 #[tokio::test]

@@ -140,9 +140,9 @@ async fn a_spare_and_a_revived_session_have_the_hooks_too() {
     let session = spare.claim(Claim::new(rig.sandbox.project())).await.unwrap();
     let (_, outcome) = turn(&session, WRITE).await;
     assert!(
-        outcome.text().contains("never") && !is_written(&rig),
+        outcome.result_text().contains("never") && !is_written(&rig),
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
 
     for session in [session, options.start().await.unwrap()] {
@@ -153,9 +153,9 @@ async fn a_spare_and_a_revived_session_have_the_hooks_too() {
         let revived = soon(session.revive()).await.unwrap().session;
         let (_, outcome) = turn(&revived, WRITE).await;
         assert!(
-            outcome.text().contains("never") && !is_written(&rig),
+            outcome.result_text().contains("never") && !is_written(&rig),
             "{}",
-            outcome.text()
+            outcome.result_text()
         );
     }
 }

@@ -8,7 +8,7 @@ use outrigger::hooks::{
 };
 use outrigger::options::Isolation;
 use outrigger::protocol::inbound::system::SystemMessage;
-use outrigger::{Event, Verdict};
+use outrigger::{Cause, Event, Verdict};
 
 use super::super::flow::{events, system};
 use super::super::rig::{Rig, turn};
@@ -42,7 +42,11 @@ async fn a_prompt_is_kept_from_the_model() {
         let (seen, outcome) = turn(&session, "%say secret").await;
         assert!(seen.is_empty(), "{seen:?}");
         assert_eq!(outcome.verdict(), &Verdict::NotRun);
-        assert!(outcome.text().contains("not this"), "{}", outcome.text());
+        assert!(
+            outcome.result_text().contains("not this"),
+            "{}",
+            outcome.result_text()
+        );
         assert_eq!(desk.noted(), ["%say secret"]);
     }
     assert_eq!(requests(&rig), 0);
@@ -66,10 +70,10 @@ async fn a_prompt_whose_guard_fails_is_kept_from_the_model() {
     assert_eq!(outcome.verdict(), &Verdict::NotRun);
     assert!(
         outcome
-            .text()
+            .result_text()
             .contains("the UserPromptSubmit hook failed: it panicked"),
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
     assert_eq!(requests(&rig), 0);
     let session = rig
@@ -78,7 +82,7 @@ async fn a_prompt_whose_guard_fails_is_kept_from_the_model() {
         .start()
         .await
         .unwrap();
-    assert_eq!(turn(&session, "%say secret").await.1.text(), "secret");
+    assert_eq!(turn(&session, "%say secret").await.1.result_text(), "secret");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,9 +122,9 @@ async fn a_slash_command_is_kept_from_the_model() {
     let outcome = command(&session, "greet", "you").await;
     assert_eq!(requests(&rig), asked);
     assert!(
-        outcome.text().contains("nobody is to be greeted"),
+        outcome.result_text().contains("nobody is to be greeted"),
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
     assert_eq!(desk.noted(), ["greet you /greet you", "greet you /greet you"]);
 
@@ -128,7 +132,11 @@ async fn a_slash_command_is_kept_from_the_model() {
     let session = options.hook(fails).start().await.unwrap();
     let asked = requests(&rig);
     let outcome = command(&session, "greet", "you").await;
-    assert!(outcome.text().contains("the list is lost"), "{}", outcome.text());
+    assert!(
+        outcome.result_text().contains("the list is lost"),
+        "{}",
+        outcome.result_text()
+    );
     assert_eq!(requests(&rig), asked);
 }
 
@@ -198,10 +206,7 @@ async fn a_turn_that_the_api_ends_is_told() {
         .await
         .unwrap();
     let (_, outcome) = turn(&session, "%error 400 n=99 msg=\"no\"\n%say never").await;
-    assert!(
-        matches!(outcome.verdict(), Verdict::ApiError { .. }),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome.cause(), Some(Cause::Api { .. })), "{outcome:?}");
     super::until("the hook", || !desk.notes().is_empty()).await;
     assert_eq!(desk.noted(), ["unknown"]);
 }
@@ -217,7 +222,7 @@ async fn what_is_shown_is_not_what_was_said() {
     let session = rig.options().hook(hook).start().await.unwrap();
     let (seen, outcome) = turn(&session, "%say a secret word").await;
     assert_eq!(seen, ["text a *** word"]);
-    assert_eq!(outcome.text(), "a *** word");
+    assert_eq!(outcome.result_text(), "a *** word");
 
     let fails = hooks::message_display(|_, _| async { panic!("a bug") as HookOutput<_> });
     let session = rig

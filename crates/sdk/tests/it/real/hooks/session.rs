@@ -103,9 +103,9 @@ async fn a_conversation_is_compacted_and_cleared() {
     desk.next(HookOutput::block("not now"));
     let outcome = command(&session, "compact", "").await;
     assert!(
-        outcome.text().contains("blocked by PreCompact hook"),
+        outcome.result_text().contains("blocked by PreCompact hook"),
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
     assert!(log.take().is_empty());
     desk.next(HookOutput::none());
@@ -235,7 +235,11 @@ async fn tasks_are_told_and_kept_off_the_list() {
         .unwrap();
     let (seen, outcome) = turn(&session, &script).await;
     assert_eq!(seen[1], "result error");
-    assert!(outcome.text().contains("not found"), "{}", outcome.text());
+    assert!(
+        outcome.result_text().contains("not found"),
+        "{}",
+        outcome.result_text()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -353,7 +357,7 @@ async fn a_hook_makes_worktrees() {
         seen[..4],
         ["use EnterWorktree", "result ok", "use ExitWorktree", "result ok"],
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
     let removed = log.take();
     assert!(removed.len() == 1 && removed[0].ends_with("/made"), "{removed:?}");
@@ -369,9 +373,9 @@ async fn a_hook_makes_worktrees() {
     let (seen, outcome) = turn(&session, &format!("{enter}\n%say {{{{last}}}}")).await;
     assert_eq!(seen[1], "result error");
     assert!(
-        outcome.text().contains("WorktreeCreate hook failed"),
+        outcome.result_text().contains("WorktreeCreate hook failed"),
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
 }
 
@@ -403,7 +407,7 @@ async fn elicited(
     let (_, outcome) = turn(&session, &format!("{call}\n%say {{{{last}}}}")).await;
     assert_eq!(outcome.verdict(), &Verdict::Completed);
     let asked = *asked.lock().unwrap();
-    (outcome.text().to_owned(), asked)
+    (outcome.result_text().to_owned(), asked)
 }
 
 #[tokio::test(flavor = "multi_thread")]

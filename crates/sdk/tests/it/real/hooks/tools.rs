@@ -98,7 +98,11 @@ async fn a_hook_decides_about_a_call_before_anybody_is_asked() {
         let what = format!("{answer:?}");
         desk.next(answer);
         let (_, outcome) = turn(&session, WRITE).await;
-        assert!(outcome.text().contains(reads), "{what}: {}", outcome.text());
+        assert!(
+            outcome.result_text().contains(reads),
+            "{what}: {}",
+            outcome.result_text()
+        );
         assert_eq!(is_written(&rig), runs, "{what}");
         assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), asks, "{what}");
         let noted = desk.noted();
@@ -156,7 +160,11 @@ async fn a_guard_that_fails_stops_the_tool() {
             .allowed_tools(["Bash"]);
         let session = guarded.clone().hook(hook.clone()).start().await.unwrap();
         let (_, outcome) = turn(&session, WRITE).await;
-        assert!(outcome.text().contains(why), "{why}: {}", outcome.text());
+        assert!(
+            outcome.result_text().contains(why),
+            "{why}: {}",
+            outcome.result_text()
+        );
         assert!(!is_written(&rig), "{why}");
         assert_eq!(outcome.verdict(), &Verdict::Completed);
 
@@ -215,7 +223,11 @@ async fn a_hook_changes_what_the_model_reads_of_a_tool() {
     ] {
         desk.next(answer);
         let (_, outcome) = turn(&session, &script).await;
-        assert!(outcome.text().contains(reads), "{reads}: {}", outcome.text());
+        assert!(
+            outcome.result_text().contains(reads),
+            "{reads}: {}",
+            outcome.result_text()
+        );
         assert!(desk.noted()[0].contains("\"stdout\":\"secret\""));
     }
     let said = rig.api.message_requests().last().unwrap().messages().to_vec();
@@ -236,7 +248,7 @@ async fn what_a_failing_hook_was_to_keep_back_is_kept_back() {
     let open = options.clone().hook(hook.clone()).start().await.unwrap();
     let (_, outcome) = turn(&open, &format!("{}\n%say {{{{last}}}}", bash("cat secret.txt"))).await;
     assert!(
-        outcome.text().contains("the secret"),
+        outcome.result_text().contains("the secret"),
         "unless told otherwise it is shown"
     );
 
@@ -254,7 +266,7 @@ async fn what_a_failing_hook_was_to_keep_back_is_kept_back() {
         let (_, outcome) = turn(&session, &format!("{call}\n%say {{{{last}}}}")).await;
         assert_eq!(outcome.verdict(), &Verdict::StoppedByHook, "{call}");
         let (_, outcome) = turn(&session, "%say still here").await;
-        assert_eq!(outcome.text(), "still here");
+        assert_eq!(outcome.result_text(), "still here");
     }
     for request in rig.api.message_requests().iter().skip(asked) {
         let said = serde_json::to_string(request.messages()).unwrap();
@@ -306,7 +318,7 @@ async fn failures_and_batches_are_told() {
         bash("exit 3")
     );
     let (_, outcome) = turn(&session, &two).await;
-    assert_eq!(outcome.text(), "on");
+    assert_eq!(outcome.result_text(), "on");
     assert_eq!(failures.noted(), ["true Some(false)"]);
     assert_eq!(batches.noted(), ["Bash Bash"]);
     let said = serde_json::to_string(rig.api.message_requests().last().unwrap().messages()).unwrap();
@@ -345,10 +357,10 @@ async fn a_permission_hook_and_the_handler_race() {
         let (_, outcome) = turn(&session, WRITE).await;
         assert_eq!(is_written(&rig), runs);
         assert_eq!(
-            outcome.text().contains("the hook says no"),
+            outcome.result_text().contains("the hook says no"),
             !runs,
             "{}",
-            outcome.text()
+            outcome.result_text()
         );
         // The slower one may still be at it, and goes unheard.
         until("the end of both", || session.stats().unanswered_by_us == 0).await;
@@ -373,9 +385,11 @@ async fn a_permission_hook_that_fails_has_refused() {
     let (_, outcome) = turn(&session, WRITE).await;
     assert!(!is_written(&rig));
     assert!(
-        outcome.text().contains("the PermissionRequest hook failed"),
+        outcome
+            .result_text()
+            .contains("the PermissionRequest hook failed"),
         "{}",
-        outcome.text()
+        outcome.result_text()
     );
 }
 

@@ -1,0 +1,278 @@
+//! What a turn was begun for.
+
+use std::fmt;
+
+use outrigger_protocol::RawJson;
+use outrigger_protocol::shared::{JsonObject, OutputFormat};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cause::Cause;
+use crate::error::{Error, Kind, Result};
+use crate::outcome::{Outcome, Verdict};
+use crate::usage::TurnUsage;
+
+/// The answer of a turn, from [`Turn::answer`](crate::Turn::answer) and [`Options::query_text`](crate::Options::query_text): what the
+/// model said, and what it cost.
+///
+/// `T` is the text, or the type that was asked for ([`Turn::answer_as`](crate::Turn::answer_as),
+/// [`Options::query_as`](crate::Options::query_as)). Only a turn that has an answer gives one: see
+/// [`Verdict::has_answer`](crate::Verdict::has_answer). `Display` writes the text.
+#[derive(Debug, Clone)]
+pub struct Answer<T = String> {
+    value: T,
+    text: String,
+    outcome: Outcome,
+    others: Vec<Outcome>,
+    usage: TurnUsage,
+}
+
+impl Answer {
+    /// Of one turn.
+    pub(crate) fn of(outcome: Outcome) -> Result<Self> {
+        Self::of_run(outcome, Vec::new())
+    }
+
+    /// Of a turn, and of those that its background work began: the last that said anything has the text.
+    pub(crate) fn of_run(outcome: Outcome, follow_ups: Vec<Outcome>) -> Result<Self> {
+        if !outcome.verdict().has_answer() {
+            return Err(Error::turn_failed(outcome));
+        }
+        if let Some(failed) = follow_ups.iter().find(|outcome| !outcome.is_success()) {
+            return Err(Error::turn_failed(failed.clone()));
+        }
+        let says = |turn: &&Outcome| turn.verdict().has_answer() && !turn.result_text().is_empty();
+        let last = follow_ups.iter().rev().find(says).unwrap_or(&outcome);
+        let text = last.result_text().to_owned();
+        Ok(Self::with(text.clone(), text, outcome, follow_ups))
+    }
+}
+
+impl<T> Answer<T> {
+    fn with(value: T, text: String, outcome: Outcome, others: Vec<Outcome>) -> Self {
+        let mut usage = outcome.usage().clone();
+        for other in &others {
+            usage.add(other.usage());
+        }
+        Self {
+            value,
+            text,
+            outcome,
+            others,
+            usage,
+        }
+    }
+
+    /// What was asked for: the text, or the value of the type.
+    pub fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// What was asked for, alone.
+    pub fn into_value(self) -> T {
+        self.value
+    }
+
+    /// What the model said as text. Beside a value of a type that is often nothing, or the value as JSON.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What was used, all models together and one by one.
+    ///
+    /// Of one turn; for a query also of the turns that its background work began, and of the turn in which the answer was
+    /// repaired.
+    pub fn usage(&self) -> &TurnUsage {
+        &self.usage
+    }
+
+    /// What it cost in US dollars, by the CLI's price table: the cost of the turns that [`usage`](Self::usage) is about.
+    pub fn cost(&self) -> f64 {
+        self.usage.cost_usd
+    }
+
+    /// How the turn ended.
+    ///
+    /// For [`query_as`](crate::Options::query_as) that is the turn that gave the value, for the other queries the prompt's own.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// How the other turns of a query ended: those that its background work began, or the one whose answer did not fit. Empty for
+    /// the answer of one turn.
+    pub fn other_outcomes(&self) -> &[Outcome] {
+        &self.others
+    }
+
+    /// The ids of all prompts that this answers; see [`Outcome::prompts`].
+    pub fn prompts(&self) -> &[String] {
+        self.outcome.prompts()
+    }
+
+    /// The id of the session; see [`Outcome::session_id`].
+    pub fn session_id(&self) -> Option<&str> {
+        self.outcome.session_id()
+    }
+}
+
+impl<T: DeserializeOwned> Answer<T> {
+    /// Of a turn whose output is a `T`, and of those before it; the inner error is an output that is none.
+    pub(crate) fn of_output(
+        outcome: Outcome,
+        others: Vec<Outcome>,
+    ) -> Result<std::result::Result<Self, Unfit>> {
+        Ok(read_output(&outcome)?.map(|value| {
+            let text = outcome.result_text().to_owned();
+            Self::with(value, text, outcome, others)
+        }))
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.value)
+    }
+}
+
+/// The JSON schema of a type, for the CLI.
+pub(crate) fn schema_of<T: JsonSchema>() -> OutputFormat {
+    let mut schema = schemars::schema_for!(T);
+    OutputFormat::JsonSchema {
+        schema: JsonObject::from(std::mem::take(schema.ensure_object())),
+    }
+}
+
+/// An answer that is not of the required shape.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    pub(crate) text: String,
+    pub(crate) reason: String,
+}
+
+impl Unfit {
+    pub(crate) fn into_error(self, outcome: Outcome) -> Error {
+        Error::new(Kind::Output {
+            text: self.text,
+            reason: self.reason,
+            outcome,
+        })
+    }
+}
+
+/// Reads the structured output; the outer error is a turn that has no answer for another reason.
+pub(crate) fn read_output<T: DeserializeOwned>(outcome: &Outcome) -> Result<std::result::Result<T, Unfit>> {
+    let text = outcome.result_text();
+    let unfit = |reason: String, said: &str| {
+        Ok(Err(Unfit {
+            text: said.to_owned(),
+            reason,
+        }))
+    };
+    match outcome.verdict() {
+        Verdict::Failed(Cause::NoStructuredOutput) => {}
+        Verdict::Failed(Cause::StructuredOutput) => return unfit(outcome.errors().join("; "), text),
+        verdict if verdict.has_answer() => {}
+        _ => return Err(Error::turn_failed(outcome.clone())),
+    }
+    let output = match outcome.structured_output() {
+        Some(output) => output.clone(),
+        // Some models write the object out instead of calling the tool for it.
+        None => match json_in(text) {
+            Some(output) => output,
+            None => return unfit("there is no structured output".to_owned(), text),
+        },
+    };
+    match output.decode::<T>() {
+        Ok(value) => Ok(Ok(value)),
+        Err(error) => match unwrapped(&output).and_then(|inner| serde_json::from_value(inner).ok()) {
+            Some(value) => Ok(Ok(value)),
+            None => unfit(error.to_string(), output.get()),
+        },
+    }
+}
+
+/// The JSON object in a text, perhaps in a code fence.
+fn json_in(text: &str) -> Option<RawJson> {
+    let body = text
+        .find('{')
+        .zip(text.rfind('}'))
+        .and_then(|(from, to)| text.get(from..=to))?;
+    RawJson::from_text(body).ok()
+}
+
+/// The value inside of `{"output": …}` and the like, or of a JSON string that holds JSON.
+fn unwrapped(output: &RawJson) -> Option<Value> {
+    match output.to_value().ok()? {
+        Value::Object(fields) if fields.len() == 1 => match fields.into_iter().next()? {
+            (_, Value::String(text)) => serde_json::from_str(&text).ok(),
+            (_, value) => Some(value),
+        },
+        Value::String(text) => serde_json::from_str(&text).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Around;
+    use outrigger_protocol::Frame;
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Point {
+        x: i32,
+        y: i32,
+    }
+
+    fn read(fields: &str) -> std::result::Result<Point, String> {
+        let line = format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,{fields}}}"#
+        );
+        let frame = Frame::from_line(line.into_bytes()).remove(0);
+        let outcome = Outcome::of_result(
+            &frame,
+            TurnUsage::default(),
+            Vec::new(),
+            &Around {
+                wanted_output: true,
+                ..Around::default()
+            },
+        );
+        read_output(&outcome).unwrap().map_err(|unfit| unfit.text)
+    }
+
+    #[test]
+    fn output_is_taken_from_where_models_put_it() {
+        let point = Ok(Point { x: 1, y: 2 });
+        assert_eq!(read(r#""result":"","structured_output":{"x":1,"y":2}"#), point);
+        assert_eq!(
+            read(r#""result":"","structured_output":{"output":{"x":1,"y":2}}"#),
+            point
+        );
+        assert_eq!(
+            read(r#""result":"","structured_output":{"output":"{\"x\":1,\"y\":2}"}"#),
+            point
+        );
+        assert_eq!(
+            read(r#""result":"","structured_output":"{\"x\":1,\"y\":2}""#),
+            point
+        );
+        assert_eq!(
+            read(r#""result":"Sure:\n```json\n{\"x\":1,\"y\":2}\n```""#),
+            point
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_given_back() {
+        assert_eq!(
+            read(r#""result":"","structured_output":{"x":1}"#),
+            Err(r#"{"x":1}"#.to_owned())
+        );
+        assert_eq!(
+            read(r#""result":"I would rather not""#),
+            Err("I would rather not".to_owned())
+        );
+    }
+}
