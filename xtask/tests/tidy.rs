@@ -182,10 +182,10 @@ fn every_dependency_allows_the_minimum_rust_version() {
     assert!(newer.is_empty(), "Rust {ours} is promised, but: {newer:#?}");
 }
 
-#[test]
-fn every_source_file_says_what_it_is() {
+/// The files of the repository that match a pattern.
+fn files(pattern: &str) -> Vec<String> {
     let files = Command::new("git")
-        .args(["ls-files", "-z", "*.rs"])
+        .args(["ls-files", "-z", pattern])
         .current_dir(root())
         .output()
         .expect("git runs");
@@ -195,15 +195,70 @@ fn every_source_file_says_what_it_is() {
         String::from_utf8_lossy(&files.stderr)
     );
     let names = String::from_utf8(files.stdout).unwrap();
-    let silent: Vec<&str> = names
-        .split('\0')
-        .filter(|name| !name.is_empty())
+    let names = names.split('\0').filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_source_file_says_what_it_is() {
+    let names = files("*.rs");
+    let silent: Vec<&String> = names
+        .iter()
         .filter(|name| std::fs::read_to_string(root().join(name)).is_ok_and(|text| !text.starts_with("//!")))
         .filter(|name| !name.ends_with("tests.rs"))
         .collect();
     assert!(
         silent.is_empty(),
         "files that do not begin with `//!`: {silent:#?}"
+    );
+}
+
+/// The lines of a Markdown text, by their numbers, that render as rows of the table before them, and are none.
+fn swallowed_by_tables<'a>(lines: impl Iterator<Item = Option<&'a str>>) -> Vec<usize> {
+    let (mut in_table, mut in_code) = (false, false);
+    let mut swallowed = Vec::new();
+    for (index, line) in lines.enumerate() {
+        let Some(line) = line.map(str::trim) else {
+            // The end of a comment.
+            (in_table, in_code) = (false, false);
+            continue;
+        };
+        let fence = line.starts_with("```");
+        if in_table && !line.is_empty() && !line.starts_with('|') {
+            swallowed.push(index + 1);
+        }
+        in_table = !in_code && !fence && line.starts_with('|');
+        in_code ^= fence;
+    }
+    swallowed
+}
+
+fn doc_comment(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+    (!text.starts_with('/')).then_some(text)
+}
+
+#[test]
+fn tables_end_with_a_blank_line() {
+    let comment =
+        "//! | a |\n//! |---|\n//! | b |\n//! c\n//! ```\n//! | x |\n//! y\n//! ```\n/// | d |\nfn e() {}";
+    assert_eq!(swallowed_by_tables(comment.lines().map(doc_comment)), [4]);
+    assert_eq!(swallowed_by_tables("| a |\n\nb\n| c |\nd".lines().map(Some)), [5]);
+
+    let mut found = Vec::new();
+    let sources = files("*.rs").into_iter().map(|name| (name, true));
+    for (name, is_source) in sources.chain(files("*.md").into_iter().map(|name| (name, false))) {
+        let Ok(text) = std::fs::read_to_string(root().join(&name)) else {
+            continue;
+        };
+        let of = |line| if is_source { doc_comment(line) } else { Some(line) };
+        let lines = swallowed_by_tables(text.lines().map(of));
+        found.extend(lines.into_iter().map(|line| format!("{name}:{line}")));
+    }
+    assert!(
+        found.is_empty(),
+        "text that renders as a row of the table before it, for want of a blank line: {found:#?}"
     );
 }
 
