@@ -9,7 +9,7 @@
 
 mod support;
 
-use outrigger::permissions::{PermissionDecision, PermissionRequest, ask};
+use outrigger::permissions::{PermissionDecision, PermissionRequest};
 
 /// What the scripted model does.
 const SCRIPT: &str = r#"%say I make a file, and remove it again.
@@ -34,7 +34,7 @@ async fn decide(request: PermissionRequest) -> std::io::Result<PermissionDecisio
 #[tokio::main]
 async fn main() -> support::Result {
     let stage = support::Stage::open().await?;
-    let session = stage.agent().permissions(ask(decide)).start().await?;
+    let session = stage.agent().can_use_tool(decide).start().await?;
     let prompt = stage.prompt("Make a file hello.txt, then remove it.", SCRIPT);
     support::show(&session, prompt).await?;
     session.close().await?;

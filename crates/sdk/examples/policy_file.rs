@@ -9,9 +9,7 @@
 
 mod support;
 
-use outrigger::permissions::{
-    Decided, PermissionDecision, PermissionRequest, PolicyFile, ask, chain, record,
-};
+use outrigger::permissions::{Decided, PermissionDecision, PermissionRequest, PolicyFile, chain, record};
 
 /// Used unless a file is named.
 const POLICY: &str = r#"
@@ -44,7 +42,7 @@ async fn main() -> support::Result {
     // An unknown key or a rule that cannot be read is an error: a policy that is half understood is none.
     let policy = toml::from_str::<PolicyFile>(&text)?.policy()?;
     // What the rules allow and refuse is settled before anybody here is asked.
-    let decide = chain().layer("file", policy).last("person", ask(by_hand));
+    let decide = chain().layer("file", policy).last("person", by_hand);
     let recorded = record(decide, |decided: Decided| {
         let verdict = if decided.decision.is_allow() {
             "allowed"

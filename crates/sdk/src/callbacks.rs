@@ -369,12 +369,33 @@ impl Handlers {
 
 /// What answers the CLI's questions. Whatever is not set is refused.
 impl Options {
-    /// Who decides about tool calls that the CLI asks about; [`Policy::deny_all`] unless set. A [`Policy`], or an async
-    /// closure by [`permissions::ask`](crate::permissions::ask).
+    /// Who decides about tool calls that the CLI asks about; [`Policy::deny_all`] unless set. A [`Policy`], a
+    /// [`chain`](crate::permissions::chain), an async function. For a closure there is [`can_use_tool`](Self::can_use_tool),
+    /// too, which sets the same.
     pub fn permissions(mut self, handler: impl PermissionHandler) -> Self {
         self.hosting.handlers.permissions = Arc::new(handler);
         self.hosting.handlers.permissions_set = true;
         self
+    }
+
+    /// [`permissions`](Self::permissions) for an async closure, which decides about tool calls that the CLI asks about. The
+    /// last of the two that is called counts.
+    ///
+    /// ```
+    /// use outrigger::permissions::PermissionResult;
+    /// # use outrigger::Agent;
+    ///
+    /// let options = Agent::builder().can_use_tool(async |request| match request.tool_name.as_str() {
+    ///     "Read" => PermissionResult::allow(),
+    ///     _ => PermissionResult::deny("only reading, please"),
+    /// });
+    /// ```
+    pub fn can_use_tool<F, R>(self, decide: F) -> Self
+    where
+        F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
+        R: Future<Output: Into<PermissionDecision>> + Send + 'static,
+    {
+        self.permissions(decide)
     }
 
     /// How long the permission handler may take to decide, and whoever answers questions and plans; for ever unless set. Then

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use outrigger::options::{Auth, Secret};
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::transport::{BoxFuture, Exit, Pipes, Process, Signal};
 use outrigger::{Agent, Options};
 use serde_json::{Value, json};
@@ -118,11 +118,11 @@ impl Peer {
             .cwd("/")
             .max_line_bytes(8 * 1024_usize)
             .buffer_bytes(if kind & 2 == 0 { 64 * 1024 * 1024 } else { 4 * 1024 })
-            .permissions(ask(|request| async move {
+            .can_use_tool(|request| async move {
                 let wait = request.call_id().parse().unwrap_or(0);
                 sleep(Duration::from_millis(wait)).await;
                 PermissionResult::allow()
-            }))
+            })
             .transport(Pipes::with_process(stdin, stdout, None, life));
         let listener = Listener {
             seen: Arc::clone(&peer.seen),

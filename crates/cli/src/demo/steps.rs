@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use outrigger::permissions::{PermissionDecision, ask};
+use outrigger::permissions::{PermissionDecision, PermissionRequest};
 use outrigger::protocol::tools::ToolInput;
 use outrigger::{AmbientEvent, Event, Options, Outcome, Session, TurnUsage, Verdict};
 use outrigger_protocol::RawJson;
@@ -94,7 +94,7 @@ impl Steps<'_> {
     /// Allows what is harmless in a directory that is thrown away, refuses to remove anything, and shows it.
     fn decide(&self) -> impl outrigger::permissions::PermissionHandler + use<> {
         let screen = self.screen.clone();
-        ask(move |request| {
+        move |request: PermissionRequest| {
             let what = call(&request.tool_name, &request.input);
             let decision = match request.tool() {
                 ToolInput::Bash(bash) if bash.command.starts_with("rm ") => {
@@ -114,7 +114,7 @@ impl Steps<'_> {
                 plain(&what)
             ));
             std::future::ready(decision)
-        })
+        }
     }
 
     async fn tools(&self, session: &Session) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use outrigger::mcp::{SdkMcpServer, Tool};
 use outrigger::options::{Auth, Launch, Secret};
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::transport::{BoxFuture, Connection, Exit, Pipes, Process, Signal, Transport};
 use outrigger::{Agent, Event, Options, Session};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -129,7 +129,7 @@ pub(crate) async fn stream(what: &'static str, taking: Taking) -> Streamed {
 
 /// Lets the peer ask; what it measured.
 pub(crate) async fn round_trips() -> (String, Duration) {
-    let allow = ask(|_| async { PermissionResult::allow() });
+    let allow = |_| async { PermissionResult::allow() };
     asked(options(Feeder("ask")).permissions(allow)).await
 }
 

@@ -128,7 +128,7 @@ pub struct DecidedBy {
 /// ```
 ///
 /// # Cancel safety
-/// As for [`ask`](super::ask).
+/// As for an async function that is a [`PermissionHandler`].
 pub fn layer<F, R>(consider: F) -> impl Layer
 where
     F: Fn(PermissionRequest) -> R + Send + Sync + 'static,

@@ -46,7 +46,14 @@ use crate::transport::BoxFuture;
 /// refused. So has one that allows a call with a change that takes away rules by which the session was started (`removeRules` or
 /// `replaceRules` of `cliArg`, unless those rules allow).
 ///
-/// A [`Policy`] is one, and [`ask`] makes one of an async closure.
+/// A [`Policy`] is one, a [`chain`] makes one of several, and so is an async function or closure from [`PermissionRequest`] to what
+/// becomes a [`PermissionDecision`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not decide about tool calls",
+    label = "neither a policy nor an async closure from `PermissionRequest` to a decision",
+    note = "give a `Policy`, a `chain()` or an `async fn(PermissionRequest) -> PermissionDecision` to `.permissions(…)`, and a bare \
+            async closure to `.can_use_tool(async |request| …)`"
+)]
 pub trait PermissionHandler: Send + Sync + 'static {
     /// Decides about one call.
     fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision>;
@@ -140,36 +147,31 @@ impl<D: Into<PermissionDecision>, E: fmt::Display> From<Result<D, E>> for Permis
     }
 }
 
-/// Makes a handler of an async closure.
+/// An async function, or an async closure that names the type of its argument.
 ///
 /// ```
-/// use outrigger::permissions::{ask, PermissionResult};
+/// use outrigger::permissions::{chain, PermissionRequest, PermissionResult, Policy};
 ///
-/// let handler = ask(|request| async move {
+/// async fn by_hand(request: PermissionRequest) -> PermissionResult {
 ///     if request.tool_name == "Read" { PermissionResult::allow() } else { PermissionResult::deny("only reading, please") }
-/// });
+/// }
+///
+/// let handler = chain().layer("rules", Policy::ask_all().deny(["Read(.env)"])).last("by hand", by_hand);
 /// # let _ = handler;
 /// ```
 ///
 /// # Cancel safety
-/// The closure's future is dropped wherever it is when the CLI withdraws its question, and when the session ends; the
-/// question is not answered then.
-pub fn ask<F, R>(decide: F) -> impl PermissionHandler
+/// The future is dropped wherever it is when the CLI withdraws its question, and when the session ends; the question is not
+/// answered then.
+impl<F, R> PermissionHandler for F
 where
     F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
     R: Future<Output: Into<PermissionDecision>> + Send + 'static,
 {
-    struct Ask<F>(F);
-    impl<F, R> PermissionHandler for Ask<F>
-    where
-        F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
-        R: Future<Output: Into<PermissionDecision>> + Send + 'static,
-    {
-        fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
-            Box::pin(async { (self.0)(request).await.into() })
-        }
+    fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+        // The function may panic before it has made its future: that is caught where this one is polled.
+        Box::pin(async move { self(request).await.into() })
     }
-    Ask(decide)
 }
 
 impl PermissionHandler for Arc<dyn PermissionHandler> {

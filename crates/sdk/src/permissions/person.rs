@@ -11,22 +11,22 @@ use super::rules::Rules;
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
 use crate::transport::BoxFuture;
 
-/// What a person says who was asked about a call; the answer of an [`ask`](super::ask) that asks one.
+/// What a person says who was asked about a call; the answer of a callback that asks one.
 ///
 /// The CLI is told that a person decided, and whether for good (`decisionClassification`).
 ///
 /// ```
-/// use outrigger::permissions::{PersonReply, ask, chain, one_at_a_time, Policy};
+/// use outrigger::permissions::{PermissionRequest, PersonReply, Policy, chain, one_at_a_time};
 ///
 /// # async fn show(text: &str) -> String { text.to_owned() }
-/// let person = ask(|request| async move {
+/// let person = |request: PermissionRequest| async move {
 ///     // The program's own window, terminal or chat.
 ///     match show(request.title.as_deref().unwrap_or(&request.tool_name)).await.as_str() {
 ///         "yes" => PersonReply::Once,
 ///         "always" => PersonReply::always(&request),
 ///         words => PersonReply::no(words),
 ///     }
-/// });
+/// };
 /// let handler = chain().layer("rules", Policy::ask_all()).last("person", one_at_a_time(person));
 /// # let _ = handler;
 /// ```
@@ -134,7 +134,6 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::sync::Semaphore;
 
-    use super::super::ask;
     use super::*;
 
     fn request(more: Value) -> PermissionRequest {
@@ -181,13 +180,13 @@ mod tests {
     fn one_question_at_a_time() {
         let open = Arc::new(Semaphore::new(0));
         let gate = Arc::clone(&open);
-        let handler = one_at_a_time(ask(move |_| {
+        let handler = one_at_a_time(move |_| {
             let gate = Arc::clone(&gate);
             async move {
                 gate.acquire().await.unwrap().forget();
                 PersonReply::Once
             }
-        }));
+        });
         let mut first = handler.decide(request(json!({})));
         let mut second = handler.decide(request(json!({})));
         let mut third = handler.decide(request(json!({})));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::{AmbientEvent, Cause, Event, Policy, Prompt, Verdict};
 use outrigger_sim::peer::{Agent, Match, Script};
 use serde_json::json;
@@ -65,11 +65,7 @@ fn bug() -> PermissionResult {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_has_refused() {
     let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
-    let session = options
-        .permissions(ask(|_| async { bug() }))
-        .start()
-        .await
-        .unwrap();
+    let session = options.can_use_tool(|_| async { bug() }).start().await.unwrap();
     let (seen, _) = turn(&session, "%tool Bash {\"command\":\"touch x\"}\n%say done").await;
     assert_eq!(seen, ["use Bash", "result error", "text done"]);
 }
@@ -79,13 +75,13 @@ async fn a_question_that_is_withdrawn_is_never_answered() {
     let (asked, was_asked) = tokio::sync::oneshot::channel::<()>();
     let asked = std::sync::Mutex::new(Some(asked));
     let (options, running) = reaching(Agent::builder().directives().spawn_in_memory());
-    let handler = ask(move |_| {
+    let handler = move |_| {
         asked.lock().unwrap().take().unwrap().send(()).unwrap();
         async {
             tokio::time::sleep(Duration::from_secs(3600)).await;
             PermissionResult::allow()
         }
-    });
+    };
     let session = options.permissions(handler).start().await.unwrap();
     let mut turn = session
         .prompt("%tool Bash {\"command\":\"touch x\"}\n%say done")
@@ -409,13 +405,13 @@ async fn what_nobody_handles_is_refused_in_the_way_of_its_kind_once() {
 
 /// Denies at once, except for the tool `Wait`, which takes a second and would be allowed.
 fn ask_slowly() -> impl outrigger::permissions::PermissionHandler {
-    ask(|request| async move {
+    |request: PermissionRequest| async move {
         if request.tool_name == "Wait" {
             tokio::time::sleep(Duration::from_secs(1)).await;
             return PermissionResult::allow();
         }
         PermissionResult::deny("no")
-    })
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -548,10 +544,10 @@ async fn questions_have_a_bound_in_bytes_and_those_beyond_it_are_refused() {
         .expect_end()
         .exit(0);
     let (options, running) = reaching(script.spawn_in_memory());
-    let handler = ask(|_| async {
+    let handler = |_| async {
         tokio::time::sleep(Duration::from_secs(60)).await;
         PermissionResult::allow()
-    });
+    };
     let session = options
         .buffer_bytes(100_000)
         .permissions(handler)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::protocol::outbound::control::McpStatus;
 use outrigger::{Phase, Verdict};
 use outrigger_sim::peer::{Agent, Match, Script};
@@ -143,10 +143,10 @@ async fn a_person_may_think_for_days_and_a_tool_may_run_as_long() {
     let day = Duration::from_secs(86_400);
     let (options, _running) = reaching(Agent::builder().directives().spawn_in_memory());
     let session = options
-        .permissions(ask(move |_| async move {
+        .can_use_tool(move |_| async move {
             tokio::time::sleep(3 * day).await;
             PermissionResult::allow()
-        }))
+        })
         .start()
         .await
         .unwrap();

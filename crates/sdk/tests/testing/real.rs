@@ -1,7 +1,7 @@
 //! Sessions of the real CLI, recorded and played back.
 
 use futures_util::StreamExt as _;
-use outrigger::permissions::{PermissionHandler, PermissionRequest, PermissionResult, ask};
+use outrigger::permissions::{PermissionHandler, PermissionRequest, PermissionResult};
 use outrigger::testing::assert::{Trace, question, tool};
 use outrigger::testing::sim::cassette::{Cassette, Places, Redactor, Rules};
 use outrigger::testing::{Recording, Replay, Traced};
@@ -18,12 +18,10 @@ const PROMPTS: [&str; 3] = [
 
 /// Asked by the CLI, unlike the rules of a policy, which the CLI judges itself.
 fn only_bash() -> impl PermissionHandler {
-    ask(
-        async |request: PermissionRequest| match request.tool_name.as_str() {
-            "Bash" => PermissionResult::allow(),
-            _ => PermissionResult::deny("only Bash"),
-        },
-    )
+    async |request: PermissionRequest| match request.tool_name.as_str() {
+        "Bash" => PermissionResult::allow(),
+        _ => PermissionResult::deny("only Bash"),
+    }
 }
 
 /// All that a session says when it is told to: what each turn shows, and what it cost.

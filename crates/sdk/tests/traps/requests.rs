@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outrigger::Policy;
 use outrigger::hooks::{self, HookOutput, event};
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::testing::Simulated;
 use outrigger::testing::assert::{Answer, Trace, question};
 use outrigger::testing::sim::peer::faulty::frames;
@@ -78,10 +78,10 @@ async fn cancel_pending_permission() {
     });
     let session = cli
         .options()
-        .permissions(ask(|_| async {
+        .can_use_tool(|_| async {
             tokio::time::sleep(Duration::from_secs(10)).await;
             PermissionResult::allow()
-        }))
+        })
         .start()
         .await
         .unwrap();
@@ -109,7 +109,7 @@ async fn allow_without_input_impossible() {
     });
     let session = cli
         .options()
-        .permissions(ask(|_| async { PermissionResult::allow() }))
+        .can_use_tool(|_| async { PermissionResult::allow() })
         .start()
         .await
         .unwrap();
@@ -169,10 +169,10 @@ async fn every_inbound_id_answered_once() {
     });
     let session = cli
         .options()
-        .permissions(ask(|_| async {
+        .can_use_tool(|_| async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             PermissionResult::allow()
-        }))
+        })
         .start()
         .await
         .unwrap();

@@ -2,7 +2,7 @@ use outrigger_protocol::RawJson;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::permissions::{PermissionDecision, Policy, ask, chain};
+use crate::permissions::{PermissionDecision, Policy, chain};
 use crate::start::Agent;
 
 fn default_mode() -> Options {
@@ -34,7 +34,7 @@ fn bash(command: &str) -> Value {
 
 #[test]
 fn who_decides() {
-    let handled = || default_mode().permissions(ask(|_| async { PermissionDecision::allow() }));
+    let handled = || default_mode().can_use_tool(|_| async { PermissionDecision::allow() });
     let rule = |rule: &str| Some(rule.to_owned());
     for (options, tool, input, expected) in [
         (

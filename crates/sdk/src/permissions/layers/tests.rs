@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use outrigger_protocol::{Frame, RawJson};
 use serde_json::json;
 
-use super::super::{Policy, ask, one_at_a_time};
+use super::super::{Policy, one_at_a_time};
 use super::*;
 
 fn bash(command: &str) -> PermissionRequest {
@@ -14,7 +14,7 @@ fn bash(command: &str) -> PermissionRequest {
 }
 
 fn person() -> impl PermissionHandler {
-    ask(|_| async { PermissionDecision::deny("says the person") })
+    |_| async { PermissionDecision::deny("says the person") }
 }
 
 fn handler() -> impl PermissionHandler {
@@ -208,13 +208,10 @@ fn what_is_dropped_decides_nothing() {
                 }
             }),
         )
-        .last(
-            "person",
-            ask(move |_| {
-                *count.lock().unwrap() += 1;
-                async { PermissionDecision::allow() }
-            }),
-        );
+        .last("person", move |_| {
+            *count.lock().unwrap() += 1;
+            async { PermissionDecision::allow() }
+        });
     let handler = record(chain, move |_: Decided| *records.lock().unwrap() += 1);
     let mut deciding = handler.decide(bash("x"));
     assert!((&mut deciding).now_or_never().is_none());

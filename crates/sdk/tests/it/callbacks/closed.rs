@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outrigger::permissions::{Answers, PermissionDecision, PlanReply, ask};
+use outrigger::permissions::{Answers, PermissionDecision, PlanReply};
 use outrigger::{ElicitationResult, HostAuthTokenAnswer, OauthTokenAnswer, Options, UserDialogResult};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn failing(failure: Failure, calls: &Arc<AtomicUsize>) -> Options {
         }};
     }
     agent()
-        .permissions(ask(failing!(PermissionDecision)))
+        .can_use_tool(failing!(PermissionDecision))
         .permission_deadline(DEADLINE)
         .questions(failing!(Answers))
         .plans(failing!(PlanReply))
@@ -305,7 +305,7 @@ async fn the_session_ends_and_so_do_its_callbacks() {
     let alive = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&alive);
     let (token, mut tokens) = tokio::sync::mpsc::unbounded_channel();
-    let options = agent().permissions(ask(move |request| {
+    let options = agent().can_use_tool(move |request| {
         count.fetch_add(1, Ordering::Relaxed);
         let alive = Alive(Arc::clone(&count));
         token.send(request.context.cancelled().clone()).unwrap();
@@ -313,7 +313,7 @@ async fn the_session_ends_and_so_do_its_callbacks() {
             let _alive = alive;
             std::future::pending::<PermissionDecision>().await
         }
-    }));
+    });
     let (session, mut wire, _) = Wire::start(options).await;
     wire.ask("a", &bash("x")).await;
     wire.ask("b", &bash("y")).await;
@@ -333,7 +333,7 @@ async fn an_allowance_says_the_input_that_the_call_has() {
     use outrigger::permissions::{PermissionAllow, PermissionResult};
     use outrigger::protocol::shared::JsonObject;
 
-    let options = agent().permissions(ask(async |request: outrigger::permissions::PermissionRequest| {
+    let options = agent().can_use_tool(async |request: outrigger::permissions::PermissionRequest| {
         let changed = match request.description.as_deref() {
             Some("changed") => Some(JsonObject::try_from(json!({"command": "other"})).unwrap()),
             Some("empty") => Some(JsonObject::empty()),
@@ -344,7 +344,7 @@ async fn an_allowance_says_the_input_that_the_call_has() {
             Some(input) => allow.updated_input(input).unwrap(),
             None => allow,
         })
-    }));
+    });
     let (session, mut wire, _) = Wire::start(options).await;
     // As the model wrote it: with blanks, a key twice, and a number that no other program would write again.
     let input = r#"{ "command":"x",  "n":1.50e1,"half":"\ud83d","command":"x" }"#;
@@ -366,13 +366,13 @@ async fn an_allowance_says_the_input_that_the_call_has() {
 /// As the first CLIs of version 2.0 ask.
 #[tokio::test(start_paused = true)]
 async fn a_request_without_the_id_of_its_call_is_decided() {
-    let options = agent().permissions(ask(async |request: outrigger::permissions::PermissionRequest| {
+    let options = agent().can_use_tool(async |request: outrigger::permissions::PermissionRequest| {
         assert_eq!((request.tool_use_id.as_deref(), request.call_id()), (None, "a"));
         match request.tool_name.as_str() {
             "Bash" => outrigger::permissions::PermissionResult::allow(),
             _ => outrigger::permissions::PermissionResult::deny("no"),
         }
-    }));
+    });
     let (session, mut wire, _) = Wire::start(options).await;
     for (tool, expected) in [
         (
@@ -395,10 +395,10 @@ fn blocking() -> Options {
     }
     let deadline = Duration::from_millis(30);
     agent()
-        .permissions(ask(|_| {
+        .can_use_tool(|_| {
             block();
             std::future::ready(PermissionDecision::allow())
-        }))
+        })
         .permission_deadline(deadline)
         .questions(async |asked: outrigger::permissions::QuestionRequest| {
             block();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger::permissions::{
-    PermissionDecision, PermissionRequest, PermissionResult, PlanReply, QuestionReply, QuestionRequest, ask,
+    PermissionDecision, PermissionRequest, PermissionResult, PlanReply, QuestionReply, QuestionRequest,
 };
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::protocol::{Frame, RawJson};
@@ -15,7 +15,7 @@ use super::{AGES, Wire, agent, asked, bash, dialog, elicitation, plan, question}
 
 fn parking() -> outrigger::Options {
     agent()
-        .permissions(ask(async |_| PermissionDecision::Parked))
+        .can_use_tool(async |_| PermissionDecision::Parked)
         .permission_deadline(Duration::from_secs(5))
         .questions(async |_| QuestionReply::Parked)
         .plans(async |_| PlanReply::Parked)
@@ -121,14 +121,14 @@ async fn what_is_parked_waits_for_months_and_is_answered_once() {
 #[tokio::test(start_paused = true)]
 async fn a_parked_request_is_a_value() {
     let (keep, mut kept) = tokio::sync::mpsc::unbounded_channel();
-    let options = agent().permissions(ask(move |request: PermissionRequest| {
+    let options = agent().can_use_tool(move |request: PermissionRequest| {
         keep.send((
             serde_json::to_string(request.id()).unwrap(),
             request.frame.text().into_owned(),
         ))
         .unwrap();
         async { PermissionDecision::Parked }
-    }));
+    });
     let (session, mut wire, _) = Wire::start(options).await;
     let mut request = bash("x");
     request["agent_id"] = json!("a1");
@@ -163,13 +163,13 @@ async fn a_parked_request_is_a_value() {
 async fn a_decision_from_elsewhere_stops_the_handler() {
     let tokens = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&tokens);
-    let options = agent().permissions(ask(move |request: PermissionRequest| {
+    let options = agent().can_use_tool(move |request: PermissionRequest| {
         keep.lock().unwrap().push(request.context.cancelled().clone());
         async {
             tokio::time::sleep(Duration::from_secs(3600)).await;
             PermissionDecision::deny("too late")
         }
-    }));
+    });
     let (session, mut wire, _) = Wire::start(options).await;
     wire.ask("a", &bash("x")).await;
     wire.silent_for(Duration::from_secs(60)).await;
@@ -188,10 +188,10 @@ async fn a_decision_from_elsewhere_stops_the_handler() {
 async fn what_is_listed_as_open_is_asked_once() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&seen);
-    let options = agent().permissions(ask(move |request: PermissionRequest| {
+    let options = agent().can_use_tool(move |request: PermissionRequest| {
         keep.lock().unwrap().push(request.id().as_str().to_owned());
         async { PermissionDecision::Parked }
-    }));
+    });
     let (session, mut wire, first) = Wire::start(options).await;
     wire.ask("answered", &bash("x")).await;
     wire.ask("open", &bash("y")).await;
@@ -297,11 +297,11 @@ async fn one_object_may_handle_all() {
 /// A callback may call the session that asks it, whatever it asks.
 #[tokio::test(start_paused = true)]
 async fn a_callback_may_control_its_session() {
-    let options = agent().permissions(ask(async |request: PermissionRequest| {
+    let options = agent().can_use_tool(async |request: PermissionRequest| {
         let session = request.context.session().expect("it runs");
         session.set_permission_mode(PermissionMode::Plan).await?;
         Ok::<_, outrigger::Error>(PermissionDecision::allow())
-    }));
+    });
     let (session, mut wire, _) = Wire::start(options).await;
     wire.ask("a", &bash("x")).await;
     let request = wire.line().await;

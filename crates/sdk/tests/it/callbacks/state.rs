@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger::Session;
-use outrigger::permissions::{PermissionDecision, PermissionRequest, PermissionResult, ask};
+use outrigger::permissions::{PermissionDecision, PermissionRequest, PermissionResult};
 use proptest::prelude::*;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -84,7 +84,7 @@ async fn run(steps: Vec<Step>) {
     let gates = Gates::default();
     let alive = Arc::new(AtomicUsize::new(0));
     let asks = Arc::new(AtomicUsize::new(0));
-    let options = agent().permissions(ask({
+    let options = agent().can_use_tool({
         let (gates, alive, asks) = (Arc::clone(&gates), Arc::clone(&alive), Arc::clone(&asks));
         move |request: PermissionRequest| {
             asks.fetch_add(1, Ordering::Relaxed);
@@ -106,7 +106,7 @@ async fn run(steps: Vec<Step>) {
                 }
             }
         }
-    }));
+    });
     let (session, mut wire, _) = Wire::start(options).await;
     let mut open: BTreeMap<u8, State> = BTreeMap::new();
     let mut answered: BTreeSet<u8> = BTreeSet::new();

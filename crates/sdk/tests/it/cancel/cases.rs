@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outrigger::options::{Auth, Secret};
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::{
     AmbientEvent, Claim, ElicitationResult, Event, Options, Session, Turn, UserDialogResult, Verdict,
 };
@@ -553,7 +553,7 @@ async fn a_handler_is_dropped_by_a_withdrawal() {
     for after in (0..60).step_by(5) {
         let alive = Arc::new(AtomicUsize::new(0));
         let handlers = Arc::clone(&alive);
-        let handler = ask(move |_| {
+        let handler = move |_| {
             handlers.fetch_add(1, Ordering::Relaxed);
             let alive = Alive(Arc::clone(&handlers));
             async move {
@@ -563,7 +563,7 @@ async fn a_handler_is_dropped_by_a_withdrawal() {
                 drop(alive);
                 PermissionResult::allow()
             }
-        });
+        };
         let agent = outrigger_sim::peer::Agent::builder()
             .directives()
             .sdk_reads_session_state()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use outrigger::Policy;
-use outrigger::permissions::{PermissionRequest, PermissionResult, ask};
+use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger_sim::peer::faulty::{Faulty, frames};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
@@ -20,10 +20,10 @@ async fn the_handler_sees_the_input_and_is_answered_once() {
     let keep = Arc::clone(&seen);
     let session = stand
         .options()
-        .permissions(ask(move |request| {
+        .can_use_tool(move |request| {
             keep.lock().unwrap().push(request);
             async { PermissionResult::allow() }
-        }))
+        })
         .start()
         .await
         .unwrap();
@@ -75,7 +75,7 @@ async fn a_question_that_is_withdrawn_is_never_answered() {
     let release = Arc::clone(&answer);
     let session = stand
         .options()
-        .permissions(ask(move |_| {
+        .can_use_tool(move |_| {
             let dropped = Dropped(heard.clone());
             let answer = Arc::clone(&answer);
             async move {
@@ -83,7 +83,7 @@ async fn a_question_that_is_withdrawn_is_never_answered() {
                 answer.notified().await;
                 PermissionResult::allow()
             }
-        }))
+        })
         .start()
         .await
         .unwrap();
@@ -116,13 +116,13 @@ async fn messages_pass_while_a_handler_thinks() {
     let think = Arc::clone(&thought);
     let session = stand
         .options()
-        .permissions(ask(move |_| {
+        .can_use_tool(move |_| {
             let think = Arc::clone(&think);
             async move {
                 think.notified().await;
                 PermissionResult::deny("after long thought")
             }
-        }))
+        })
         .start()
         .await
         .unwrap();
@@ -219,13 +219,13 @@ async fn an_id_that_comes_again_is_answered_once_for_each_question() {
     let think = Arc::clone(&thought);
     let session = stand
         .options()
-        .permissions(ask(move |_| {
+        .can_use_tool(move |_| {
             let think = Arc::clone(&think);
             async move {
                 think.notified().await;
                 PermissionResult::allow()
             }
-        }))
+        })
         .start()
         .await
         .unwrap();
@@ -311,12 +311,12 @@ async fn a_handler_that_can_not_be_dropped_answers_nothing_that_was_withdrawn() 
     let released = Mutex::new(released);
     let session = stand
         .options()
-        .permissions(ask(move |_| {
+        .can_use_tool(move |_| {
             heard.send(()).unwrap();
             released.lock().unwrap().recv().unwrap();
             returns.send(()).unwrap();
             std::future::ready(PermissionResult::allow())
-        }))
+        })
         .start()
         .await
         .unwrap();

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::transport::Exit;
 use outrigger::{AmbientEvent, Error, Policy};
 use outrigger_sim::peer;
@@ -181,7 +181,7 @@ async fn dies(steps: &[Step], at: usize, how: How) {
     let stand = Stand::new(&cut(steps, at, how));
     let at_work = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&at_work);
-    let options = stand.options().permissions(ask(move |_| {
+    let options = stand.options().can_use_tool(move |_| {
         let working = AtWork::begin(&count);
         async move {
             // So that it may die while a handler is at work.
@@ -189,7 +189,7 @@ async fn dies(steps: &[Step], at: usize, how: How) {
             drop(working);
             PermissionResult::allow()
         }
-    }));
+    });
     let session = match soon(&about, "the start", options.start()).await {
         Ok(session) => session,
         Err(error) => {

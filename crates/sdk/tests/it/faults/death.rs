@@ -160,13 +160,13 @@ async fn dying_while_it_waits_for_an_answer_drops_the_handler() {
     let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
     let session = stand
         .options()
-        .permissions(outrigger::permissions::ask(move |_| {
+        .can_use_tool(move |_| {
             let dropped = Dropped(heard.clone());
             async move {
                 let _ = dropped.0.send("asked");
                 std::future::pending::<outrigger::permissions::PermissionResult>().await
             }
-        }))
+        })
         .start()
         .await
         .unwrap();

@@ -100,10 +100,10 @@ async fn a_tool_and_a_question_may_take_longer() {
             .result("fine"),
     );
     let session = impatient(&stand)
-        .permissions(outrigger::permissions::ask(|_| async {
+        .can_use_tool(|_| async {
             tokio::time::sleep(3 * SHORT).await;
             outrigger::permissions::PermissionResult::deny("no")
-        }))
+        })
         .start()
         .await
         .unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::outbound::control::BackgroundTasks;
 use outrigger::{AmbientEvent, Event, Policy, SessionState, TaskState, Verdict};
 use outrigger_sim::api::{ApiRequest, Reply, When};
@@ -107,13 +107,13 @@ async fn a_prompt_that_meets_an_ambient_turn_gets_its_own_outcome() {
 async fn a_subagent_in_the_foreground_is_told_apart() {
     let rig = Rig::start().await;
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let handler = ask({
+    let handler = {
         let asked = Arc::clone(&asked);
-        move |request| {
+        move |request: PermissionRequest| {
             asked.lock().unwrap().push((request.tool_name, request.agent_id));
             async { PermissionResult::allow() }
         }
-    });
+    };
     let session = rig
         .options()
         .permissions(handler)
@@ -317,9 +317,9 @@ async fn parallel_agents_ask_at_the_same_time() {
     // Each question is answered only once both are open.
     let both = Arc::new(tokio::sync::Barrier::new(2));
     let askers = Arc::new(Mutex::new(Vec::new()));
-    let handler = ask({
+    let handler = {
         let (both, askers) = (Arc::clone(&both), Arc::clone(&askers));
-        move |request| {
+        move |request: PermissionRequest| {
             askers.lock().unwrap().push(request.agent_id.unwrap_or_default());
             let both = Arc::clone(&both);
             async move {
@@ -327,7 +327,7 @@ async fn parallel_agents_ask_at_the_same_time() {
                 PermissionResult::allow()
             }
         }
-    });
+    };
     let session = rig.options().permissions(handler).start().await.unwrap();
     let prompt = format!(
         "{}\n%+{}\n%say both are back",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outrigger::permissions::{
     PermissionAllow, PermissionDecision, PermissionRequest, PermissionResult, PermissionUpdate, PlanReply,
-    PlanRequest, QuestionReply, ask,
+    PlanRequest, QuestionReply,
 };
 use outrigger::protocol::shared::{
     DirectoriesUpdate, JsonObject, McpServerConfig, PermissionBehavior, PermissionMode, PermissionRuleValue,
@@ -160,10 +160,10 @@ async fn a_plan_that_is_not_approved_keeps_the_model_planning() {
 #[tokio::test]
 async fn a_permission_handler_may_approve_plans() {
     let rig = Rig::start().await;
-    let handler = ask(async |request: PermissionRequest| {
+    let handler = async |request: PermissionRequest| {
         assert!(request.tool_name == "ExitPlanMode" && request.requires_user_interaction);
         PermissionResult::allow()
-    });
+    };
     let session = rig
         .options()
         .permission_mode(PermissionMode::Plan)
@@ -188,7 +188,7 @@ async fn a_decision_may_take_longer_than_every_deadline() {
     let short = Duration::from_millis(500);
     let session = rig
         .options()
-        .permissions(ask(async |_| PermissionDecision::Parked))
+        .can_use_tool(async |_| PermissionDecision::Parked)
         .permission_deadline(short)
         .control_deadline(Duration::from_secs(5))
         .interrupt_deadline(short)
@@ -227,10 +227,10 @@ async fn what_is_open_survives_a_second_introduction() {
     let (asked, mut asks) = mpsc::unbounded_channel();
     let session = rig
         .options()
-        .permissions(ask(move |request: PermissionRequest| {
+        .can_use_tool(move |request: PermissionRequest| {
             asked.send(request.id().clone()).unwrap();
             async { PermissionDecision::Parked }
-        }))
+        })
         .start()
         .await
         .unwrap();
@@ -271,10 +271,10 @@ async fn an_interrupt_takes_back_what_several_agents_ask() {
     let (asked, mut asks) = mpsc::unbounded_channel();
     let session = rig
         .options()
-        .permissions(ask(move |request: PermissionRequest| {
+        .can_use_tool(move |request: PermissionRequest| {
             asked.send((request.agent_id, request.context)).unwrap();
             std::future::pending::<PermissionDecision>()
-        }))
+        })
         .start()
         .await
         .unwrap();
@@ -310,12 +310,7 @@ fn bug() -> PermissionDecision {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_panics_has_refused() {
     let rig = Rig::start().await;
-    let session = rig
-        .options()
-        .permissions(ask(async |_| bug()))
-        .start()
-        .await
-        .unwrap();
+    let session = rig.options().can_use_tool(async |_| bug()).start().await.unwrap();
     let script = format!("{}\n%say {{{{last}}}}", bash("touch never.txt"));
     let (_, outcome) = turn(&session, &script).await;
     assert!(
@@ -350,12 +345,12 @@ async fn changes_of_permissions_come_with_an_allowance() {
     let (asked, mut asks) = mpsc::unbounded_channel();
     let session = rig
         .options()
-        .permissions(ask(move |request: PermissionRequest| {
+        .can_use_tool(move |request: PermissionRequest| {
             let command = request.input.to_value().unwrap()["command"].to_string();
             asked.send(command).unwrap();
             let update = steps.lock().unwrap().pop();
             async move { PermissionAllow::default().updated_permissions(update) }
-        }))
+        })
         .start()
         .await
         .unwrap();

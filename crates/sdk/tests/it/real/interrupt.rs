@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::{Outcome, Policy, Session, Verdict};
 use outrigger_sim::api::Reply;
 use tokio::sync::oneshot;
@@ -118,14 +118,14 @@ async fn during_a_permission_question() {
     let rig = Rig::start().await;
     let ((asked, was_asked), (gone, was_dropped)) = (oneshot::channel(), oneshot::channel());
     let once = Mutex::new(Some((asked, Dropped(Some(gone)))));
-    let handler = ask(move |_| {
+    let handler = move |_| {
         let (asked, guard) = once.lock().unwrap().take().expect("it is asked once");
         asked.send(()).unwrap();
         async move {
             let _guard = guard;
             std::future::pending::<PermissionResult>().await
         }
-    });
+    };
     let session = rig.options().permissions(handler).start().await.unwrap();
     let mut frames = session.frames();
     let mut running = session

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use outrigger::hooks::{self, HookOutput, PreToolUseOutput};
 use outrigger::mcp::{SdkMcpServer, Tool};
-use outrigger::permissions::{PermissionAllow, PermissionRequest, PermissionResult, ask};
+use outrigger::permissions::{PermissionAllow, PermissionRequest, PermissionResult};
 use outrigger::{Policy, Verdict};
 use serde_json::json;
 
@@ -20,10 +20,10 @@ async fn touch(
     let rig = Rig::start().await;
     let asked = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&asked);
-    let options = rig.options().permissions(ask(move |request: PermissionRequest| {
+    let options = rig.options().can_use_tool(move |request: PermissionRequest| {
         note.lock().unwrap().push(request.tool_name.clone());
         std::future::ready(decide(&request))
-    }));
+    });
     let session = options.start().await.unwrap();
     let (_, outcome) = turn(
         &session,

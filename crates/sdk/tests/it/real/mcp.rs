@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outrigger::mcp::rmcp;
 use outrigger::mcp::{ContentBlock, Json, McpServers, McpStartup, SdkMcpServer, Tool, ToolContext};
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::protocol::shared::{McpServerConfig, McpServerState, McpStdioServerConfig};
 use outrigger::{Event, Session, ToolResult, Verdict};
 use serde::{Deserialize, Serialize};
@@ -240,10 +240,10 @@ async fn the_permission_handler_decides_about_tools_and_interrupts_end_them() {
     let session = rig
         .options()
         .sdk_mcp_server("calc", calc().tool(hang))
-        .permissions(ask(move |request| {
+        .can_use_tool(move |request| {
             seen.lock().unwrap().push(request.tool_name.clone());
             async move { PermissionResult::allow() }
-        }))
+        })
         .start()
         .await
         .unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use outrigger::permissions::{PermissionHandler, PermissionResult, PermissionUpdate, ask};
+use outrigger::permissions::{PermissionHandler, PermissionRequest, PermissionResult, PermissionUpdate};
 use outrigger::protocol::shared::{JsonObject, OutputFormat};
 use outrigger::{Cause, Options, Verdict};
 use serde_json::{Value, json};
@@ -178,37 +178,37 @@ async fn answers_to_a_permission_question() {
     let rig = Rig::start().await;
     let there = |name: &str| rig.sandbox.project().join(name).exists();
 
-    let (_, outcome) = asked(&rig, ask(|_| async { PermissionResult::deny("not on a Sunday") })).await;
+    let (_, outcome) = asked(&rig, |_| async { PermissionResult::deny("not on a Sunday") }).await;
     assert_eq!(
         (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "not on a Sunday")
     );
     assert!(!there("asked.txt"));
 
-    let interrupting = ask(|_| async {
+    let interrupting = |_| async {
         let mut deny = PermissionResult::deny("stop it");
         if let PermissionResult::Deny(deny) = &mut deny {
             deny.interrupt = Some(true);
         }
         deny
-    });
+    };
     let (seen, outcome) = asked(&rig, interrupting).await;
     assert_eq!(outcome.verdict(), &Verdict::Interrupted);
     assert_eq!(seen, ["use Bash", "result error"]);
     assert!(!there("asked.txt"));
 
-    let (seen, _) = asked(&rig, ask(|_| async { PermissionResult::allow() })).await;
+    let (seen, _) = asked(&rig, |_| async { PermissionResult::allow() }).await;
     assert_eq!(seen[..2], ["use Bash", "result ok"]);
     assert!(there("asked.txt"));
 
-    let changing = ask(|request| async move {
+    let changing = |request: PermissionRequest| async move {
         assert_eq!(request.input.to_value().unwrap()["command"], "touch asked.txt");
         let mut allow = PermissionResult::allow();
         if let PermissionResult::Allow(allow) = &mut allow {
             allow.updated_input = Some(JsonObject::encode(&json!({"command": "touch changed.txt"})).unwrap());
         }
         allow
-    });
+    };
     asked(&rig, changing).await;
     assert!(there("changed.txt"));
 }
@@ -217,9 +217,9 @@ async fn answers_to_a_permission_question() {
 async fn a_suggestion_that_is_given_back_spares_the_next_question() {
     let rig = Rig::start().await;
     let questions = Arc::new(Mutex::new(0));
-    let handler = ask({
+    let handler = {
         let questions = Arc::clone(&questions);
-        move |request| {
+        move |request: PermissionRequest| {
             *questions.lock().unwrap() += 1;
             let mut allow = PermissionResult::allow();
             if let PermissionResult::Allow(allow) = &mut allow {
@@ -230,7 +230,7 @@ async fn a_suggestion_that_is_given_back_spares_the_next_question() {
             }
             async { allow }
         }
-    });
+    };
     let session = rig.options().permissions(handler).start().await.unwrap();
     let mut running = session
         .prompt(format!(

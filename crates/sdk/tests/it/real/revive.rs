@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::{Claim, Event, Lost, Options, Policy, Progress, ReviveProblem, Revived, Session, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
@@ -195,7 +195,7 @@ async fn a_tool_that_was_running_does_not_spoil_the_conversation() {
 async fn what_ran_and_what_was_asked_is_told() {
     let rig = Rig::start().await;
     let (asked, mut was_asked) = tokio::sync::mpsc::channel(8);
-    let handler = ask(move |request| {
+    let handler = move |request: PermissionRequest| {
         let asked = asked.clone();
         async move {
             if request.input.get().contains("background") {
@@ -204,7 +204,7 @@ async fn what_ran_and_what_was_asked_is_told() {
             asked.send(()).await.unwrap();
             std::future::pending().await
         }
-    });
+    };
     let session = rig.options().permissions(handler).start().await.unwrap();
     turn(
         &session,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::protocol::outbound::control::{EndSession, GetTaskOutput, RewindFiles};
 use outrigger::protocol::shared::{JsonObject, PermissionMode};
 use outrigger::{Event, Policy, Session, TaskState, Verdict};
@@ -352,7 +352,7 @@ async fn requests_are_answered_at_any_moment() {
     let (tell, decision) = (Arc::clone(&asked), Arc::new(decision));
     let session = rig
         .options()
-        .permissions(ask(move |_| {
+        .can_use_tool(move |_| {
             let (tell, decision) = (Arc::clone(&tell), Arc::clone(&decision));
             async move {
                 tell.notify_one();
@@ -360,7 +360,7 @@ async fn requests_are_answered_at_any_moment() {
                 decision.await.expect("the test decides");
                 PermissionResult::allow()
             }
-        }))
+        })
         .start()
         .await
         .unwrap();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outrigger::permissions::{PermissionResult, ask};
+use outrigger::permissions::PermissionResult;
 use outrigger::protocol::shared::{
     AgentDefinition, JsonObject, McpServerConfig, McpStdioServerConfig, OutputFormat,
 };
@@ -178,11 +178,11 @@ async fn point_06_a_bad_line_ends_the_cli() {
 async fn point_07_permissions_have_no_deadline() {
     let rig = Rig::start().await;
     let short = Duration::from_millis(50);
-    let handler = ask(move |_| async move {
+    let handler = move |_| async move {
         // Longer than every deadline of the session.
         tokio::time::sleep(short * 6).await;
         PermissionResult::allow()
-    });
+    };
     let options = rig
         .options()
         .permissions(handler)
@@ -198,13 +198,13 @@ async fn point_07_permissions_have_no_deadline() {
 async fn point_08_questions_are_withdrawn() {
     let rig = Rig::start().await;
     let (asked, mut was_asked) = tokio::sync::mpsc::channel::<()>(1);
-    let handler = ask(move |_| {
+    let handler = move |_| {
         let asked = asked.clone();
         async move {
             asked.send(()).await.unwrap();
             std::future::pending::<PermissionResult>().await
         }
-    });
+    };
     let session = rig.options().permissions(handler).start().await.unwrap();
     let mut running = session.prompt(bash("touch x")).await.unwrap();
     soon(was_asked.recv()).await.unwrap();

@@ -8,7 +8,7 @@ use outrigger::hooks::{
     WorktreeCreateOutput, event,
 };
 use outrigger::options::{Isolation, Tools};
-use outrigger::permissions::{PermissionDecision, ask};
+use outrigger::permissions::PermissionDecision;
 use outrigger::protocol::shared::{JsonObject, McpServerConfig, PermissionMode};
 use outrigger::{ElicitationResult, Policy, Verdict};
 use serde_json::json;
@@ -249,14 +249,14 @@ async fn waiting_and_refusing_are_told() {
     let told = log.clone();
     let session = rig
         .options()
-        .permissions(ask(move |_| {
+        .can_use_tool(move |_| {
             let told = told.clone();
             async move {
                 // The CLI waits some seconds before it says so.
                 until("Notification", || !told.0.lock().unwrap().is_empty()).await;
                 PermissionDecision::deny("too late")
             }
-        }))
+        })
         .hook(
             log.note::<event::Notification>(|input| input.message)
                 .matcher("permission_prompt"),

@@ -7,7 +7,7 @@ use outrigger::hooks::{
     self, ContextOutput, Hook, HookOutput, JsonObject, OnFailure, PermissionRequestDecision,
     PermissionRequestDeny, PostToolUseOutput, PreToolUseOutput, event,
 };
-use outrigger::permissions::{PermissionDecision, PermissionRequest, ask};
+use outrigger::permissions::{PermissionDecision, PermissionRequest};
 use outrigger::protocol::RawJson;
 use outrigger::{Options, Policy, Verdict};
 use serde_json::json;
@@ -20,13 +20,13 @@ use super::{Desk, WRITE, is_written, until};
 fn asking(rig: &Rig) -> (Options, Arc<Mutex<Vec<String>>>) {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let note = Arc::clone(&asked);
-    let options = rig.options().permissions(ask(move |request: PermissionRequest| {
+    let options = rig.options().can_use_tool(move |request: PermissionRequest| {
         let input = request.input.to_value().unwrap();
         note.lock()
             .unwrap()
             .push(input["command"].as_str().unwrap_or_default().to_owned());
         async { PermissionDecision::allow() }
-    }));
+    });
     (options, asked)
 }
 
@@ -342,10 +342,10 @@ async fn a_permission_hook_and_the_handler_race() {
         let rig = Rig::start().await;
         let session = rig
             .options()
-            .permissions(ask(move |_| async move {
+            .can_use_tool(move |_| async move {
                 tokio::time::sleep(handler_waits).await;
                 PermissionDecision::allow()
-            }))
+            })
             .hook(hooks::permission_request(move |input, _| async move {
                 assert_eq!(input.tool_name, "Bash");
                 tokio::time::sleep(hook_waits).await;
@@ -372,10 +372,10 @@ async fn a_permission_hook_that_fails_has_refused() {
     let rig = Rig::start().await;
     let session = rig
         .options()
-        .permissions(ask(|_| async {
+        .can_use_tool(|_| async {
             tokio::time::sleep(Duration::from_secs(2)).await;
             PermissionDecision::allow()
-        }))
+        })
         .hook(hooks::permission_request(|_, _| async {
             panic!("a bug") as HookOutput<_>
         }))

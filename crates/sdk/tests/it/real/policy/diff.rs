@@ -8,7 +8,7 @@ use std::env;
 
 use outrigger::Policy;
 use outrigger::options::Tools;
-use outrigger::permissions::{PermissionRequest, PermissionResult, PolicyDefault, ask, chain};
+use outrigger::permissions::{PermissionRequest, PermissionResult, PolicyDefault, chain};
 use outrigger::protocol::inbound::DecisionReasonType;
 use outrigger::protocol::settings::{PermissionSettings, Settings};
 use serde_json::{Value, json};
@@ -302,7 +302,7 @@ async fn play(seed: u64) -> Vec<String> {
         .allowed_tools(round.allow.iter().cloned())
         .disallowed_tools(round.deny.iter().cloned())
         .settings(round.settings())
-        .permissions(ask(move |request: PermissionRequest| async move {
+        .can_use_tool(move |request: PermissionRequest| async move {
             let reasons = [DecisionReasonType::Rule, DecisionReasonType::SubcommandResults];
             let by_rule = request.matched_ask_rule.is_some()
                 || reasons
@@ -312,10 +312,10 @@ async fn play(seed: u64) -> Vec<String> {
                 true => PermissionResult::allow(),
                 false => PermissionResult::deny("it was asked"),
             }
-        }));
+        });
     let expected = made(options, &calls(&alone)).await;
 
-    let person = ask(async |_| PermissionResult::deny("it was asked"));
+    let person = async |_| PermissionResult::deny("it was asked");
     let options = with.rig.options().tools(Tools::only(tools));
     let options = match default {
         PolicyDefault::Ask => {

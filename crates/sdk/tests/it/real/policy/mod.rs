@@ -6,7 +6,7 @@ mod place;
 
 use outrigger::options::{OptionsError, Tools};
 use outrigger::permissions::{
-    Opinion, PermissionDecision, PermissionResult, PolicyDefault, ask, chain, layer, one_at_a_time,
+    Opinion, PermissionDecision, PermissionResult, PolicyDefault, chain, layer, one_at_a_time,
 };
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::PermissionMode;
@@ -212,7 +212,7 @@ async fn what_a_rule_wants_asked_is_asked() {
     let place = Place::new().await;
     let rules = || Policy::new(PolicyDefault::Ask).allow(["Bash(touch *)"]).unwrap();
     let policy = rules().ask(["Bash(touch a *)", "Read(./top.txt)"]).unwrap();
-    let person = || ask(async |_| PermissionResult::deny("it was asked"));
+    let person = || async |_| PermissionResult::deny("it was asked");
     let calls = [
         bash("touch b"),
         bash("touch a c"),
@@ -357,7 +357,7 @@ async fn what_a_rule_that_refuses_does_not_see_is_asked_about() {
         "find . -maxdepth 0 -exec froba {} +",
         "git -C . push x",
     ];
-    let person = ask(async |_| PermissionResult::deny("it was asked"));
+    let person = async |_| PermissionResult::deny("it was asked");
     let policy = Policy::ask_all()
         .deny(["Bash(froba *)", "Bash(git push *)"])
         .unwrap();
