@@ -329,7 +329,11 @@ impl Options {
         }
         each("allowed_tools", &self.allowed_tools, rules::rule)?;
         each("disallowed_tools", &self.disallowed_tools, rules::rule)?;
-        if let Some((rule, layer)) = self.hosting.handlers.permissions.rules().misplaced {
+        let handed = self.hosting.handlers.permissions.rules();
+        if let Some(problem) = handed.problem {
+            return Err(OptionsError::Policy(problem));
+        }
+        if let Some((rule, layer)) = handed.misplaced {
             let rule = rule.to_string();
             return Err(OptionsError::RuleBehindLayer { rule, layer });
         }

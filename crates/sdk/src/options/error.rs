@@ -7,6 +7,7 @@ use outrigger_protocol::shared::InvalidAgent;
 
 use super::{Auth, Delivery};
 use crate::discover::FindError;
+use crate::permissions::PolicyError;
 
 /// Options that contradict each other, miss something or cannot be passed on. Nothing has been started.
 ///
@@ -53,6 +54,8 @@ pub enum OptionsError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A [`Policy`](crate::Policy) of the permission handler has a rule that is wrong.
+    Policy(PolicyError),
     /// A policy that allows by rules stands behind a layer that decides for itself. The CLI would run what the rules allow without
     /// asking that layer.
     RuleBehindLayer {
@@ -175,6 +178,7 @@ impl fmt::Display for OptionsError {
             Self::Invalid { option, value, problem } => write!(f, "`{option}` is {value:?}, which {problem}"),
             Self::Agent { name, .. } => write!(f, "`agents`: the CLI would refuse {name:?} and drop all agents with it"),
             Self::McpServer { name, problem } => write!(f, "`sdk_mcp_server`: {name:?} is invalid: {problem}"),
+            Self::Policy(problem) => write!(f, "`permissions`: {problem}"),
             Self::RuleBehindLayer { rule, layer } => write!(
                 f,
                 "`permissions`: the rule `{rule}` allows calls that the CLI then runs without asking, also the layer `{layer}` \

@@ -16,14 +16,13 @@ use crate::session::Session;
 ///
 /// ```
 /// use outrigger::permissions::Outlook;
-/// use outrigger::protocol::RawJson;
-/// use outrigger::protocol::shared::PermissionMode;
+/// use outrigger::options::{PermissionMode, RawJson};
 /// use outrigger::{Agent, Policy};
 ///
 /// // Unless a mode is chosen the CLI chooses one, and who would decide is not sure.
 /// let options = Agent::builder()
 ///     .permission_mode(PermissionMode::Default)
-///     .permissions(Policy::read_only().allow(["Bash(git log *)"])?.deny(["WebFetch"])?);
+///     .permissions(Policy::read_only().allow(["Bash(git log *)"]).deny(["WebFetch"]));
 /// let input = RawJson::from_text(r#"{"command": "git log --oneline"}"#)?;
 /// let explanation = options.explain("Bash", &input);
 /// // Whether the rule means this command only the CLI can tell.

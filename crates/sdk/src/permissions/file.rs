@@ -1,11 +1,8 @@
 //! Policies as they stand in files.
 
-use std::fmt;
-
 use serde::Deserialize;
 
-use super::policy::{Policy, PolicyDefault};
-use super::rules::RuleError;
+use super::policy::{Policy, PolicyDefault, PolicyError};
 
 /// A policy as it stands in a file, in TOML, JSON or whatever else serde reads. Keys that it does not know are refused.
 ///
@@ -45,41 +42,6 @@ pub struct PolicyFile {
     pub deny: Vec<String>,
 }
 
-/// A [`PolicyFile`] that makes no policy.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PolicyError {
-    /// A rule in one of the lists is wrong.
-    Rule {
-        /// The list: `allow`, `ask` or `deny`.
-        list: &'static str,
-        /// What is wrong with the rule.
-        error: RuleError,
-    },
-    /// It says that it is read-only, and that everything else is allowed.
-    ReadOnlyAllowsAll,
-}
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rule { list, error } => write!(f, "in `{list}` {error}"),
-            Self::ReadOnlyAllowsAll => f.write_str(
-                "`read_only` and `default = \"allow\"` contradict each other: everything would be allowed; leave one out",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PolicyError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Rule { error, .. } => Some(error),
-            Self::ReadOnlyAllowsAll => None,
-        }
-    }
-}
-
 impl PolicyFile {
     /// The policy that it describes.
     ///
@@ -89,14 +51,11 @@ impl PolicyFile {
         if self.read_only && self.default == PolicyDefault::Allow {
             return Err(PolicyError::ReadOnlyAllowsAll);
         }
-        let wrong = |list| move |error| PolicyError::Rule { list, error };
         let policy = Policy::new(self.default)
             .deny(&self.deny)
-            .map_err(wrong("deny"))?
             .ask(&self.ask)
-            .map_err(wrong("ask"))?
-            .allow(&self.allow)
-            .map_err(wrong("allow"))?;
+            .allow(&self.allow);
+        policy.check()?;
         Ok(if self.read_only { policy.reading() } else { policy })
     }
 }
@@ -114,8 +73,8 @@ mod tests {
         assert_eq!(from_toml, from_json);
         let policy = Policy::ask_all()
             .allow(["Bash(git *)"])
-            .and_then(|policy| policy.ask(["Edit"])?.deny(["Read(.env)"]))
-            .unwrap()
+            .ask(["Edit"])
+            .deny(["Read(.env)"])
             .reading();
         assert_eq!(from_toml.policy(), Ok(policy));
         let empty: PolicyFile = serde_json::from_str("{}").unwrap();

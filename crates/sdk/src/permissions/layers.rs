@@ -117,14 +117,13 @@ pub struct DecidedBy {
 ///
 /// // What the rules allow runs without a question; the closure decides about what the CLI asks.
 /// let handler = chain()
-///     .layer("rules", Policy::ask_all().allow(["Bash(cargo test *)"])?)
+///     .layer("rules", Policy::ask_all().allow(["Bash(cargo test *)"]))
 ///     .layer("no nights", layer(|request| async move {
 ///         let is_night = false;
 ///         if is_night { Opinion::Decided(PermissionDecision::deny("not at night")) } else { Opinion::Pass }
 ///     }))
 ///     .last("nobody", Policy::deny_all());
 /// # let _ = handler;
-/// # Ok::<(), outrigger::permissions::rules::RuleError>(())
 /// ```
 ///
 /// # Cancel safety

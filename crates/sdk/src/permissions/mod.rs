@@ -23,13 +23,13 @@ use outrigger_protocol::shared::JsonObject;
 use outrigger_protocol::{Frame, RawJson};
 
 pub use self::explain::{Decider, Explanation, Step, Warning};
-pub use self::file::{PolicyError, PolicyFile};
+pub use self::file::PolicyFile;
 pub use self::layers::{
     Chain, Decided, DecidedBy, Foreseen, Layer, Opinion, Outlook, Sink, chain, layer, record,
 };
 pub use self::person::{PersonReply, one_at_a_time};
 pub use self::plan::{PlanReply, PlanRequest};
-pub use self::policy::{Policy, PolicyDefault};
+pub use self::policy::{Policy, PolicyDefault, PolicyError};
 pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
 use crate::callbacks::Callback;

@@ -1,12 +1,14 @@
 //! Policies: rules for the CLI, and what becomes of the calls that it asks about all the same.
 
+use std::fmt;
+
 use outrigger_protocol::RawJson;
 use outrigger_protocol::inbound::DecisionReasonType;
 use outrigger_protocol::shared::PermissionDeny;
 use serde::Deserialize;
 
 use super::layers::{DecidedBy, Foreseen, Layer, Opinion, Outlook};
-use super::rules::{About, Rule, RuleError, Rules, parse};
+use super::rules::{About, Rule, RuleError, Rules};
 use super::{PLAN, PermissionDecision, PermissionHandler, PermissionRequest, QUESTION};
 use crate::transport::BoxFuture;
 
@@ -27,13 +29,22 @@ use crate::transport::BoxFuture;
 /// On a machine whose administrator takes only rules of managed settings (`allowManagedPermissionRulesOnly`) the CLI passes over
 /// the rules of a policy.
 ///
+/// A policy with a wrong rule allows nothing, and no session starts with it. The first such problem is kept, and reported by
+/// [`check`](Self::check), by [`Options::check`](crate::Options::check) and when the session starts.
+///
 /// ```
 /// use outrigger::Policy;
 ///
 /// let policy = Policy::read_only()
-///     .allow(["Bash(git log *)", "Bash(cargo test *)", "Edit(src/**)"])?
-///     .deny(["Read(.env)"])?;
-/// # Ok::<(), outrigger::permissions::rules::RuleError>(())
+///     .allow(["Bash(git log *)", "Bash(cargo test *)", "Edit(src/**)"])
+///     .deny(["Read(.env)"]);
+/// assert_eq!(policy.check(), Ok(()));
+///
+/// let wrong = policy.allow(["bash(git diff *)"]);
+/// assert_eq!(
+///     wrong.check().unwrap_err().to_string(),
+///     "in `allow` the rule `bash(git diff *)` names a tool in other letters than its own: write `Bash`"
+/// );
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -52,6 +63,41 @@ pub enum PolicyDefault {
     /// Refuses them.
     #[default]
     Deny,
+}
+
+/// What is wrong with a [`Policy`], or with a [`PolicyFile`](super::PolicyFile). `Display` names the rule and the reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// A rule in one of the lists is wrong.
+    Rule {
+        /// The list: `allow`, `ask` or `deny`.
+        list: &'static str,
+        /// What is wrong with the rule.
+        error: RuleError,
+    },
+    /// The file says that it is read-only, and that everything else is allowed.
+    ReadOnlyAllowsAll,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule { list, error } => write!(f, "in `{list}` {error}"),
+            Self::ReadOnlyAllowsAll => f.write_str(
+                "`read_only` and `default = \"allow\"` contradict each other: everything would be allowed; leave one out",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Rule { error, .. } => Some(error),
+            Self::ReadOnlyAllowsAll => None,
+        }
+    }
 }
 
 /// Reading in the working directories, and tools that only look at what the session knows.
@@ -114,20 +160,15 @@ impl Policy {
         Self::deny_all().reading()
     }
 
-    /// Allows what these rules mean and refuses the rest that the CLI asks about.
-    ///
-    /// # Errors
-    /// As [`allow`](Self::allow).
-    pub fn allow_list<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
+    /// Allows what these rules mean and refuses the rest that the CLI asks about. A wrong rule is kept as a problem, as by
+    /// [`allow`](Self::allow).
+    pub fn allow_list<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Self {
         Self::deny_all().allow(rules)
     }
 
     /// Refuses what these rules mean and allows the rest. How far a rule that refuses reaches is said in the
-    /// [`rules`](super::rules).
-    ///
-    /// # Errors
-    /// As [`deny`](Self::deny).
-    pub fn deny_list<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
+    /// [`rules`](super::rules). A wrong rule is kept as a problem, as by [`deny`](Self::deny).
+    pub fn deny_list<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Self {
         Self::allow_all().deny(rules)
     }
 
@@ -140,23 +181,21 @@ impl Policy {
 
     /// Has the CLI run the calls that these rules mean without asking, unless its own checks want them asked.
     ///
-    /// # Errors
-    /// The first rule that can't be read, or that [may not allow](Rule::check_allow).
-    pub fn allow<S: AsRef<str>>(mut self, rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
-        let rules = parse(rules)?;
-        rules.iter().try_for_each(Rule::check_allow)?;
-        self.rules.allow.extend(rules);
-        Ok(self)
+    /// A rule that can't be read, or that [may not allow](Rule::check_allow), is kept as a problem: see [`check`](Self::check).
+    pub fn allow<S: AsRef<str>>(self, rules: impl IntoIterator<Item = S>) -> Self {
+        let read = |text: &str| {
+            let rule: Rule = text.parse()?;
+            rule.check_allow().map(|()| rule)
+        };
+        self.adding("allow", |rules| &mut rules.allow, rules, read)
     }
 
     /// Has the CLI refuse the calls that these rules mean, whatever else is allowed. A rule for a whole tool takes the tool away:
     /// the model does not see it.
     ///
-    /// # Errors
-    /// The first rule that can't be read.
-    pub fn deny<S: AsRef<str>>(mut self, rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
-        self.rules.deny.extend(parse(rules)?);
-        Ok(self)
+    /// A rule that can't be read is kept as a problem: see [`check`](Self::check).
+    pub fn deny<S: AsRef<str>>(self, rules: impl IntoIterator<Item = S>) -> Self {
+        self.adding("deny", |rules| &mut rules.deny, rules, str::parse)
     }
 
     /// Has somebody asked about the calls that these rules mean, even if a rule allows them.
@@ -164,22 +203,62 @@ impl Policy {
     /// There are commands that the CLI cannot read before they run, such as `$(echo touch) x`. It does not tell whether a rule is
     /// about them. Where a rule asks about commands, a policy does not allow those.
     ///
-    /// # Errors
-    /// The first rule that can't be read.
-    pub fn ask<S: AsRef<str>>(mut self, rules: impl IntoIterator<Item = S>) -> Result<Self, RuleError> {
-        self.rules.ask.extend(parse(rules)?);
-        Ok(self)
+    /// A rule that cannot be read is kept as a problem: see [`check`](Self::check).
+    pub fn ask<S: AsRef<str>>(self, rules: impl IntoIterator<Item = S>) -> Self {
+        self.adding("ask", |rules| &mut rules.ask, rules, str::parse)
     }
 
-    /// Both policies in one: the rules of both, and the stricter default.
+    /// Adds those rules to a list that can be read, and keeps what is wrong with the first that can't.
+    fn adding<S: AsRef<str>>(
+        mut self,
+        list: &'static str,
+        of: fn(&mut Rules) -> &mut Vec<Rule>,
+        rules: impl IntoIterator<Item = S>,
+        read: impl Fn(&str) -> Result<Rule, RuleError>,
+    ) -> Self {
+        for rule in rules {
+            match read(rule.as_ref()) {
+                Ok(rule) => of(&mut self.rules).push(rule),
+                Err(error) => {
+                    self.rules
+                        .problem
+                        .get_or_insert(PolicyError::Rule { list, error });
+                }
+            }
+        }
+        self
+    }
+
+    /// Whether the policy can be used. [`Options::check`](crate::Options::check) and the start of a session ask this, too, of
+    /// each policy of the permission handler.
+    ///
+    /// # Errors
+    /// The first rule that was wrong. Until it is mended the policy refuses every call.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        self.rules.problem.clone().map_or(Ok(()), Err)
+    }
+
+    /// Both policies in one: the rules of both, and the stricter default. A problem of either stays.
     pub fn and(mut self, other: Self) -> Self {
         self.rules.add(other.rules);
         self.default = self.default.max(other.default);
         self
     }
 
+    /// The rules for the CLI: none that allows, if any rule is wrong.
+    fn handed(&self) -> Rules {
+        let mut rules = self.rules.clone();
+        if rules.problem.is_some() {
+            rules.allow.clear();
+        }
+        rules
+    }
+
     fn opinion(&self, request: &PermissionRequest) -> (Opinion, Option<String>) {
         let tool = &request.tool_name;
+        if let Some(problem) = &self.rules.problem {
+            return (Opinion::Decided(PermissionDecision::deny(invalid(problem))), None);
+        }
         let names = |rules: &[Rule]| rules.iter().find(|rule| rule.names_all_of(tool)).cloned();
         // The CLI does not ask about a tool that it was told to refuse. One that asks all the same is refused here.
         if let Some(rule) = names(&self.rules.deny) {
@@ -280,6 +359,9 @@ impl Policy {
     }
 
     fn foresees(&self, tool: &str) -> Foreseen {
+        if let Some(problem) = &self.rules.problem {
+            return Foreseen::new(Outlook::Refused, invalid(problem));
+        }
         let names = |rules: &[Rule]| rules.iter().find(|rule| rule.names_all_of(tool)).cloned();
         if let Some(rule) = names(&self.rules.deny) {
             return Foreseen::new(Outlook::Refused, "a rule of the policy refuses it").by(rule.as_str());
@@ -303,13 +385,17 @@ impl Policy {
     }
 }
 
-fn runs_commands(tool: &str) -> bool {
     matches!(tool, "Bash" | "Monitor" | "PowerShell")
 }
 
 /// Whether only a person may answer. Older CLIs do not say it.
 fn is_for_a_person(request: &PermissionRequest) -> bool {
     request.requires_user_interaction || matches!(&*request.tool_name, QUESTION | PLAN)
+}
+
+/// Why an invalid policy refuses.
+fn invalid(problem: &PolicyError) -> String {
+    format!("the policy is invalid, so it allows nothing: {problem}")
 }
 
 fn refused(tool: &str, rule: &Rule) -> PermissionDeny {
@@ -328,7 +414,7 @@ impl Layer for Policy {
     }
 
     fn rules(&self) -> Rules {
-        self.rules.clone()
+        self.handed()
     }
 
     fn only_has_rules(&self) -> bool {
@@ -353,7 +439,7 @@ impl PermissionHandler for Policy {
     }
 
     fn rules(&self) -> Rules {
-        self.rules.clone()
+        self.handed()
     }
 
     fn foresee(&self, tool: &str, _: &RawJson) -> Foreseen {

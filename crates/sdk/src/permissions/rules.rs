@@ -36,6 +36,8 @@ use std::str::FromStr;
 use outrigger_protocol::shared::PermissionRuleValue;
 use outrigger_protocol::tools::canonical_name;
 
+use super::PolicyError;
+
 /// A permission rule: `Tool` or `Tool(what)`. See the [module](self).
 ///
 /// ```
@@ -220,6 +222,8 @@ pub struct Rules {
     pub deny: Vec<Rule>,
     /// A rule that allows what a layer before it should have been asked about, and that layer.
     pub(crate) misplaced: Option<(Rule, String)>,
+    /// What is wrong with a policy that these are of.
+    pub(crate) problem: Option<PolicyError>,
 }
 
 impl Rules {
@@ -228,6 +232,7 @@ impl Rules {
         self.add_strict(&other);
         add(&mut self.allow, &other.allow);
         self.misplaced = self.misplaced.take().or(other.misplaced);
+        self.problem = self.problem.take().or(other.problem);
     }
 
     /// Adds the rules of another list that ask or refuse.
@@ -243,11 +248,6 @@ fn add(rules: &mut Vec<Rule>, more: &[Rule]) {
             rules.push(rule.clone());
         }
     }
-}
-
-/// Reads a list of rules.
-pub(super) fn parse<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Result<Vec<Rule>, RuleError> {
-    rules.into_iter().map(|rule| rule.as_ref().parse()).collect()
 }
 
 #[cfg(test)]

@@ -24,6 +24,21 @@ async fn turn(session: &outrigger::Session, prompt: &str) -> (Vec<String>, outri
     (seen, turn.outcome().await.unwrap())
 }
 
+/// A rule that is wrong is reported by the start, with its list and the reason, before anything runs.
+#[tokio::test]
+async fn a_policy_that_is_wrong_does_not_start() {
+    let (options, running) = reaching(Agent::builder().directives().spawn_in_memory());
+    let policy = Policy::read_only().allow(["bash(ls *)"]).deny(["Read(.env)"]);
+    let error = options.permissions(policy).start().await.unwrap_err();
+    assert!(
+        error.to_string().contains(
+            "`permissions`: in `allow` the rule `bash(ls *)` names a tool in other letters than its own: write `Bash`"
+        ),
+        "{error}"
+    );
+    drop(running);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_of_several_turns_closes_in_good_order() {
     let (session, running) = session(Agent::builder()).await;

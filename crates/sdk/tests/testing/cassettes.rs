@@ -30,7 +30,7 @@ async fn turn(session: &Session, prompt: &str) -> (Vec<String>, Outcome) {
 
 async fn run(options: Options) -> Vec<(Vec<String>, String, f64)> {
     let session = options
-        .permissions(Policy::allow_list(["Bash"]).unwrap())
+        .permissions(Policy::allow_list(["Bash"]))
         .start()
         .await
         .unwrap();

@@ -133,7 +133,7 @@ fn who_decides() {
             (Decider::Handler, Outlook::Refused, None),
         ),
         (
-            default_mode().permissions(Policy::read_only().deny(["Bash"]).unwrap()),
+            default_mode().permissions(Policy::read_only().deny(["Bash"])),
             "Bash",
             bash("rm x"),
             (Decider::Policy, Outlook::Refused, rule("Bash")),
@@ -163,13 +163,7 @@ fn what_is_not_sure_is_there_as_such() {
         .disallowed_tools(["Bash(rm *)"])
         .allowed_tools(["Bash"])
         .settings(settings(json!({"ask": ["Bash(x *)"]})))
-        .permissions(
-            Policy::allow_all()
-                .deny(["Read(.env)"])
-                .unwrap()
-                .ask(["Bash(y *)"])
-                .unwrap(),
-        );
+        .permissions(Policy::allow_all().deny(["Read(.env)"]).ask(["Bash(y *)"]));
     assert_eq!(
         perhaps(&options, "Bash", bash("sh -c 'rm x'")),
         [
@@ -225,7 +219,7 @@ fn what_is_not_known_is_named() {
 
 #[test]
 fn explanations_read_well() {
-    let policy = Policy::ask_all().ask(["Bash(git push *)"]).unwrap();
+    let policy = Policy::ask_all().ask(["Bash(git push *)"]);
     let options = default_mode().permissions(chain().layer("rules", policy).or_deny());
     assert_eq!(
         explain(&options, "Bash", bash("git push")).to_string(),

@@ -19,7 +19,7 @@ fn person() -> impl PermissionHandler {
 
 fn handler() -> impl PermissionHandler {
     chain()
-        .layer("rules", Policy::ask_all().allow(["Bash(git *)"]).unwrap())
+        .layer("rules", Policy::ask_all().allow(["Bash(git *)"]))
         .layer(
             "closure",
             layer(|request| async move {
@@ -63,10 +63,6 @@ fn the_first_that_decides_does() {
     assert_eq!(told(&chain().or_deny(), "x"), (false, some("nobody")));
 }
 
-fn rules(policy: Result<Policy, super::super::rules::RuleError>) -> Policy {
-    policy.unwrap()
-}
-
 /// Wherever a policy is, its rules that ask and refuse are handed over.
 #[test]
 fn chains_hand_over_the_rules_of_all_their_policies() {
@@ -74,12 +70,12 @@ fn chains_hand_over_the_rules_of_all_their_policies() {
         rules.iter().map(ToString::to_string).collect()
     };
     let inner = chain()
-        .layer("c", rules(Policy::ask_all().ask(["Bash(c *)"])))
-        .last("d", rules(Policy::allow_all().deny(["Bash(d *)"])));
+        .layer("c", Policy::ask_all().ask(["Bash(c *)"]))
+        .last("d", Policy::allow_all().deny(["Bash(d *)"]));
     let handler = chain()
-        .layer("a", rules(Policy::ask_all().allow(["Bash(a *)"])))
+        .layer("a", Policy::ask_all().allow(["Bash(a *)"]))
         .layer("closure", layer(|_| async { Opinion::Pass }))
-        .layer("b", rules(Policy::ask_all().deny(["Bash(b *)"])))
+        .layer("b", Policy::ask_all().deny(["Bash(b *)"]))
         .last("inner", inner);
     let handed = record(one_at_a_time(handler), |_: Decided| {}).rules();
     assert_eq!(texts(&handed.allow), ["Bash(a *)"]);
@@ -91,7 +87,7 @@ fn chains_hand_over_the_rules_of_all_their_policies() {
 /// What such a rule allows would run without the layer before it being asked.
 #[test]
 fn rules_that_allow_stand_before_whoever_decides() {
-    let allows = || rules(Policy::ask_all().allow(["Bash(a *)"]));
+    let allows = || Policy::ask_all().allow(["Bash(a *)"]);
     let closure = || layer(|_| async { Opinion::Pass });
     let misplaced = |handler: &dyn PermissionHandler| {
         handler
@@ -145,14 +141,14 @@ fn chains_foresee() {
     );
     let refused = chain()
         .layer("closure", layer(|_| async { Opinion::Pass }))
-        .layer("rules", rules(Policy::ask_all().deny(["Bash"])))
+        .layer("rules", Policy::ask_all().deny(["Bash"]))
         .last("person", person());
     assert_eq!(
         foreseen(&refused),
         (Outlook::Refused, "rules".to_owned(), Some("Bash".to_owned()))
     );
     let asks = chain()
-        .layer("first", rules(Policy::ask_all().ask(["Bash"])))
+        .layer("first", Policy::ask_all().ask(["Bash"]))
         .layer("second", Policy::allow_all())
         .last("inner", chain().last("person", person()));
     assert_eq!(
@@ -219,4 +215,72 @@ fn what_is_dropped_decides_nothing() {
     drop(deciding);
     assert_eq!(Arc::strong_count(&inside), 2);
     assert_eq!(*asked.lock().unwrap(), 0);
+}
+
+/// Wherever a policy is, one that is wrong keeps the session from starting, and refuses what it is asked all the same.
+#[test]
+fn a_policy_that_is_wrong_stops_the_chain_it_is_in() {
+    let wrong = || Policy::ask_all().allow(["Bash(a *)", "Bash("]).deny(["Edit"]);
+    let allows = || |_| async { PermissionDecision::allow() };
+    let chains: [(&str, Arc<dyn PermissionHandler>); 5] = [
+        ("alone", Arc::new(wrong())),
+        (
+            "first",
+            Arc::new(chain().layer("rules", wrong()).last("yes", allows())),
+        ),
+        (
+            "last",
+            Arc::new(chain().layer("rules", Policy::ask_all()).last("wrong", wrong())),
+        ),
+        (
+            "inside",
+            Arc::new(chain().last("chain", chain().layer("rules", wrong()).last("yes", allows()))),
+        ),
+        (
+            "wrapped",
+            Arc::new(record(
+                one_at_a_time(
+                    chain()
+                        .layer("rules", wrong().and(Policy::allow_all()))
+                        .last("yes", allows()),
+                ),
+                |_: Decided| {},
+            )),
+        ),
+    ];
+    for (name, handler) in chains {
+        assert!(
+            !handler.decide(bash("a")).now_or_never().unwrap().is_allow(),
+            "{name}"
+        );
+        let handed = handler.rules();
+        assert!(
+            handed.allow.is_empty() && handed.deny.len() == 1,
+            "{name}: {handed:?}"
+        );
+        let options = crate::Agent::builder().permissions(handler);
+        let error = options.check().unwrap_err().to_string();
+        assert!(
+            error.starts_with("`permissions`: in `allow` the rule `Bash(` lacks a closing parenthesis"),
+            "{name}: {error}"
+        );
+        let explained = options.explain("Bash", &RawJson::from_text("{}").unwrap());
+        let steps = explained.steps.iter();
+        assert!(
+            steps
+                .clone()
+                .all(|step| step.who != super::super::Decider::Policy),
+            "{name}: {explained}"
+        );
+        let by_handler: Vec<_> = steps
+            .filter(|step| step.who == super::super::Decider::Handler)
+            .collect();
+        assert!(!by_handler.is_empty(), "{name}: {explained}");
+        assert!(
+            by_handler
+                .iter()
+                .all(|step| step.outlook == Outlook::Refused && step.why.contains("Bash(")),
+            "{name}: {explained}"
+        );
+    }
 }

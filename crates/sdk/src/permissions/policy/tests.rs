@@ -47,9 +47,7 @@ fn the_default_answers_what_the_cli_asks() {
 /// The CLI asks in spite of these rules, so they allow nothing.
 #[test]
 fn no_rule_allows_what_the_cli_asks_about() {
-    let policy = Policy::read_only()
-        .allow(["Bash", "Edit", "Read", "mcp__a"])
-        .unwrap();
+    let policy = Policy::read_only().allow(["Bash", "Edit", "Read", "mcp__a"]);
     for tool in ["Bash", "Edit", "Write", "Read", "mcp__a__b"] {
         assert!(!policy.decision(&asked(tool, json!({}))).is_allow(), "{tool}");
     }
@@ -57,11 +55,7 @@ fn no_rule_allows_what_the_cli_asks_about() {
 
 #[test]
 fn rules_for_a_whole_tool_hold_here_too() {
-    let policy = Policy::deny_all()
-        .ask(["WebSearch", "Bash"])
-        .unwrap()
-        .deny(["Bash"])
-        .unwrap();
+    let policy = Policy::deny_all().ask(["WebSearch", "Bash"]).deny(["Bash"]);
     assert_eq!(
         message(&policy.decision(&bash())),
         "the policy refuses Bash by its rule `Bash`"
@@ -76,10 +70,7 @@ fn rules_for_a_whole_tool_hold_here_too() {
 #[test]
 fn no_rule_stands_for_a_person() {
     let question = asked("AskUserQuestion", json!({"requires_user_interaction": true}));
-    for policy in [
-        Policy::allow_all(),
-        Policy::allow_list(["AskUserQuestion"]).unwrap(),
-    ] {
+    for policy in [Policy::allow_all(), Policy::allow_list(["AskUserQuestion"])] {
         assert_eq!(message(&policy.decision(&question)), ONLY_A_PERSON);
         assert!(matches!(policy.opinion(&question).0, Opinion::Ask));
     }
@@ -92,7 +83,7 @@ fn no_rule_stands_for_a_person() {
             "{tool}"
         );
     }
-    let policy = Policy::deny_list(["AskUserQuestion"]).unwrap();
+    let policy = Policy::deny_list(["AskUserQuestion"]);
     assert!(message(&policy.decision(&question)).contains("by its rule"));
 }
 
@@ -100,12 +91,12 @@ fn no_rule_stands_for_a_person() {
 #[test]
 fn rules_that_the_cli_does_not_know_allow_nothing() {
     for policy in [
-        Policy::deny_list(["Bash(rm *)"]).unwrap(),
-        Policy::allow_all().ask(["Bash(rm *)"]).unwrap(),
+        Policy::deny_list(["Bash(rm *)"]),
+        Policy::allow_all().ask(["Bash(rm *)"]),
     ] {
         assert_eq!(message(&policy.decision(&bash())), UNBOUND);
     }
-    let passes = Policy::ask_all().deny(["Bash(rm *)"]).unwrap();
+    let passes = Policy::ask_all().deny(["Bash(rm *)"]);
     assert!(matches!(
         passes.opinion(&bash()).0,
         Opinion::Decided(PermissionDecision::Deny(_))
@@ -127,7 +118,7 @@ fn what_a_rule_wants_asked_is_asked() {
     let asks =
         |policy: &Policy, request: &PermissionRequest| matches!(policy.opinion(request).0, Opinion::Ask);
     for default in [PolicyDefault::Allow, PolicyDefault::Ask, PolicyDefault::Deny] {
-        let policy = Policy::new(default).ask(["Bash(x *)", "Read(x)"]).unwrap();
+        let policy = Policy::new(default).ask(["Bash(x *)", "Read(x)"]);
         assert!(asks(&policy, &by_rule) && asks(&policy, &named));
         // It may be the rule or not.
         assert_eq!(asks(&policy, &in_parts), default != PolicyDefault::Deny);
@@ -143,11 +134,75 @@ fn what_a_rule_wants_asked_is_asked() {
 #[test]
 fn wrong_rules_make_no_policy() {
     for rules in [["Bash("], ["*"], ["Bash(* x)"], ["Bash(e* a*)"], ["Write(x)"]] {
-        assert!(Policy::allow_list(rules).is_err(), "{rules:?}");
+        assert!(Policy::allow_list(rules).check().is_err(), "{rules:?}");
     }
-    assert!(Policy::deny_list(["*"]).is_ok());
-    assert!(Policy::deny_list(["Grep(x)"]).is_err());
-    assert!(Policy::ask_all().ask(["Read(*)"]).is_err());
+    assert!(Policy::deny_list(["*"]).check().is_ok());
+    assert!(Policy::deny_list(["Grep(x)"]).check().is_err());
+    assert!(Policy::ask_all().ask(["Read(*)"]).check().is_err());
+}
+
+#[test]
+fn the_first_problem_is_kept_with_its_list() {
+    let policy = Policy::allow_all()
+        .allow(["Bash(git *)"])
+        .deny(["Read(.env)", "Grep(x)", "Bash("])
+        .allow(["*"])
+        .reading();
+    let error = policy.check().unwrap_err();
+    assert!(matches!(&error, PolicyError::Rule { list: "deny", error } if error.rule() == "Grep(x)"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("in `deny` the rule `Grep(x)` has no effect"),
+        "{error}"
+    );
+    let other = Policy::deny_list(["Bash("]);
+    assert_eq!(policy.clone().and(other.clone()).check(), Err(error));
+    assert_eq!(Policy::allow_all().and(other.clone()).check(), other.check());
+    assert_eq!(
+        policy.check().unwrap_err(),
+        policy.clone().and(Policy::deny_all()).check().unwrap_err()
+    );
+}
+
+/// However it came to be wrong, and whoever asks it.
+#[test]
+fn a_policy_that_is_wrong_allows_nothing() {
+    let sound = |default| Policy::new(default).allow(["Bash", "Read"]).deny(["Edit"]);
+    for default in [PolicyDefault::Allow, PolicyDefault::Ask, PolicyDefault::Deny] {
+        for wrong in [
+            sound(default).allow(["Bash("]),
+            sound(default).allow(["*"]),
+            sound(default).ask(["Bash("]),
+            sound(default).deny(["Bash("]),
+            sound(default).and(Policy::deny_list(["Bash("])),
+            Policy::deny_list(["Bash("]).and(sound(default)).reading(),
+        ] {
+            for tool in ["Bash", "Read", "Write", "AskUserQuestion", "mcp__a__b"] {
+                let call = asked(tool, json!({}));
+                let refusal = wrong.decision(&call);
+                assert!(
+                    message(&refusal).starts_with("the policy is invalid, so it allows nothing: in `"),
+                    "{refusal:?}"
+                );
+                assert!(matches!(
+                    wrong.opinion(&call).0,
+                    Opinion::Decided(PermissionDecision::Deny(_))
+                ));
+                let input = RawJson::from_text("{}").unwrap();
+                assert_eq!(Layer::foresee(&wrong, tool, &input).outlook, Outlook::Refused);
+                assert_eq!(
+                    PermissionHandler::foresee(&wrong, tool, &input).outlook,
+                    Outlook::Refused
+                );
+            }
+            // What it refuses the CLI is told all the same, by whoever passes on its rules.
+            for handed in [Layer::rules(&wrong), PermissionHandler::rules(&wrong)] {
+                assert!(handed.allow.is_empty());
+                assert!(handed.deny.iter().any(|rule| rule.as_str() == "Edit"));
+            }
+        }
+    }
 }
 
 #[test]
@@ -168,8 +223,8 @@ fn policy() -> impl Strategy<Value = Policy> {
         proptest::collection::vec(proptest::sample::select(some), 0..4)
     };
     (default, rules(), rules(), rules()).prop_map(|(default, allow, ask, deny)| {
-        let policy = Policy::new(default).allow(allow).unwrap();
-        policy.ask(ask).unwrap().deny(deny).unwrap()
+        let policy = Policy::new(default).allow(allow);
+        policy.ask(ask).deny(deny)
     })
 }
 

@@ -36,7 +36,7 @@ async fn the_policy_is_asked_and_obeyed() {
     let rig = Rig::start().await;
     let session = rig
         .options()
-        .permissions(Policy::allow_list(["Bash"]).unwrap())
+        .permissions(Policy::allow_list(["Bash"]))
         .start()
         .await
         .unwrap();

@@ -266,8 +266,8 @@ impl Round {
     }
 
     fn policy(&self) -> Policy {
-        let policy = Policy::new(self.default).allow(&self.allow).unwrap();
-        policy.ask(&self.ask).unwrap().deny(&self.deny).unwrap()
+        let policy = Policy::new(self.default).allow(&self.allow);
+        policy.ask(&self.ask).deny(&self.deny)
     }
 
     fn settings(&self) -> Settings {

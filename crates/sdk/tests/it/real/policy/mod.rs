@@ -42,7 +42,7 @@ async fn what_the_cli_asks_about_in_spite_of_a_rule_is_refused() {
             ],
         ),
         (
-            Policy::allow_list(["Edit(./**)"]).unwrap(),
+            Policy::allow_list(["Edit(./**)"]),
             [
                 ".claude/settings.json",
                 ".claude/skills/x/SKILL.md",
@@ -64,8 +64,7 @@ async fn what_the_cli_asks_about_in_spite_of_a_rule_is_refused() {
                 "Bash(cp *)",
                 "Bash(touch *)",
                 "Bash(sed *)",
-            ])
-            .unwrap(),
+            ]),
             vec![
                 bash(&format!("cat {}", at("out/secret"))),
                 bash(&format!("rm -rf {}", at("out/secret"))),
@@ -76,16 +75,16 @@ async fn what_the_cli_asks_about_in_spite_of_a_rule_is_refused() {
             ],
         ),
         (
-            Policy::allow_list(["Bash(awk *)"]).unwrap(),
+            Policy::allow_list(["Bash(awk *)"]),
             vec![bash("awk 'BEGIN{system(\"touch AWKPWN\")}'")],
         ),
         (
-            Policy::allow_list(["Edit(src/**)", "Bash(cd *)", "Bash(git status *)"]).unwrap(),
+            Policy::allow_list(["Edit(src/**)", "Bash(cd *)", "Bash(git status *)"]),
             fsmonitor.to_vec(),
         ),
         // The CLI trims these paths, and hands them on as the model wrote them.
         (
-            Policy::allow_list(["Read(./**)"]).unwrap(),
+            Policy::allow_list(["Read(./**)"]),
             vec![
                 (
                     "Grep",
@@ -127,14 +126,12 @@ async fn what_the_cli_asks_about_in_spite_of_a_rule_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_rule_allows_runs() {
     let place = Place::new().await;
-    let policy = Policy::read_only()
-        .allow([
-            "Edit(src/**)",
-            "Bash(touch *)",
-            "Bash(mkdir *)",
-            "Read(~/notes/**)",
-        ])
-        .unwrap();
+    let policy = Policy::read_only().allow([
+        "Edit(src/**)",
+        "Bash(touch *)",
+        "Bash(mkdir *)",
+        "Read(~/notes/**)",
+    ]);
     let calls = [
         read(&place.at("project/top.txt")),
         read("top.txt"),
@@ -157,8 +154,8 @@ async fn what_a_rule_refuses_is_refused_wherever_the_policy_is() {
     let out = format!("Read(/{})", place.at("out/**"));
     let deny = ["Read(.env)", "Bash(touch *)", out.as_str()];
     let allows = || layer(|_| async { Opinion::Decided(PermissionDecision::allow()) });
-    let all = || Policy::allow_all().deny(deny).unwrap();
-    let passes = || Policy::ask_all().deny(deny).unwrap();
+    let all = || Policy::allow_all().deny(deny);
+    let passes = || Policy::ask_all().deny(deny);
     let options = || {
         place
             .rig
@@ -167,7 +164,7 @@ async fn what_a_rule_refuses_is_refused_wherever_the_policy_is() {
     };
     let handled = [
         options().permissions(all()),
-        options().permissions(Policy::read_only().deny(deny).unwrap()),
+        options().permissions(Policy::read_only().deny(deny)),
         options().permissions(chain().layer("yes", allows()).last("policy", all())),
         options().permissions(chain().layer("yes", allows()).layer("policy", passes()).or_deny()),
         options().permissions(chain().layer("yes", allows()).last(
@@ -210,8 +207,8 @@ async fn what_a_rule_refuses_is_refused_wherever_the_policy_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_rule_wants_asked_is_asked() {
     let place = Place::new().await;
-    let rules = || Policy::new(PolicyDefault::Ask).allow(["Bash(touch *)"]).unwrap();
-    let policy = rules().ask(["Bash(touch a *)", "Read(./top.txt)"]).unwrap();
+    let rules = || Policy::new(PolicyDefault::Ask).allow(["Bash(touch *)"]);
+    let policy = rules().ask(["Bash(touch a *)", "Read(./top.txt)"]);
     let person = || async |_| PermissionResult::deny("it was asked");
     let calls = [
         bash("touch b"),
@@ -233,11 +230,8 @@ async fn what_a_rule_wants_asked_is_asked() {
 
     // By itself, whatever its default: nobody is there to be asked. What no rule is about goes by the default.
     for (default, other) in [(PolicyDefault::Deny, false), (PolicyDefault::Allow, true)] {
-        let policy = Policy::new(default).and(
-            Policy::allow_all()
-                .ask(["Bash(touch a *)", "Read(./top.txt)"])
-                .unwrap(),
-        );
+        let policy =
+            Policy::new(default).and(Policy::allow_all().ask(["Bash(touch a *)", "Read(./top.txt)"]));
         let calls = [bash("touch a c"), read("top.txt"), bash("mkdir d")];
         let did = made(place.rig.options().permissions(policy), &calls).await;
         assert!(did[0].0 != Did::Ran && did[1].0 != Did::Ran, "{did:?}");
@@ -274,11 +268,7 @@ async fn settings_leave_the_rules_of_a_policy_alone() {
         json!({"permissions": {"ask": ["Bash(mkdir *)"], "allow": ["Bash(touch *)"]}}),
     )
     .unwrap();
-    let policy = Policy::allow_all()
-        .ask(["Bash(touch a *)"])
-        .unwrap()
-        .deny(["Read(.env)"])
-        .unwrap();
+    let policy = Policy::allow_all().ask(["Bash(touch a *)"]).deny(["Read(.env)"]);
     let session = place
         .rig
         .options()
@@ -330,7 +320,7 @@ async fn settings_leave_the_rules_of_a_policy_alone() {
         .rig
         .options()
         .settings(file)
-        .permissions(Policy::ask_all().ask(["Bash(x)"]).unwrap())
+        .permissions(Policy::ask_all().ask(["Bash(x)"]))
         .check()
         .unwrap_err();
     assert!(matches!(error, OptionsError::Conflict { .. }), "{error}");
@@ -358,9 +348,7 @@ async fn what_a_rule_that_refuses_does_not_see_is_asked_about() {
         "git -C . push x",
     ];
     let person = async |_| PermissionResult::deny("it was asked");
-    let policy = Policy::ask_all()
-        .deny(["Bash(froba *)", "Bash(git push *)"])
-        .unwrap();
+    let policy = Policy::ask_all().deny(["Bash(froba *)", "Bash(git push *)"]);
     let options = place
         .rig
         .options()
