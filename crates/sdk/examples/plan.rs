@@ -9,8 +9,8 @@
 
 mod support;
 
+use outrigger::options::PermissionMode;
 use outrigger::permissions::{PlanReply, PlanRequest};
-use outrigger::protocol::shared::PermissionMode;
 
 /// What the scripted model does.
 const SCRIPT: &str = r#"%tool Write {"file_path": "{{plan}}", "content": "1. Make a file.\n2. Be done.\n"}

@@ -156,7 +156,10 @@ pub use start::Agent;
 pub use stats::{Stats, StoreLag};
 pub use store::StoreFlush;
 pub use streams::{Ambient, AmbientEvent, Frames};
-pub use token::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer, TokenRequest};
+pub use token::{
+    HostAuthTokenAnswer, HostAuthTokenRefresh, NoTokenReason, OauthTokenAnswer, OauthTokenRefresh,
+    TokenRequest,
+};
 pub use turn::{OutcomeWatch, Turn};
 pub use usage::{SessionUsage, Tokens, TurnUsage};
 pub use version::{CliAge, CliVersion, OLDEST_CLI_VERSION};

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use outrigger_protocol::Frame;
-use outrigger_protocol::inbound::{HostAuthTokenRefresh, OauthTokenRefresh};
+pub use outrigger_protocol::inbound::{HostAuthTokenRefresh, OauthTokenRefresh};
 pub use outrigger_protocol::outbound::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer};
 
 use crate::callbacks::{Callback, Context, read};

@@ -15,7 +15,7 @@ use crate::session::Session;
 ///
 /// ```
 /// use outrigger::mcp::{McpServers, SdkMcpServer};
-/// use outrigger::protocol::shared::{McpServerConfig, McpStdioServerConfig};
+/// use outrigger::options::{McpServerConfig, McpStdioServerConfig};
 ///
 /// let servers = McpServers::new()
 ///     .sdk("calc", SdkMcpServer::new("calc"))

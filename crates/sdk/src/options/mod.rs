@@ -47,12 +47,15 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use outrigger_protocol::RawJson;
-use outrigger_protocol::outbound::WorkspaceTrust;
-use outrigger_protocol::settings::{SandboxSettings, Settings};
-use outrigger_protocol::shared::{
-    AgentDefinition, Effort, McpServerConfig, OutputFormat, PermissionMode, PluginConfig, SettingSource,
-    SystemPrompt, ThinkingConfig,
+// What setters take of the protocol, and what goes into that.
+pub use outrigger_protocol::RawJson;
+pub use outrigger_protocol::outbound::WorkspaceTrust;
+pub use outrigger_protocol::settings::{SandboxSettings, Settings};
+pub use outrigger_protocol::shared::{
+    AgentDefinition, AgentEffort, AgentMcpServer, AgentMemory, Effort, JsonObject, McpOrgMaxPermission,
+    McpPermissionPolicy, McpRemoteServerConfig, McpSdkServerConfig, McpServerConfig, McpServerToolPolicy,
+    McpStdioServerConfig, OutputFormat, PermissionMode, PluginConfig, PluginKind, SettingSource,
+    SystemPrompt, ThinkingConfig, ThinkingDisplay,
 };
 
 pub use auth::{Auth, AuthMismatch};
@@ -66,7 +69,7 @@ pub use values::{
     Tools,
 };
 
-use crate::env::Environment;
+pub use crate::env::Environment;
 
 /// Declares the fields with their setters, so that the two cannot drift apart.
 ///

@@ -66,7 +66,7 @@ pub enum PolicyDefault {
 }
 
 /// What is wrong with a [`Policy`], or with a [`PolicyFile`](super::PolicyFile). `Display` names the rule and the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// A rule in one of the lists is wrong.
@@ -385,6 +385,7 @@ impl Policy {
     }
 }
 
+fn runs_commands(tool: &str) -> bool {
     matches!(tool, "Bash" | "Monitor" | "PowerShell")
 }
 

@@ -16,6 +16,7 @@ mod handover;
 mod history;
 mod mcp;
 mod messages;
+mod names;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod pool;
