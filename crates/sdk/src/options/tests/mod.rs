@@ -3,6 +3,7 @@
 mod check;
 mod hostile;
 mod launch;
+mod setters;
 mod upstream;
 mod wire;
 

@@ -8,12 +8,14 @@ use serde_json::{Map, Value};
 
 use super::super::flags::{OPTIONS, RESERVED, is_ours};
 use super::super::*;
+use super::setters::{declared, methods, setters};
 use super::{Stage, wire};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lists {
     renamed: BTreeMap<String, String>,
+    #[serde(default)]
     missing: Vec<Named>,
     own: Vec<Named>,
     unused: Vec<Flags>,
@@ -80,18 +82,24 @@ fn snake(name: &str) -> String {
     snake
 }
 
+const ADVICE: &str = "upstream's options and ours differ: add the option, or explain it in upstream/options.toml \
+                      (CONTRIBUTING.md, \"When upstream moves\")";
+
+fn upstream() -> BTreeSet<String> {
+    let inventory = inventory();
+    let options = inventory["types"]["Options"].as_object().unwrap();
+    let names = options.keys().map(|name| name.trim_end_matches('?').to_owned());
+    names.collect()
+}
+
+/// An option of upstream has a setter of its name, or is explained; one of ours is upstream's, or is explained. What is explained
+/// and need not be fails, too.
 #[test]
 fn each_option_of_upstream_is_here_or_explained() {
-    const ADVICE: &str = "upstream's options and ours differ: add the option, or explain it in upstream/options.toml \
-                          (CONTRIBUTING.md, \"When upstream moves\")";
-    let (inventory, lists) = (inventory(), lists());
-    let upstream: BTreeSet<String> = inventory["types"]["Options"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(|name| name.trim_end_matches('?').to_owned())
-        .collect();
-    let ours: BTreeSet<&str> = Options::NAMES.iter().copied().collect();
+    let (upstream, lists) = (upstream(), lists());
+    let setters = setters();
+    let ours: BTreeSet<&str> = setters.keys().map(String::as_str).collect();
+    assert!(ours.len() > 100, "the setters were not found: {ours:?}");
     let missing = upstream
         .iter()
         .filter(|name| !ours.contains(snake(name).as_str()));
@@ -103,6 +111,53 @@ fn each_option_of_upstream_is_here_or_explained() {
     let theirs: BTreeSet<String> = upstream.iter().map(|name| snake(name)).collect();
     let own: BTreeSet<&str> = ours.into_iter().filter(|name| !theirs.contains(*name)).collect();
     assert_eq!(own, names(&lists.own), "{ADVICE}");
+}
+
+/// What a renamed option is said to be exists: a setter of the options, or a method of another type.
+#[test]
+fn each_new_name_exists() {
+    let setters = setters();
+    for (theirs, here) in lists().renamed {
+        let named: Vec<(&str, &str)> = here
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':')
+            .filter_map(|word| word.split_once("::"))
+            .collect();
+        assert!(!named.is_empty(), "`{theirs}` is explained by no name: {here}");
+        for (of, name) in named {
+            let exists = match of {
+                "Options" => setters.contains_key(name),
+                of => methods(of).contains_key(name),
+            };
+            assert!(
+                exists,
+                "`{theirs}` is said to be `{of}::{name}`, which is not there"
+            );
+        }
+    }
+}
+
+/// So that a setter can't be missed for the way it is written.
+#[test]
+fn the_source_is_read_as_it_is_compiled() {
+    let declared = declared();
+    let read: BTreeSet<&str> = declared.keys().map(String::as_str).collect();
+    let compiled: BTreeSet<&str> = Options::NAMES.iter().copied().collect();
+    assert_eq!(read, compiled);
+    let setters = setters();
+    for name in [
+        "permissions",
+        "can_use_tool",
+        "hook",
+        "lease",
+        "wait_for_mcp",
+        "questions",
+        "env",
+    ] {
+        assert!(setters.contains_key(name), "{name}");
+    }
+    for name in ["new", "check", "start", "explain", "has_session_store", "prewarm"] {
+        assert!(!setters.contains_key(name), "{name}");
+    }
 }
 
 #[test]
