@@ -34,7 +34,7 @@ impl History {
         match message.decode() {
             Ok(message) => events(self.reducer.recorded(message, self.now)),
             Err(misfit) => {
-                tracing::warn!(%misfit, uuid = message.uuid, "a message of a transcript could not be read");
+                tracing::warn!(%misfit, uuid = %message.uuid, "a message of a transcript could not be read");
                 let data =
                     RawJson::encode(&serde_json::json!({"uuid": message.uuid, "reason": misfit.reason}));
                 let extra = data.map(|data| Extra {

@@ -111,7 +111,7 @@ fn look(
             });
         }
         if message.kind == outrigger::sessions::MessageKind::Assistant {
-            behind = Behind::Answer(message.uuid);
+            behind = Behind::Answer(message.uuid.into());
         }
     }
     Ok(Err(format!("the conversation has no message {message_id}")))
@@ -143,11 +143,11 @@ pub(crate) fn record_of(
     for message in sessions.messages(id, &MessageOptions::new())? {
         let message = message?;
         if message.uuid == message_id {
-            return Ok(Some(message.uuid));
+            return Ok(Some(message.uuid.into()));
         }
         let of: Option<Of> = message.message.as_ref().and_then(|raw| raw.decode().ok());
         if of.and_then(|of| of.id).as_deref() == Some(message_id) {
-            found = Some(message.uuid);
+            found = Some(message.uuid.into());
         }
     }
     Ok(found)

@@ -88,7 +88,7 @@ impl Report {
             verdict: outcome.verdict().name(),
             cause: outcome.verdict().cause().map(Cause::name),
             is_success: outcome.is_success(),
-            session_id: session.id(),
+            session_id: session.id().map(String::from),
             cost_usd: used.cost_usd,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             num_turns: outcome.num_turns(),

@@ -18,6 +18,7 @@ use std::path::Path;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::control::*;
 use outrigger_protocol::shared::{JsonObject, PermissionMode};
+use outrigger_sessions::MessageId;
 
 use crate::error::{Error, Result};
 use crate::session::Session;
@@ -107,7 +108,8 @@ methods! {
 
     // ---- Files
     /// Brings the files back as they were before a prompt ([`Turn::id`](crate::Turn::id)). Needs `enable_file_checkpointing`.
-    "rewind_files" fn rewind_files(user_message_id: &str) -> RewindFilesReply = RewindFiles::new(user_message_id);
+    "rewind_files" fn rewind_files(user_message_id: impl Into<MessageId>) -> RewindFilesReply =
+        RewindFiles::new(Into::<MessageId>::into(user_message_id));
     /// Reads a file as the agent may.
     "read_file" fn read_file(path: &str) -> ReadFileReply = ReadFile::new(path);
     /// Lists a directory as the agent may.
@@ -183,7 +185,8 @@ methods! {
     "claude_oauth_wait_for_completion" fn claude_oauth_wait_for_completion() -> ClaudeOauthReply =
         ClaudeOauthWaitForCompletion::new();
     /// Rates a message.
-    "message_rated" fn message_rated(message_uuid: &str, sentiment: Sentiment) -> Ack = MessageRated::new(message_uuid, sentiment);
+    "message_rated" fn message_rated(message_uuid: impl Into<MessageId>, sentiment: Sentiment) -> Ack =
+        MessageRated::new(Into::<MessageId>::into(message_uuid), sentiment);
     /// Sends feedback to Anthropic.
     "submit_feedback" fn submit_feedback(description: &str) -> SubmitFeedbackReply = SubmitFeedback::new(description);
 

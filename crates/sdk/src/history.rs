@@ -93,6 +93,8 @@ pub(crate) struct Source {
     /// The store, and under what its project is filed there.
     store: Option<(Keeping, String)>,
     begins: Begins,
+    /// The session that is gone on with, where the options name it.
+    going_on: Option<SessionId>,
 }
 
 /// Which conversation it is before the CLI has said so.
@@ -125,11 +127,21 @@ impl Source {
         };
         let keeping = options.hosting.store.keeping();
         let project = || project_key(options, surroundings, is_far).ok();
+        let going_on = match &begins {
+            Begins::With(id) if !options.fork_session => Some(id.clone()),
+            _ => None,
+        };
         Self {
             config: None,
             store: keeping.and_then(|keeping| Some((keeping, project()?))),
             begins,
+            going_on,
         }
+    }
+
+    /// The id that the session has from its start. That of a new one, or of a fork, only the CLI knows.
+    pub(crate) fn going_on(&self) -> Option<&SessionId> {
+        self.going_on.as_ref()
     }
 }
 

@@ -144,6 +144,7 @@ pub use outcome::{Outcome, Verdict};
 pub use outrigger_protocol as protocol;
 pub use outrigger_sessions as sessions;
 pub use outrigger_sessions::lease::OnBusy;
+pub use outrigger_sessions::{MessageId, SessionId};
 pub use pending::Pending;
 pub use permissions::Policy;
 pub use pool::{Origin, Pool, PoolKey, PoolLimits, PoolStats, Pooled};

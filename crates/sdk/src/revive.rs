@@ -7,6 +7,7 @@ use std::sync::Arc;
 use outrigger_protocol::outbound::control::{ApplyFlagSettings, ControlRequest, McpSetServers};
 use outrigger_protocol::shared::{JsonObject, PermissionMode};
 use outrigger_protocol::{Frame, RawJson};
+use outrigger_sessions::MessageId;
 
 use crate::cause::Cause;
 use crate::conn::Conn;
@@ -140,7 +141,7 @@ impl Session {
     }
 
     /// The same, but the conversation goes on behind an earlier answer: what was said after that is left behind in the transcript, and
-    /// the next prompt begins another branch there. `message_id` is the `uuid` of a message of the model.
+    /// the next prompt begins another branch there. `message_id` is that of a message of the model.
     ///
     /// The CLI notes nothing of it until that prompt: a session that ends before is resumed where it stood.
     ///
@@ -149,11 +150,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`revive`](Self::revive), and when the conversation has no such answer.
-    pub async fn revive_at(&self, message_id: &str) -> Result<Revived> {
-        self.revive_behind(Some(message_id)).await
+    pub async fn revive_at(&self, message_id: impl Into<MessageId>) -> Result<Revived> {
+        self.revive_behind(Some(message_id.into())).await
     }
 
-    async fn revive_behind(&self, message_id: Option<&str>) -> Result<Revived> {
+    async fn revive_behind(&self, message_id: Option<MessageId>) -> Result<Revived> {
         let conn = self.conn();
         if conn.router().ended.is_none() {
             return Err(problem(ReviveProblem::Alive));
@@ -181,11 +182,12 @@ impl Session {
         };
 
         let mut options = resuming(&origin, id, changes.mode.as_deref())?;
-        options.resume_session_at = message_id.map(str::to_owned);
+        let goes_back = message_id.is_some();
+        options.resume_session_at = message_id.map(String::from);
         let asked = options.permission_mode;
         let mut opened = Opened::open(options, Role::Session).await?;
         let initialized = opened.initialize().await.map_err(|error| match error.cause() {
-            Some(Cause::UnknownSession) if message_id.is_none() => problem(ReviveProblem::NeverBegan),
+            Some(Cause::UnknownSession) if !goes_back => problem(ReviveProblem::NeverBegan),
             _ => error,
         })?;
         let got = initialized.current_permission_mode.as_ref();

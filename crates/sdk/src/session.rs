@@ -9,6 +9,7 @@ use outrigger_protocol::inbound::system::{Init, SystemMessage};
 use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
 use outrigger_protocol::outbound::{Initialize, InitializeReply, Priority};
 use outrigger_protocol::{Frame, RawJson};
+use outrigger_sessions::SessionId;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -454,15 +455,21 @@ impl Session {
 
     // ---- What is known ------------------------------------------------------------------------------------------
 
-    /// The CLI's id of the conversation; `None` until the first turn began. It may change (`/clear`): see
-    /// [`ids`](Self::ids).
-    pub fn id(&self) -> Option<String> {
-        self.conn().router().session_ids().next_back().map(str::to_owned)
+    /// The CLI's id of the conversation. Known at once for a session that goes on by its id ([`Options::resume`]) or that
+    /// claimed a spare; of others `None` until the first turn began, since only the CLI knows it. It may change (`/clear`): see
+    /// [`ids`](Self::ids). An id that could not be the name of a file is left out.
+    pub fn id(&self) -> Option<SessionId> {
+        self.conn()
+            .router()
+            .session_ids()
+            .next_back()
+            .and_then(SessionId::from_wire)
     }
 
     /// The ids that the conversation had, oldest first; the last 64 are remembered.
-    pub fn ids(&self) -> Vec<String> {
-        self.conn().router().session_ids().map(str::to_owned).collect()
+    pub fn ids(&self) -> Vec<SessionId> {
+        let router = self.conn().router();
+        router.session_ids().filter_map(SessionId::from_wire).collect()
     }
 
     /// The number of the claim on the session, where it is claimed ([`Options::lease`]): of two claims the later one has the greater
@@ -474,11 +481,12 @@ impl Session {
     /// The session that this one is a fork of, as its options named it: because they asked for a fork
     /// ([`fork_session`](Options#structfield.fork_session)), or because somebody else has it
     /// ([`OnBusy::Fork`](crate::OnBusy::Fork)). `None` for the fork of a conversation that was
-    /// [continued](Options#structfield.continue_conversation): the CLI does not say which one it was.
-    pub fn forked_from(&self) -> Option<String> {
+    /// [continued](Options#structfield.continue_conversation) or named by its title: the CLI does not say which one it was.
+    pub fn forked_from(&self) -> Option<SessionId> {
         let claimed = self.conn().ownership.as_ref().and_then(|own| own.fork_of());
         let options = self.origin();
-        claimed.or_else(|| options.resume.clone().filter(|_| options.fork_session))
+        let asked = || SessionId::from_wire(options.resume.as_deref().filter(|_| options.fork_session)?);
+        claimed.or_else(asked)
     }
 
     /// What the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in it. Their

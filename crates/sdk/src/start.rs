@@ -248,7 +248,12 @@ impl Options {
     pub async fn start(self) -> Result<Session> {
         let opened = Opened::open(self, Role::Session).await?;
         let initialized = opened.initialize().await?;
-        Ok(opened.into_session(initialized))
+        let going_on = opened.source.going_on().cloned();
+        let session = opened.into_session(initialized);
+        if let Some(id) = going_on {
+            session.conn().router().expect_session_id(&id);
+        }
+        Ok(session)
     }
 
     /// The same as [`start`](Self::start), under the official SDK's name for it: there a query starts its process late, and

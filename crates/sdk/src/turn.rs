@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use outrigger_protocol::Frame;
+use outrigger_sessions::MessageId;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -61,8 +62,8 @@ impl Turn {
 
     /// The id that the prompt was stamped with: the `uuid` of its line, and `command_uuid` and `user_message_uuid` in what
     /// the CLI says about it. Also what [`rewind_files`](Session::rewind_files) takes.
-    pub fn id(&self) -> Uuid {
-        self.id
+    pub fn id(&self) -> MessageId {
+        self.id.into()
     }
 
     /// What may not be meant about the prompt, such as a text that begins like a slash command. Known at once, and logged.

@@ -1,15 +1,18 @@
-//! The ids by which the CLI names its sessions and subagents, as types.
+//! The ids by which the CLI names its sessions, messages and subagents, as types.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use uuid::Uuid;
 
 /// The CLI's own id of a session: a UUID, and the name of its file.
 ///
 /// It is kept as it was written: the CLI accepts both cases, and a file is found by the case it was named with. Two that differ
 /// in case only are therefore not equal. It is made from text that is checked, so that an id that a program made up for itself, or
-/// a path, cannot get to where a session's id is meant.
+/// a path, cannot get to where a session's id is meant. It becomes a `String` where an API takes an id or a title.
 ///
 /// ```
 /// use outrigger_sessions::SessionId;
@@ -30,6 +33,20 @@ pub struct SessionId(Box<str>);
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct AgentId(Box<str>);
+
+/// The id of a message: the `uuid` of its frame, and of its record in the transcript. Not the API's id (`msg_…`).
+///
+/// The CLI's are UUIDs. What it says is kept as it is, and what a program gives is for the CLI to judge.
+///
+/// ```
+/// use outrigger_sessions::MessageId;
+///
+/// let id = MessageId::from("550e8400-e29b-41d4-a716-446655440000");
+/// assert_eq!(id, "550e8400-e29b-41d4-a716-446655440000");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MessageId(Box<str>);
 
 /// A text that is no id of the kind that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,9 +86,15 @@ impl SessionId {
         }
     }
 
+    /// Takes the id that a CLI said its session has, whatever it looks like: besides UUIDs any text that is one component of a
+    /// path, so that it can't lead out of the directory of the sessions. `None` for what is not.
+    pub fn from_wire(text: &str) -> Option<Self> {
+        is_component(text).then(|| Self(text.into()))
+    }
+
     /// A new one that nothing has yet.
     pub fn random() -> Self {
-        Self(uuid::Uuid::new_v4().to_string().into())
+        Uuid::new_v4().into()
     }
 
     /// As it was written.
@@ -104,8 +127,7 @@ impl AgentId {
     /// # Errors
     /// When it is empty, longer than 200 bytes, `.` or `..`, or has a separator, a control character or a colon in it.
     pub fn new(text: &str) -> Result<Self, InvalidId> {
-        let is_bad = |c: char| matches!(c, '/' | '\\' | ':') || c.is_control();
-        if text.is_empty() || text.len() > 200 || text == "." || text == ".." || text.contains(is_bad) {
+        if !is_component(text) {
             let needed = "it has to be one component of a path, of 1 to 200 bytes";
             return Err(InvalidId::of(text, "agent id", needed));
         }
@@ -123,6 +145,57 @@ impl AgentId {
     }
 }
 
+/// Whether text is one component of a path, of 1 to 200 bytes.
+fn is_component(text: &str) -> bool {
+    let is_bad = |c: char| matches!(c, '/' | '\\' | ':') || c.is_control();
+    !(text.is_empty() || text.len() > 200 || text == "." || text == ".." || text.contains(is_bad))
+}
+
+impl From<Uuid> for SessionId {
+    fn from(id: Uuid) -> Self {
+        Self(id.to_string().into())
+    }
+}
+
+impl MessageId {
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Uuid> for MessageId {
+    fn from(id: Uuid) -> Self {
+        Self(id.to_string().into())
+    }
+}
+
+impl From<&str> for MessageId {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<&String> for MessageId {
+    fn from(text: &String) -> Self {
+        Self(text.as_str().into())
+    }
+}
+
+impl From<String> for MessageId {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl FromStr for MessageId {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.into()))
+    }
+}
+
 macro_rules! text {
     ($($name:ident),+) => { $(
         impl fmt::Display for $name {
@@ -137,6 +210,74 @@ macro_rules! text {
             }
         }
 
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, text: &str) -> bool {
+                *self.0 == *text
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, text: &&str) -> bool {
+                *self.0 == **text
+            }
+        }
+
+        impl PartialEq<String> for $name {
+            fn eq(&self, text: &String) -> bool {
+                *self.0 == **text
+            }
+        }
+
+        impl PartialEq<$name> for str {
+            fn eq(&self, id: &$name) -> bool {
+                *self == *id.0
+            }
+        }
+
+        impl PartialEq<$name> for &str {
+            fn eq(&self, id: &$name) -> bool {
+                **self == *id.0
+            }
+        }
+
+        impl PartialEq<$name> for String {
+            fn eq(&self, id: &$name) -> bool {
+                **self == *id.0
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0.into()
+            }
+        }
+
+        impl From<&$name> for String {
+            fn from(id: &$name) -> Self {
+                id.0.as_ref().to_owned()
+            }
+        }
+    )+ };
+}
+
+text!(SessionId, MessageId, AgentId);
+
+macro_rules! checked {
+    ($($name:ident),+) => { $(
         impl FromStr for $name {
             type Err = InvalidId;
 
@@ -161,12 +302,6 @@ macro_rules! text {
             }
         }
 
-        impl AsRef<str> for $name {
-            fn as_ref(&self) -> &str {
-                &self.0
-            }
-        }
-
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = String::deserialize(deserializer)?;
@@ -176,7 +311,7 @@ macro_rules! text {
     )+ };
 }
 
-text!(SessionId, AgentId);
+checked!(SessionId, AgentId);
 
 #[cfg(test)]
 mod tests {
@@ -207,6 +342,43 @@ mod tests {
             assert!(serde_json::from_value::<SessionId>(text.into()).is_err());
         }
         assert_ne!(SessionId::random(), SessionId::random());
+    }
+
+    /// What a CLI says passes, unless it could lead out of the directory of the sessions.
+    #[test]
+    fn an_id_from_the_wire_need_be_no_uuid() {
+        for text in ["550e8400-e29b-41d4-a716-446655440000", "s-1", "session 7", "ä"] {
+            let id = SessionId::from_wire(text).unwrap();
+            assert_eq!(id, text);
+            assert_eq!(String::from(&id), text);
+        }
+        for text in [
+            "",
+            ".",
+            "..",
+            "../secrets",
+            "a/b",
+            "a\\b",
+            "C:x",
+            "a\0",
+            &"x".repeat(201),
+        ] {
+            assert_eq!(SessionId::from_wire(text), None, "{text:?}");
+        }
+        assert!(SessionId::new("s-1").is_err(), "what a program gives is checked");
+    }
+
+    #[test]
+    fn a_message_id_is_kept_as_it_is() {
+        for text in ["550e8400-e29b-41d4-a716-446655440000", "", "../x", "7"] {
+            let id = MessageId::from(text);
+            let json = serde_json::to_string(&id).unwrap();
+            assert_eq!(json, serde_json::to_string(text).unwrap());
+            assert_eq!(serde_json::from_str::<MessageId>(&json).unwrap(), id);
+            assert_eq!(text.parse(), Ok(id));
+        }
+        let uuid = Uuid::new_v4();
+        assert_eq!(MessageId::from(uuid), uuid.to_string());
     }
 
     #[test]

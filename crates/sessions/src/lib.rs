@@ -43,7 +43,7 @@ pub mod watch;
 pub mod write;
 
 pub use error::{Error, Result};
-pub use id::{AgentId, InvalidId, SessionId};
+pub use id::{AgentId, InvalidId, MessageId, SessionId};
 pub use place::{SessionFile, Sessions};
 pub use progress::Progress;
 pub use read::{

@@ -571,6 +571,13 @@ impl Router {
         }
     }
 
+    /// Notes the id that the session is going to have, unless the CLI has told one.
+    pub(crate) fn expect_session_id(&mut self, id: &str) {
+        if self.session_ids.is_empty() {
+            self.note_session_id(id);
+        }
+    }
+
     pub(crate) fn note_session_id(&mut self, id: &str) {
         if self.session_ids.back().is_some_and(|current| current == id) {
             return;

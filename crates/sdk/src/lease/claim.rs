@@ -78,7 +78,7 @@ pub(crate) async fn claim(
         Err(Refusal::Held(by)) => return Err(problem(&fork, by)),
         Err(Refusal::Failed(error)) => return Err(error),
     }
-    own.forked_from(id.to_string());
+    own.forked_from(id);
     options.fork_session = true;
     options.session_id = Some(fork.to_string());
     Ok(Some(own))

@@ -63,7 +63,7 @@ impl std::fmt::Debug for Ownership {
 struct State {
     held: Vec<Held>,
     problem: Option<LeaseProblem>,
-    forked_from: Option<String>,
+    forked_from: Option<SessionId>,
 }
 
 struct Held {
@@ -136,12 +136,12 @@ impl Ownership {
             .or_else(|| state.held.iter().find_map(overtaken))
     }
 
-    pub(super) fn forked_from(&self, id: String) {
+    pub(super) fn forked_from(&self, id: SessionId) {
         self.state().forked_from = Some(id);
     }
 
     /// The session that was asked for, where a fork was made of it.
-    pub(crate) fn fork_of(&self) -> Option<String> {
+    pub(crate) fn fork_of(&self) -> Option<SessionId> {
         self.state().forked_from.clone()
     }
 

@@ -39,6 +39,32 @@ async fn a_policy_that_is_wrong_does_not_start() {
     drop(running);
 }
 
+/// Who goes on with a session by its id has the id before the CLI says it. Of others only the CLI knows it.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_resumed_has_its_id_at_once() {
+    const ID: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
+    type With = fn(outrigger::Options) -> outrigger::Options;
+    let cases: [(With, Option<&str>); 5] = [
+        (|options| options.resume(ID), Some(ID)),
+        (|options| options.resume(ID).fork_session(true), None),
+        (|options| options.resume("a title"), None),
+        (|options| options.continue_conversation(true), None),
+        (|options| options, None),
+    ];
+    for (with, expected) in cases {
+        let (options, running) = reaching(Agent::builder().directives().spawn_in_memory());
+        let session = with(options).start().await.unwrap();
+        assert_eq!(session.id().as_deref(), expected);
+        assert_eq!(session.ids().len(), usize::from(expected.is_some()));
+        // What the CLI says counts.
+        turn(&session, "%say one").await;
+        let said = session.init().unwrap().session_id.clone();
+        assert_eq!(session.id().as_deref(), Some(said.as_str()));
+        session.close().await.unwrap();
+        drop(running);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_of_several_turns_closes_in_good_order() {
     let (session, running) = session(Agent::builder()).await;

@@ -40,7 +40,7 @@ impl Place {
     }
 
     /// Has two turns, and gives the id of their session.
-    async fn two_turns(&self) -> String {
+    async fn two_turns(&self) -> outrigger::SessionId {
         let session = self.options("here").start().await.unwrap();
         for text in ["one", "two"] {
             assert_eq!(
@@ -98,7 +98,7 @@ async fn resume_from_other_cwd() {
     )
     .await;
     assert_eq!(error.cause(), Some(Cause::UnknownSession), "{error}");
-    assert!(error.to_string().contains(&id), "{error}");
+    assert!(error.to_string().contains(id.as_str()), "{error}");
 }
 
 /// Guard: `cause.rs` knows what the CLI says of a session that there is already.

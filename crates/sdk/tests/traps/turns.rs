@@ -211,7 +211,7 @@ async fn id_change_on_clear() {
     let old = session.id().unwrap();
     assert_eq!(outcome(&session, "two").await.result_text(), "after");
     assert_eq!(session.id().as_deref(), Some(NEW));
-    assert_eq!(session.ids(), [old, NEW.to_owned()]);
+    assert_eq!(session.ids(), [old, NEW.parse().unwrap()]);
 }
 
 /// Guard: `usage.rs`, what a turn cost is the difference between two sums.

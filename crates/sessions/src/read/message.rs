@@ -9,6 +9,7 @@ use outrigger_protocol::{Frame, Misfit, RawJson, open_enum};
 use serde::Serialize;
 
 use super::index::is_queued;
+use crate::id::MessageId;
 use crate::record::{Fields, Record, RecordKind, elements, fields, is_truthy, last, text_of};
 
 /// Who a message is of.
@@ -51,7 +52,7 @@ pub struct SessionMessage {
     #[serde(rename = "type")]
     pub kind: MessageKind,
     /// Its id: that of the record, or of the prompt that had queued up.
-    pub uuid: String,
+    pub uuid: MessageId,
     /// The session that the record names; a fork's records name the fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -116,7 +117,7 @@ impl SessionMessage {
         let denied = said("toolDenialKind").zip(last(&all, "message").and_then(only_result));
         let mut message = Self {
             kind,
-            uuid: envelope.uuid.clone()?,
+            uuid: envelope.uuid.clone()?.into(),
             session_id: envelope.session_id.clone(),
             message: raw(&all, "message"),
             parent_tool_use_id: None,
@@ -144,7 +145,7 @@ impl SessionMessage {
             }
             let said = |name| last(&attachment, name).and_then(text_of);
             if let Some(source) = said("source_uuid").filter(|source| !source.is_empty()) {
-                message.uuid = source;
+                message.uuid = source.into();
             }
             let content = last(&attachment, "prompt")?;
             message.message = RawJson::from_text(format!(r#"{{"role":"user","content":{content}}}"#)).ok();

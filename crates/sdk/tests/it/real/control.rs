@@ -388,7 +388,7 @@ async fn dialogs(asked: &Asked) {
     };
     assert_eq!(row("Version").as_deref(), Some(pin().version.as_str()));
     assert_eq!(row("Session name").as_deref(), Some("A name"));
-    assert_eq!(row("Session ID"), asked.session.id());
+    assert_eq!(row("Session ID"), asked.session.id().map(String::from));
     let memory = ask!(asked, get_memory_dialog());
     assert!(memory.files.iter().all(|file| !file.exists) && !memory.files.is_empty());
     ask!(asked, get_skills_dialog());

@@ -43,7 +43,7 @@ async fn two_turns(rig: &Rig) -> String {
     turn(&session, "%say two").await;
     let id = session.id().unwrap();
     session.close().await.unwrap();
-    id
+    id.into()
 }
 
 const TWO_TURNS: [&str; 4] = ["user %say one", "assistant one", "user %say two", "assistant two"];
@@ -58,7 +58,7 @@ async fn third(options: Options) -> (Session, String) {
         (outcome.verdict(), outcome.result_text()),
         (&Verdict::Completed, "three")
     );
-    let id = session.id().unwrap();
+    let id = session.id().unwrap().into();
     (session, id)
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn two_turns(options: Options) -> String {
     turn(&session, "%say two").await;
     let id = session.id().unwrap();
     session.close().await.unwrap();
-    id
+    id.into()
 }
 
 const TWO_TURNS: [&str; 4] = ["%say one", "one", "%say two", "two"];
@@ -148,7 +148,7 @@ async fn subagents_go_on_with_their_session() {
     let beside = config_dir(&session)
         .join("projects")
         .join(project(&rig))
-        .join(&id);
+        .join(id.as_str());
     let transcript = beside.join(format!("{}.jsonl", parts[0]));
     assert!(transcript.is_file(), "{}", transcript.display());
     let sidecar = std::fs::read_to_string(transcript.with_extension("meta.json")).unwrap();

@@ -271,7 +271,7 @@ proptest! {
         path.push(format!("outrigger-reference-{}.jsonl", std::process::id()));
         std::fs::write(&path, super::text(&records)).unwrap();
         let messages = super::super::messages::Messages::open(&path, super::super::messages::Part::Main, &MessageOptions::new());
-        let read: Vec<String> = messages.unwrap().map(|message| message.unwrap().uuid).collect();
+        let read: Vec<String> = messages.unwrap().map(|message| message.unwrap().uuid.into()).collect();
         std::fs::remove_file(&path).unwrap();
         // What counts as last is where the last record of an id stands.
         let mut order: Vec<Value> = Vec::new();
