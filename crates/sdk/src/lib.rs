@@ -175,6 +175,16 @@ struct Readme;
 #[doc = include_str!("../../../docs/production.md")]
 struct Production;
 
+/// The examples of the page for those who come from the Python SDK, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coming-from-python.md")]
+struct ComingFromPython;
+
+/// The examples of the page for those who come from the TypeScript SDK, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coming-from-typescript.md")]
+struct ComingFromTypescript;
+
 /// The examples of the page on callbacks, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/callbacks.md")]
