@@ -8,6 +8,8 @@
 //!
 //! The payload of a control response is judged by the request that it answers, so both directions are needed to judge those.
 
+// What reads and writes every type there is is `#[inline]`, which makes it part of the programs that judge, and of no others.
+
 mod compare;
 mod recording;
 mod report;
@@ -145,11 +147,13 @@ impl Checker {
     }
 
     /// Judges one line, without its line ending. Gives one verdict for each frame on it.
+    #[inline]
     pub fn line(&mut self, direction: Direction, line: &[u8]) -> Vec<Verdict> {
         self.framed(direction, Framed::Line(line.into()))
     }
 
     /// Judges what a [`LineFramer`](crate::framer::LineFramer) found: a line, or one that is too long to be read.
+    #[inline]
     pub fn framed(&mut self, direction: Direction, framed: Framed) -> Vec<Verdict> {
         let frames = Frame::read(framed);
         let mut verdicts: Vec<Verdict> = frames.iter().map(|frame| self.frame(direction, frame)).collect();
@@ -168,6 +172,7 @@ impl Checker {
 
     /// Counts a line that was recorded as text and not as a frame. Such lines of a client were written to provoke the CLI: they
     /// are listed and not judged.
+    #[inline]
     pub fn raw_text(&mut self, direction: Direction, text: &str) -> Vec<Verdict> {
         match direction {
             Direction::In => {
@@ -178,6 +183,7 @@ impl Checker {
         }
     }
 
+    #[inline]
     fn frame(&mut self, direction: Direction, frame: &Frame) -> Verdict {
         let direction = self.writer(direction, frame);
         let mut verdict = Verdict {
@@ -277,6 +283,7 @@ impl Checker {
 
 /// Judges a frame that the CLI wrote by its type. What a control response gives back is handed on, because only its request
 /// tells the type of that.
+#[inline]
 fn written_by_cli(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
     let (decoded, drifts) = drift::watch(|| frame.decode());
     let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
@@ -302,9 +309,10 @@ fn written_by_cli(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
 }
 
 /// The same for a frame that a client wrote.
+#[inline]
 fn written_by_client(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
     let text = frame.text();
-    let read = || RawJson::from_text(&*text).and_then(|raw| raw.decode::<OutboundLine>());
+    let read = || RawJson::from_text(&*text).and_then(|raw| raw.read::<OutboundLine>());
     let (decoded, drifts) = drift::watch(read);
     let mut findings: Vec<Finding> = drifts.iter().map(told).collect();
     let line = match decoded {
@@ -329,6 +337,7 @@ fn written_by_client(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
 }
 
 /// Judges what a control response gives back by the request that it answers.
+#[inline]
 fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
     const PLACE: &str = "response.response";
     if payload.is_null() {

@@ -1,10 +1,11 @@
-//! Decoding unions in one pass over the text.
+//! Decoding the types of this crate, in one pass over the text.
 //!
-//! A union has to know its tag before it can read its body, and keeps the text of what it can't read. Done in general, that
-//! takes three passes over each union within a union: to find where it ends, to find its tag, and to read it. But nearly
-//! always the tag comes first, or after a few short fields, and everything fits. So decoding first tries to read straight
-//! through; when anything at all is unusual, the attempt is given up and everything is read again in the general way, which
-//! alone decides what an unknown tag or a misfit becomes.
+//! All of them are read by one reader ([`reader::Reader`]), wherever in this crate they are decoded: code that is made for two
+//! readers takes twice as long to build. What other crates bring along is read by serde_json.
+//!
+//! A union has to know its tag before it can read its body, and keeps the text of what it can't read. The reader looks ahead for
+//! the tag, which nearly always comes first, reads the body from where the object begins, and goes back to the beginning when the
+//! body does not fit.
 
 mod reader;
 
@@ -12,164 +13,132 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
 
-/// How the text is read that is being read now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    General,
-    Straight,
-    /// What is read now will be read again. Not every error gets to the top: readers that try one type after another
-    /// take it for an answer.
-    GivenUp,
+pub use self::reader::{Failed, Reader};
+use crate::drift::{self, DriftKind};
+use crate::json::RawJson;
+use crate::wire_enum::{MisfitValue, peek_tag};
+
+/// Decodes `text`, which has to be one value.
+pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    let mut reader = Reader::of(text);
+    let read = T::deserialize(&mut reader);
+    reader.done(read)
+}
+
+/// A union that is told apart by a tag.
+#[doc(hidden)]
+pub trait Union: Sized {
+    /// Its Rust name.
+    const NAME: &'static str;
+    /// The key of the tag.
+    const TAG: &'static str;
+
+    /// Reads the body of a known tag. `None` for one that is not known.
+    fn fit(tag: &str, reader: &mut Reader<'_>) -> Option<Result<Self, Failed>>;
+
+    /// What an unknown tag becomes.
+    fn unknown(raw: RawJson) -> Self;
+
+    /// What a body that does not fit becomes.
+    fn misfit(misfit: Box<MisfitValue>) -> Self;
+}
+
+/// The name by which a union asks the reader to hand over.
+const UNION: &str = "$outrigger::Union";
+
+/// What goes between the reader and a union, which know nothing of each other's types: serde stands between them.
+#[derive(Debug, Clone, Copy)]
+enum Handover {
+    Nothing,
+    /// The reader hands over its text, and this.
+    Given(reader::Level),
+    /// The union gives back how far it has read.
+    Read(usize),
 }
 
 thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode::General) };
+    static HANDOVER: Cell<Handover> = const { Cell::new(Handover::Nothing) };
 }
 
-/// Whether the text that is being read may be read straight through.
+/// Reads a union, for its `Deserialize`.
 #[doc(hidden)]
-pub fn is_on() -> bool {
-    MODE.get() == Mode::Straight
-}
-
-/// Runs `decode` in a mode, and says in which one it ended.
-fn within<R>(mode: Mode, decode: impl FnOnce() -> R) -> (R, Mode) {
-    struct Restore(Mode);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            MODE.set(self.0);
-        }
-    }
-    let _restore = Restore(MODE.replace(mode));
-    let result = decode();
-    (result, MODE.get())
-}
-
-/// Decodes `text`: straight through if that goes, else in the general way.
-pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    let attempt = || within(Mode::Straight, || reader::read(text));
-    match crate::drift::watch(attempt) {
-        ((Ok(value), Mode::Straight), seen) => {
-            crate::drift::pass_on(seen);
-            Ok(value)
-        }
-        _ => within(Mode::General, || serde_json::from_str(text)).0,
-    }
-}
-
-/// A union, which can be read straight through if it is `in one pass`.
-#[doc(hidden)]
-pub trait Union<'de>: Sized {
-    /// The key of the tag.
-    const TAG: &'static str = "";
-
-    /// Reads the body of a known tag. Any error makes the attempt be given up.
-    fn read<A: MapAccess<'de>>(_: &str, _: Body<'de, A>) -> Result<Self, A::Error> {
-        Err(A::Error::custom("not in one pass"))
-    }
-
-    /// Reads it, or gives the reader back untouched when it is to be read in the general way.
-    fn straight<D: Deserializer<'de>>(deserializer: D) -> Result<Result<Self, D::Error>, D> {
-        Err(deserializer)
-    }
-}
-
-/// The entries of the object, its tag among them.
-#[doc(hidden)]
-pub type Body<'de, A> = MapAccessDeserializer<Entries<'de, A>>;
-
-/// How many fields may come before the tag.
-const MOST_BEFORE: usize = 8;
-
-/// Reads a union, or fails for the attempt to be given up.
-#[doc(hidden)]
-pub fn read<'de, T: Union<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn union<'de, T: Union, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     struct Tagged<T>(PhantomData<T>);
-    impl<'de, T: Union<'de>> Visitor<'de> for Tagged<T> {
+    impl<'de, T: Union> Visitor<'de> for Tagged<T> {
         type Value = T;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
+            write!(f, "an object with a string `{}`", T::TAG)
         }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
-            let mut before = Vec::new();
-            while let Some(key) = map.next_key::<&'de str>()? {
-                if key == T::TAG {
-                    let tag = map.next_value::<&'de str>()?;
-                    let entries = Entries {
-                        before: before.into_iter(),
-                        key: T::TAG,
-                        tag: Some(tag),
-                        given: Given::Later,
-                        map,
-                    };
-                    return T::read(tag, MapAccessDeserializer::new(entries));
-                }
-                if before.len() == MOST_BEFORE {
-                    break;
-                }
-                before.push((key, map.next_value()?));
-            }
-            Err(A::Error::custom("no tag in sight"))
+        fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<T, E> {
+            let Handover::Given(level) = HANDOVER.replace(Handover::Nothing) else {
+                return Err(E::invalid_type(Unexpected::Str(text), &self));
+            };
+            let mut reader = Reader::at(text, level);
+            let read = read(&mut reader);
+            HANDOVER.set(Handover::Read(reader.position()));
+            read.map_err(E::custom)
+        }
+        fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+            let raw = RawJson::deserialize(deserializer)?;
+            read(&mut Reader::of(raw.get())).map_err(D::Error::custom)
         }
     }
-    let read = deserializer.deserialize_map(Tagged(PhantomData));
-    if read.is_err() {
-        MODE.set(Mode::GivenUp);
+    deserializer.deserialize_newtype_struct(UNION, Tagged(PhantomData))
+}
+
+fn read<T: Union>(reader: &mut Reader<'_>) -> Result<T, Failed> {
+    let noted = drift::count();
+    let tag = reader.tag(T::NAME, T::TAG)?;
+    match T::fit(&tag, reader) {
+        Some(Ok(value)) if !reader.has_other_tags() => Ok(value),
+        fitted => reconsider(reader, &tag, noted, fitted),
     }
-    read
 }
 
-/// The entries of an object whose tag was found already, in the order in which they stand.
-#[doc(hidden)]
-pub struct Entries<'de, A> {
-    before: std::vec::IntoIter<(&'de str, &'de RawValue)>,
-    key: &'static str,
-    tag: Option<&'de str>,
-    /// What comes after the tag.
-    map: A,
-    given: Given<'de>,
-}
-
-/// Where the value is of the key that was given last.
-enum Given<'de> {
-    Before(&'de RawValue),
-    Tag(&'de str),
-    Later,
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        let key = if let Some((key, value)) = self.before.next() {
-            self.given = Given::Before(value);
-            key
-        } else if let Some(tag) = self.tag.take() {
-            self.given = Given::Tag(tag);
-            self.key
-        } else {
-            self.given = Given::Later;
-            match self.map.next_key::<&'de str>()? {
-                // Which one counts is not for here to say.
-                Some(key) if key == self.key => return Err(A::Error::custom("a second tag")),
-                Some(key) => key,
-                None => return Ok(None),
-            }
-        };
-        seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        match self.given {
-            Given::Before(raw) => seed.deserialize(raw).map_err(A::Error::custom),
-            Given::Tag(tag) => seed.deserialize(BorrowedStrDeserializer::new(tag)),
-            Given::Later => self.map.next_value_seed(seed),
+/// What is to be made of a union that is not as it usually is. `noted` is the drift before it.
+#[cold]
+fn reconsider<T: Union>(
+    reader: &mut Reader<'_>,
+    tag: &str,
+    noted: usize,
+    mut fitted: Option<Result<T, Failed>>,
+) -> Result<T, Failed> {
+    let mut reason = match &fitted {
+        Some(Err(failed)) => reader.reason(failed),
+        _ => String::new(),
+    };
+    let raw = reader.whole()?;
+    let last = reader.last_tag(&raw, T::NAME, T::TAG)?;
+    if last != tag {
+        drift::forget(noted);
+        let mut reader = Reader::careful(raw.get());
+        fitted = T::fit(&last, &mut reader);
+        if let Some(Err(failed)) = &fitted {
+            reason = reader.reason(failed);
         }
     }
+    match fitted {
+        Some(Ok(value)) => return Ok(value),
+        Some(Err(_)) => {}
+        None => {
+            drift::note(T::NAME, last, || DriftKind::UnknownTag);
+            return Ok(T::unknown(raw));
+        }
+    }
+    if let Some(mended) = crate::repair::lone_surrogates(raw.get()) {
+        drift::forget(noted);
+        let mut reader = Reader::careful(&mended);
+        match T::fit(&last, &mut reader) {
+            Some(Ok(value)) => return Ok(value),
+            Some(Err(failed)) => reason = reader.reason(&failed),
+            None => {}
+        }
+    }
+    drift::note(T::NAME, last.as_str(), || DriftKind::Misfit(reason.clone()));
+    Ok(T::misfit(Box::new(MisfitValue::__new(last, reason, raw))))
 }
 
 #[cfg(test)]

@@ -54,15 +54,18 @@ pub fn watch<R>(decode: impl FnOnce() -> R) -> (R, Vec<Drift>) {
     (result, seen)
 }
 
-/// Notes what was seen in a part that was watched on its own.
-pub(crate) fn pass_on(mut seen: Vec<Drift>) {
-    if !seen.is_empty() {
-        SINK.with_borrow_mut(|sink| {
-            if let Some(list) = sink {
-                list.append(&mut seen);
-            }
-        });
-    }
+/// How much was noted so far.
+pub(crate) fn count() -> usize {
+    SINK.with_borrow(|sink| sink.as_ref().map_or(0, Vec::len))
+}
+
+/// Forgets what was noted since there were `count`: it is read again.
+pub(crate) fn forget(count: usize) {
+    SINK.with_borrow_mut(|sink| {
+        if let Some(list) = sink {
+            list.truncate(count);
+        }
+    });
 }
 
 /// Notes one thing, if somebody is watching. For the decoding macros.

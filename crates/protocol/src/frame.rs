@@ -246,7 +246,7 @@ impl Frame {
             // A key that stands twice counts as it stands last.
             Err(_) => {
                 let mut fields: HashMap<String, RawJson> = serde_json::from_str(&text).ok()?;
-                fields.remove("request_id")?.decode().ok()
+                fields.remove("request_id")?.read().ok()
             }
         }
     }

@@ -41,13 +41,17 @@ impl RawJson {
     /// # Errors
     /// When the text is not of `T`'s shape.
     pub fn decode_raw<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
-        match crate::direct::decode(raw.get()) {
-            Ok(value) => Ok(value),
-            Err(error) => match crate::repair::lone_surrogates(raw.get()) {
-                Some(repaired) => crate::direct::decode(&repaired),
-                None => Err(error),
-            },
-        }
+        mending(raw.get(), |text| serde_json::from_str(text))
+    }
+
+    /// Decodes the value into a type of this crate, by the one reader that is made for all of them: quicker than
+    /// [`decode`](Self::decode), and to build as well.
+    ///
+    /// # Errors
+    /// When the text is not of `T`'s shape.
+    #[doc(hidden)]
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        mending(self.get(), crate::direct::decode)
     }
 
     /// Decodes the value into a [`Value`].
@@ -83,6 +87,17 @@ impl RawJson {
     pub fn is_null(&self) -> bool {
         self.get() == "null"
     }
+}
+
+/// Decodes the text, without its lone surrogates if it can't be decoded as it is.
+pub(crate) fn mending<T>(
+    text: &str,
+    decode: fn(&str) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
+    decode(text).or_else(|error| match crate::repair::lone_surrogates(text) {
+        Some(mended) => decode(&mended),
+        None => Err(error),
+    })
 }
 
 impl Default for RawJson {

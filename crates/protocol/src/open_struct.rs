@@ -111,7 +111,7 @@ pub(crate) fn fit<T: DeserializeOwned>(
     if raw.is_null() {
         return Some(raw);
     }
-    match raw.decode() {
+    match raw.read() {
         Ok(value) => {
             *field = Some(value);
             None

@@ -47,7 +47,7 @@ impl Shape {
 /// The keys of an object; none for anything else.
 pub(crate) fn keys(raw: &RawJson) -> BTreeMap<String, IgnoredAny> {
     match Shape::of(raw) {
-        Shape::Object => raw.decode().unwrap_or_default(),
+        Shape::Object => raw.read().unwrap_or_default(),
         _ => BTreeMap::new(),
     }
 }
@@ -60,7 +60,7 @@ macro_rules! by_shape {
                 let raw = $crate::json::RawJson::deserialize(deserializer)?;
                 let shape = $crate::shape::Shape::of(&raw);
                 let fitted = match shape {
-                    $( $crate::shape::Shape::$shape => Some(raw.decode().map(Self::$var)), )+
+                    $( $crate::shape::Shape::$shape => Some(raw.read().map(Self::$var)), )+
                     #[allow(unreachable_patterns, reason = "a union may list every shape")]
                     _ => None,
                 };
@@ -85,7 +85,7 @@ macro_rules! by_key {
                 let keys = $crate::shape::keys(&raw);
                 let found = [$( $key ),+].into_iter().find(|key| keys.contains_key(*key));
                 let fitted = match found {
-                    $( Some($key) => Some(raw.decode().map(Self::$var)), )+
+                    $( Some($key) => Some(raw.read().map(Self::$var)), )+
                     _ => None,
                 };
                 let tag = found.unwrap_or_else(|| $crate::shape::Shape::of(&raw).name());

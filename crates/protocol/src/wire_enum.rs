@@ -3,6 +3,10 @@
 //! They replace `#[serde(tag)]`, `#[serde(untagged)]` and `#[serde(other)]`, which buffer, lose what they do not
 //! know, and let one unknown element fail its whole container.
 
+use std::fmt;
+
+use serde::de::{Deserializer, Visitor};
+
 use crate::json::RawJson;
 
 /// A value with a known tag whose body did not have the expected shape.
@@ -40,48 +44,10 @@ impl Unlisted {
 /// variants, `Unknown(RawJson)` for a tag that is not listed and `Misfit(Box<MisfitValue>)` for a listed tag whose body does
 /// not fit, `Name::KNOWN`, `tag()`, `Deserialize` and `Serialize`. Deserializing fails only if the value is no object or
 /// has no tag.
-///
-/// `by "type" in one pass` makes it quick to decode and slow to compile: for the unions that most frames have.
 #[macro_export]
 macro_rules! wire_enum {
-    ($(#[$m:meta])* $vis:vis enum $name:ident by $tag:literal in one pass
-     { $( $(#[$vm:meta])* $wire:literal => $var:ident($ty:ty) ),+ $(,)? }) => {
-        $crate::wire_enum! {
-            @ $(#[$m])* $vis enum $name by $tag { $( $(#[$vm])* $wire => $var($ty) ),+ }
-        }
-
-        impl<'de> $crate::direct::Union<'de> for $name {
-            const TAG: &'static str = $tag;
-
-            fn read<A: serde::de::MapAccess<'de>>(
-                tag: &str,
-                body: $crate::direct::Body<'de, A>,
-            ) -> Result<Self, A::Error> {
-                match tag {
-                    $( $wire => <$ty as serde::Deserialize<'de>>::deserialize(body).map(Self::$var), )+
-                    _ => Err(serde::de::Error::custom("an unknown tag")),
-                }
-            }
-
-            fn straight<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Result<Self, D::Error>, D> {
-                if $crate::direct::is_on() {
-                    Ok($crate::direct::read(deserializer))
-                } else {
-                    Err(deserializer)
-                }
-            }
-        }
-    };
     ($(#[$m:meta])* $vis:vis enum $name:ident by $tag:literal
      { $( $(#[$vm:meta])* $wire:literal => $var:ident($ty:ty) ),+ $(,)? }) => {
-        $crate::wire_enum! {
-            @ $(#[$m])* $vis enum $name by $tag { $( $(#[$vm])* $wire => $var($ty) ),+ }
-        }
-
-        impl $crate::direct::Union<'_> for $name {}
-    };
-    (@ $(#[$m:meta])* $vis:vis enum $name:ident by $tag:literal
-     { $( $(#[$vm:meta])* $wire:literal => $var:ident($ty:ty) ),+ }) => {
         $(#[$m])*
         #[derive(Debug, Clone)]
         #[non_exhaustive]
@@ -109,32 +75,32 @@ macro_rules! wire_enum {
             }
         }
 
+        impl $crate::direct::Union for $name {
+            const NAME: &'static str = stringify!($name);
+            const TAG: &'static str = $tag;
+
+            fn fit(
+                tag: &str,
+                reader: &mut $crate::direct::Reader<'_>,
+            ) -> Option<Result<Self, $crate::direct::Failed>> {
+                Some(match tag {
+                    $( $wire => serde::Deserialize::deserialize(reader).map(Self::$var), )+
+                    _ => return None,
+                })
+            }
+
+            fn unknown(raw: $crate::json::RawJson) -> Self {
+                Self::Unknown(raw)
+            }
+
+            fn misfit(misfit: Box<$crate::wire_enum::MisfitValue>) -> Self {
+                Self::Misfit(misfit)
+            }
+        }
+
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let deserializer = match <Self as $crate::direct::Union<'de>>::straight(deserializer) {
-                    Ok(read) => return read,
-                    Err(deserializer) => deserializer,
-                };
-                let raw = $crate::json::RawJson::deserialize(deserializer)?;
-                let Some(tag) = $crate::wire_enum::peek_tag(raw.get(), $tag) else {
-                    return Err(serde::de::Error::custom(concat!(
-                        stringify!($name), " without a string `", $tag, "`"
-                    )));
-                };
-                let fitted = match tag.as_str() {
-                    $( $wire => raw.decode::<$ty>().map(Self::$var), )+
-                    _ => {
-                        $crate::drift::note(stringify!($name), tag, || $crate::drift::DriftKind::UnknownTag);
-                        return Ok(Self::Unknown(raw));
-                    }
-                };
-                Ok(fitted.unwrap_or_else(|error| {
-                    let reason = error.to_string();
-                    $crate::drift::note(stringify!($name), tag.clone(), || {
-                        $crate::drift::DriftKind::Misfit(reason.clone())
-                    });
-                    Self::Misfit(Box::new($crate::wire_enum::MisfitValue::__new(tag, reason, raw)))
-                }))
+                $crate::direct::union(deserializer)
             }
         }
 
@@ -203,12 +169,13 @@ macro_rules! open_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                let value = Self::from(&*text);
-                if matches!(value, Self::Other(_)) {
-                    $crate::drift::note(stringify!($name), text, || $crate::drift::DriftKind::UnknownValue);
-                }
-                Ok(value)
+                $crate::wire_enum::text(deserializer, |text| {
+                    let value = Self::from(text);
+                    if matches!(value, Self::Other(_)) {
+                        $crate::drift::note(stringify!($name), text, || $crate::drift::DriftKind::UnknownValue);
+                    }
+                    value
+                })
             }
         }
 
@@ -218,6 +185,22 @@ macro_rules! open_enum {
             }
         }
     };
+}
+
+/// Reads a string by `read`.
+#[doc(hidden)]
+pub fn text<'de, T, D: Deserializer<'de>>(deserializer: D, read: fn(&str) -> T) -> Result<T, D::Error> {
+    struct Text<T>(fn(&str) -> T);
+    impl<T> Visitor<'_> for Text<T> {
+        type Value = T;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+        fn visit_str<E>(self, text: &str) -> Result<T, E> {
+            Ok((self.0)(text))
+        }
+    }
+    deserializer.deserialize_str(Text(read))
 }
 
 impl MisfitValue {

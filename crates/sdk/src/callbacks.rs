@@ -146,7 +146,7 @@ pub(crate) fn read<T: DeserializeOwned>(frame: &Frame) -> Result<T, String> {
     let request = Fields::of(frame)
         .get::<RawJson>("request")
         .ok_or("it has no `request`")?;
-    request.decode().map_err(|error| error.to_string())
+    request.read().map_err(|error| error.to_string())
 }
 
 /// One object that handles all that the CLI asks, for [`Options::callbacks`]. What it does not handle is answered as if nobody

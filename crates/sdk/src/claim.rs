@@ -290,7 +290,7 @@ impl Claim {
             };
             match merged {
                 Some(merged) => {
-                    let settings = RawJson::encode(&merged).and_then(|json| json.decode::<Settings>());
+                    let settings = RawJson::encode(&merged).and_then(|json| json.read::<Settings>());
                     let settings = settings.map_err(|error| Error::invalid_because("settings", error))?;
                     options.settings = Some(SettingsInput::from(settings));
                 }
@@ -371,7 +371,7 @@ fn append(options: &mut Options, text: &str) -> Result<()> {
 
 fn fields(settings: &Settings) -> Result<BTreeMap<String, RawJson>> {
     RawJson::encode(settings)
-        .and_then(|json| json.decode())
+        .and_then(|json| json.read())
         .map_err(|error| Error::invalid_because("settings", error))
 }
 

@@ -230,7 +230,7 @@ fn resuming(origin: &Options, id: &str, mode: Option<&str>) -> Result<Options> {
     // The title is part of the conversation, and may have been changed.
     options.title = None;
     if let Some(mode) = mode {
-        let known: Result<PermissionMode, _> = RawJson::encode(mode).and_then(|mode| mode.decode());
+        let known: Result<PermissionMode, _> = RawJson::encode(mode).and_then(|mode| mode.read());
         options.permission_mode = Some(
             known.map_err(|error| Error::misfit(format!("the session's permission mode {mode:?}"), error))?,
         );

@@ -227,7 +227,7 @@ impl Spare {
             initialize: RawJson,
         }
         let reply: Reply = payload
-            .decode()
+            .read()
             .map_err(|error| Error::misfit("the answer to `claim_session`", error))?;
         let initialized = self.opened.read(&self.with_what_was_applied(reply.initialize));
         self.opened.check_account(&initialized)?;
@@ -248,7 +248,7 @@ impl Spare {
 
     /// What was confirmed when the process was started is not repeated in the answer to a claim.
     fn with_what_was_applied(&self, claimed: RawJson) -> RawJson {
-        let parked: BTreeMap<String, RawJson> = self.payload.decode().unwrap_or_default();
+        let parked: BTreeMap<String, RawJson> = self.payload.read().unwrap_or_default();
         let mut all: BTreeMap<String, RawJson> = claimed.decode().unwrap_or_default();
         for (field, value) in parked {
             if field.ends_with("_applied") && all.get(&field).is_none_or(|value| value.is_null()) {

@@ -546,20 +546,20 @@ impl Drop for Opened {
 /// Reads the answer to `initialize`. A field that does not fit is left out and counted, rather than that the session cannot
 /// start: nothing in it is needed to talk, and what must be confirmed is checked apart.
 fn read_reply(payload: &RawJson) -> (InitializeReply, u64) {
-    if let Ok(reply) = payload.decode() {
+    if let Ok(reply) = payload.read() {
         return (reply, 0);
     }
-    let mut fields: BTreeMap<String, RawJson> = payload.decode().unwrap_or_default();
+    let mut fields: BTreeMap<String, RawJson> = payload.read().unwrap_or_default();
     let all = fields.len();
     fields.retain(|name, value| {
         let alone = BTreeMap::from([(name, value)]);
-        RawJson::encode(&alone).is_ok_and(|alone| alone.decode::<InitializeReply>().is_ok())
+        RawJson::encode(&alone).is_ok_and(|alone| alone.read::<InitializeReply>().is_ok())
     });
     let misfits = (all - fields.len()).max(1) as u64;
     (
         RawJson::encode(&fields)
             .ok()
-            .and_then(|kept| kept.decode().ok())
+            .and_then(|kept| kept.read().ok())
             .unwrap_or_default(),
         misfits,
     )

@@ -74,11 +74,11 @@ pub(super) fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<Find
 
 /// The fields; of a key that is there more than once the last, as JavaScript has it.
 fn object(raw: &RawJson) -> Option<BTreeMap<String, RawJson>> {
-    raw.decode().ok()
+    raw.read().ok()
 }
 
 fn array(raw: &RawJson) -> Option<Vec<RawJson>> {
-    raw.decode().ok()
+    raw.read().ok()
 }
 
 /// Numbers are equal by value: `5` and `5.0` are, whole numbers beyond 2^53 only if all digits are.
@@ -91,5 +91,5 @@ fn same_number(a: &str, b: &str) -> bool {
 
 /// Strings are equal by what they say, lone surrogates being read as U+FFFD on both sides.
 fn same_string(a: &RawJson, b: &RawJson) -> bool {
-    matches!((a.decode::<String>(), b.decode::<String>()), (Ok(a), Ok(b)) if a == b)
+    matches!((a.read::<String>(), b.read::<String>()), (Ok(a), Ok(b)) if a == b)
 }

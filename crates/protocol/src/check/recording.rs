@@ -42,7 +42,7 @@ pub fn recorded(line: &[u8]) -> Recorded {
     let Ok(text) = std::str::from_utf8(line) else {
         return Recorded::Plain;
     };
-    let envelope = RawJson::from_text(text.trim()).and_then(|raw| raw.decode::<Envelope>());
+    let envelope = RawJson::from_text(text.trim()).and_then(|raw| raw.read::<Envelope>());
     let Ok(Envelope { dir, msg }) = envelope else {
         return Recorded::Plain;
     };
@@ -54,7 +54,7 @@ pub fn recorded(line: &[u8]) -> Recorded {
         }
         _ => return Recorded::Remark,
     };
-    match msg.decode::<Text>() {
+    match msg.read::<Text>() {
         Ok(Text { raw }) => Recorded::Text(direction, raw),
         Err(_) => Recorded::Frame(direction, msg),
     }

@@ -1,263 +1,547 @@
-//! A JSON reader for what the CLI usually writes: it walks over long strings by blocks, as [`crate::scan`] does.
+//! The JSON reader: it walks over long strings by blocks, as [`crate::scan`] does.
 //!
-//! It gives up on whatever it would have to think about (a key with escapes, a number that is no short integer where it can be
-//! anything, deep nesting) and on everything that is not JSON; serde_json then reads the text, and says what is wrong with it.
-//! What it does read, it reads as serde_json would.
+//! What it reads, it reads as serde_json would, with two differences: a struct is never made of an array, and text that is not JSON is
+//! for serde_json to complain of.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IgnoredAny, MapAccess, SeqAccess, Unexpected,
+    VariantAccess, Visitor,
+};
 use serde::forward_to_deserialize_any;
 
-use super::{MODE, Mode};
+use super::{HANDOVER, Handover, UNION, peek_tag};
 use crate::frame::value_end;
+use crate::json::RawJson;
 use crate::scan;
 
-/// How deep it reads; serde_json's own limit is 128.
-const DEEPEST: u8 = 100;
+/// How deep it reads, as serde_json.
+const DEEPEST: u8 = 127;
 
 /// The name by which serde_json's raw values ask for their text.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// Reads one value, and nothing behind it.
-pub(super) fn read<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<T, GivenUp> {
-    let mut reader = Reader {
-        text,
-        at: 0,
-        depth: 0,
-    };
-    let value = T::deserialize(&mut reader)?;
-    match reader.token() {
-        None => Ok(value),
-        Some(_) => Err(reader.give_up()),
-    }
-}
-
-/// Why does not matter: the text is read again.
+/// Why something could not be read. Where is known to the reader, which stays there.
+#[doc(hidden)]
 #[derive(Debug)]
-pub(super) struct GivenUp;
+pub struct Failed(Box<str>);
 
-impl fmt::Display for GivenUp {
+impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not read straight through")
+        f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for GivenUp {}
+impl std::error::Error for Failed {}
 
-impl serde::de::Error for GivenUp {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self
+impl Error for Failed {
+    #[cold]
+    #[inline(never)]
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self(message.to_string().into())
     }
 }
 
-struct Reader<'de> {
+/// What a reader hands on to that of a part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Level {
+    depth: u8,
+    /// Unions look at all of their keys first. What is read again is read like this, such that nothing is read again within it.
+    careful: bool,
+}
+
+/// Reads a value from its beginning.
+#[doc(hidden)]
+pub struct Reader<'de> {
     text: &'de str,
     at: usize,
-    depth: u8,
+    level: Level,
+    /// A key that has escapes.
+    key: String,
+    /// The tag of the union that is read, the depth of its fields, and how often it was seen there.
+    tag: &'static str,
+    tag_depth: u8,
+    tags: u8,
 }
 
 impl<'de> Reader<'de> {
-    /// An error of this reader's own. Some visitors take an error for an answer, so it is kept in mind.
-    fn give_up(&self) -> GivenUp {
-        MODE.set(Mode::GivenUp);
-        GivenUp
+    pub(super) fn at(text: &'de str, level: Level) -> Self {
+        Self {
+            text,
+            at: 0,
+            level,
+            key: String::new(),
+            tag: "",
+            tag_depth: 0,
+            tags: 0,
+        }
+    }
+
+    pub(super) fn of(text: &'de str) -> Self {
+        let (depth, careful) = (0, false);
+        Self::at(text, Level { depth, careful })
+    }
+
+    pub(super) fn careful(text: &'de str) -> Self {
+        let (depth, careful) = (0, true);
+        Self::at(text, Level { depth, careful })
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The value, if nothing is behind it; or why there is none.
+    pub(super) fn done<T>(&mut self, read: Result<T, Failed>) -> Result<T, serde_json::Error> {
+        match read {
+            Ok(value) if self.token().is_none() => Ok(value),
+            Ok(_) => Err(self.told(&Failed::custom("trailing characters"))),
+            Err(failed) => Err(self.told(&failed)),
+        }
+    }
+
+    /// Why the text could not be read. What is no JSON is for serde_json to say; it takes the place of others out of their text.
+    #[cold]
+    fn told(&self, failed: &Failed) -> serde_json::Error {
+        match serde_json::from_str::<IgnoredAny>(self.text) {
+            Ok(_) => serde_json::Error::custom(self.reason(failed)),
+            Err(error) => error,
+        }
+    }
+
+    /// The reason with its place.
+    #[cold]
+    pub(super) fn reason(&self, failed: &Failed) -> String {
+        let read = self.text.as_bytes().get(..self.at).unwrap_or_default();
+        let line = read.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = read.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        format!("{failed} at line {line} column {column}")
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fail<T>(&self, why: &str) -> Result<T, Failed> {
+        Err(Failed(why.into()))
     }
 
     /// The next byte that is no space.
     fn token(&mut self) -> Option<u8> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let space = rest
-            .iter()
-            .position(|byte| !matches!(byte, b' ' | b'\n' | b'\t' | b'\r'));
-        self.at += space.unwrap_or(rest.len());
-        self.text.as_bytes().get(self.at).copied()
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(self.at).copied() {
+                Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
+                other => return other,
+            }
+        }
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), GivenUp> {
+    #[inline(never)]
+    fn expect(&mut self, byte: u8) -> Result<(), Failed> {
         match self.token() {
             Some(found) if found == byte => {
                 self.at += 1;
                 Ok(())
             }
-            _ => Err(self.give_up()),
+            _ => self.fail("not JSON"),
         }
     }
 
-    fn part(&self, from: usize, to: usize) -> Result<&'de str, GivenUp> {
-        self.text.get(from..to).ok_or_else(|| self.give_up())
+    fn part(&self, from: usize, to: usize) -> Result<&'de str, Failed> {
+        match self.text.get(from..to) {
+            Some(part) => Ok(part),
+            None => self.fail("not JSON"),
+        }
     }
 
-    fn word<T>(&mut self, word: &str, value: T) -> Result<T, GivenUp> {
+    fn word(&mut self, word: &str) -> Result<(), Failed> {
         if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
-            return Err(self.give_up());
+            return self.fail("not JSON");
         }
         self.at += word.len();
-        Ok(value)
+        Ok(())
+    }
+
+    /// Whether the value here is null; if so, it is read.
+    #[inline(never)]
+    fn null(&mut self) -> Result<bool, Failed> {
+        match self.token() {
+            Some(b'n') => self.word("null").map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    #[inline(never)]
+    fn flag(&mut self, expected: &dyn Expected) -> Result<bool, Failed> {
+        match self.token() {
+            Some(b't') => self.word("true").map(|()| true),
+            Some(b'f') => self.word("false").map(|()| false),
+            _ => Err(self.unexpected(expected)),
+        }
     }
 
     /// The text between quotes, of which the first one was seen; and whether it has escapes.
-    fn quoted(&mut self) -> Result<(&'de str, bool), GivenUp> {
+    fn quoted(&mut self) -> Result<(&'de str, bool), Failed> {
         let from = self.at + 1;
-        let end = scan::string_end(self.text.as_bytes(), from).ok_or_else(|| self.give_up())?;
+        let Some(end) = scan::string_end(self.text.as_bytes(), from) else {
+            return self.fail("not JSON");
+        };
         self.at = end.at;
         Ok((self.part(from, end.at - 1)?, end.escaped))
     }
 
-    fn string<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, GivenUp> {
-        let (text, escaped) = self.quoted()?;
-        if !escaped {
-            return visitor.visit_borrowed_str(text);
+    #[inline(never)]
+    fn string(&mut self, expected: &dyn Expected) -> Result<Cow<'de, str>, Failed> {
+        if self.token() != Some(b'"') {
+            return Err(self.unexpected(expected));
         }
-        match scan::unescape(text).ok_or_else(|| self.give_up())? {
+        match self.quoted()? {
+            (text, false) => Ok(Cow::Borrowed(text)),
+            (text, true) => match scan::unescape(text) {
+                Some(text) => Ok(text),
+                None => self.fail("lone surrogate in a string"),
+            },
+        }
+    }
+
+    #[inline(never)]
+    fn number(&mut self, expected: &dyn Expected) -> Result<Number, Failed> {
+        if !matches!(self.token(), Some(b'-' | b'0'..=b'9')) {
+            return Err(self.unexpected(expected));
+        }
+        let from = self.at;
+        self.skip()?;
+        let text = self.part(from, self.at)?;
+        let is_float = text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+        if !is_float && let Ok(number) = text.parse() {
+            return Ok(Number::Unsigned(number));
+        }
+        // A negative zero is a float.
+        if !is_float
+            && text != "-0"
+            && let Ok(number) = text.parse()
+        {
+            return Ok(Number::Signed(number));
+        }
+        match text.parse() {
+            Ok(number) if f64::is_finite(number) => Ok(Number::Float(number)),
+            _ => self.fail("number out of range"),
+        }
+    }
+
+    /// Goes over the value here.
+    #[inline(never)]
+    fn skip(&mut self) -> Result<(), Failed> {
+        self.token();
+        if let Some(end) = value_end(self.text.as_bytes(), self.at) {
+            self.at = end;
+            return Ok(());
+        }
+        let mut values = serde_json::Deserializer::from_str(self.part(self.at, self.text.len())?)
+            .into_iter::<IgnoredAny>();
+        match values.next() {
+            Some(Ok(_)) => {
+                self.at += values.byte_offset();
+                Ok(())
+            }
+            _ => self.fail("not JSON"),
+        }
+    }
+
+    /// The error for a value that is not what was expected; it is read as far as it takes to tell what it is.
+    #[cold]
+    #[inline(never)]
+    fn unexpected(&mut self, expected: &dyn Expected) -> Failed {
+        let found = match self.token() {
+            Some(b'"') => match self.string(expected) {
+                Ok(text) => return Failed::invalid_type(Unexpected::Str(&text), expected),
+                Err(failed) => return failed,
+            },
+            Some(b'-' | b'0'..=b'9') => match self.number(expected) {
+                Ok(number) => number.unexpected(),
+                Err(failed) => return failed,
+            },
+            Some(b't') => Unexpected::Bool(true),
+            Some(b'f') => Unexpected::Bool(false),
+            Some(b'n') => Unexpected::Other("null"),
+            Some(b'{') => Unexpected::Map,
+            Some(b'[') => Unexpected::Seq,
+            _ => return Failed("not JSON".into()),
+        };
+        Failed::invalid_type(found, expected)
+    }
+
+    /// Goes into what begins with `bracket`.
+    #[inline(never)]
+    fn open(&mut self, bracket: u8, expected: &dyn Expected) -> Result<Elements<'_, 'de>, Failed> {
+        if self.token() != Some(bracket) {
+            return Err(self.unexpected(expected));
+        }
+        if self.level.depth == DEEPEST {
+            return self.fail("recursion limit exceeded");
+        }
+        self.at += 1;
+        self.level.depth += 1;
+        Ok(Elements {
+            reader: self,
+            close: bracket + 2,
+            is_first: true,
+        })
+    }
+
+    /// Leaves what ends with `bracket`.
+    #[inline(never)]
+    fn close(&mut self, bracket: u8) -> Result<(), Failed> {
+        self.level.depth -= 1;
+        match self.token() {
+            Some(found) if found == bracket => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => self.fail("trailing characters"),
+        }
+    }
+
+    /// The tag of the union that is all of the text. Nothing is read yet.
+    #[inline(never)]
+    pub(super) fn tag(&mut self, union: &'static str, key: &'static str) -> Result<Cow<'de, str>, Failed> {
+        (self.tag, self.tag_depth, self.tags) = (key, self.level.depth + 1, 0);
+        if !self.level.careful
+            && let Some(tag) = self.first_tag(key)
+        {
+            self.at = 0;
+            return Ok(Cow::Borrowed(tag));
+        }
+        self.at = 0;
+        let raw = self.whole()?;
+        self.at = 0;
+        self.last_tag(&raw, union, key).map(Cow::Owned)
+    }
+
+    /// The first tag, if there is nothing unusual before it.
+    fn first_tag(&mut self, key: &str) -> Option<&'de str> {
+        if self.token()? != b'{' {
+            return None;
+        }
+        self.at += 1;
+        loop {
+            if self.token()? != b'"' {
+                return None;
+            }
+            let (name, escaped) = self.quoted().ok()?;
+            self.expect(b':').ok()?;
+            if name == key || escaped {
+                let is_plain = !escaped && self.token()? == b'"';
+                let (tag, escaped) = is_plain.then(|| self.quoted().ok())??;
+                return (!escaped).then_some(tag);
+            }
+            self.skip().ok()?;
+            self.expect(b',').ok()?;
+        }
+    }
+
+    /// Which tag counts: the last one.
+    #[cold]
+    pub(super) fn last_tag(&self, raw: &RawJson, union: &str, key: &str) -> Result<String, Failed> {
+        peek_tag(raw.get(), key).ok_or_else(|| Failed(format!("{union} without a string `{key}`").into()))
+    }
+
+    /// The whole union.
+    #[cold]
+    pub(super) fn whole(&mut self) -> Result<RawJson, Failed> {
+        self.at = 0;
+        self.skip()?;
+        RawJson::from_text(self.part(0, self.at)?).map_err(Failed::custom)
+    }
+
+    /// Whether the union has its tag twice.
+    pub(super) fn has_other_tags(&self) -> bool {
+        self.tags > 1
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Number {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+}
+
+impl Number {
+    fn unexpected(self) -> Unexpected<'static> {
+        match self {
+            Self::Unsigned(number) => Unexpected::Unsigned(number),
+            Self::Signed(number) => Unexpected::Signed(number),
+            Self::Float(number) => Unexpected::Float(number),
+        }
+    }
+
+    fn visit<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        match self {
+            Self::Unsigned(number) => visitor.visit_u64(number),
+            Self::Signed(number) => visitor.visit_i64(number),
+            Self::Float(number) => visitor.visit_f64(number),
+        }
+    }
+}
+
+macro_rules! numbers {
+    ($($method:ident)+) => {
+        $(
+            fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+                self.number(&visitor)?.visit(visitor)
+            }
+        )+
+    };
+}
+
+impl<'de> Deserializer<'de> for &mut Reader<'de> {
+    type Error = Failed;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        match self.token() {
+            Some(b'"') => self.deserialize_str(visitor),
+            Some(b'{') => self.deserialize_map(visitor),
+            Some(b'[') => self.deserialize_seq(visitor),
+            Some(b'n') => self.deserialize_unit(visitor),
+            Some(b't' | b'f') => self.deserialize_bool(visitor),
+            _ => self.number(&visitor)?.visit(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        let flag = self.flag(&visitor)?;
+        visitor.visit_bool(flag)
+    }
+
+    numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+        deserialize_f32 deserialize_f64
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        match self.string(&visitor)? {
             Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
             Cow::Owned(text) => visitor.visit_string(text),
         }
     }
 
-    /// The text of a number.
-    fn number(&mut self) -> Result<&'de str, GivenUp> {
-        let from = self.at;
-        self.skip()?;
-        self.part(from, self.at)
-    }
-
-    fn integer<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, GivenUp> {
-        let number = self.number()?;
-        let digits = number.strip_prefix('-').unwrap_or(number);
-        // Fewer digits than overflow; and a negative zero is a float.
-        let is_short = digits.len() <= 18 && digits.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_short || number.starts_with("-0") {
-            return Err(self.give_up());
-        }
-        match number.parse() {
-            Ok(positive @ 0..=i64::MAX) => visitor.visit_u64(positive.cast_unsigned()),
-            Ok(negative) => visitor.visit_i64(negative),
-            Err(_) => Err(self.give_up()),
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        match self.null()? {
+            true => visitor.visit_unit(),
+            false => Err(self.unexpected(&visitor)),
         }
     }
 
-    fn float<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, GivenUp> {
-        let from = self.at;
-        let number = self.number()?;
-        if number.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
-            let float = serde_json::from_str(number).map_err(|_| self.give_up())?;
-            return visitor.visit_f64(float);
-        }
-        self.at = from;
-        self.integer(visitor)
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Failed> {
+        self.deserialize_unit(visitor)
     }
 
-    /// Goes over the value here.
-    fn skip(&mut self) -> Result<(), GivenUp> {
-        self.at = value_end(self.text.as_bytes(), self.at).ok_or_else(|| self.give_up())?;
-        Ok(())
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        match self.null()? {
+            true => visitor.visit_none(),
+            false => visitor.visit_some(self),
+        }
     }
 
-    /// Reads what is within brackets, of which the first was seen.
-    fn within<T>(
-        &mut self,
-        close: u8,
-        read: impl FnOnce(&mut Self) -> Result<T, GivenUp>,
-    ) -> Result<T, GivenUp> {
-        if self.depth == DEEPEST {
-            return Err(self.give_up());
-        }
-        self.at += 1;
-        self.depth += 1;
-        let value = read(self)?;
-        self.depth -= 1;
-        self.expect(close)?;
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        let elements = self.open(b'[', &visitor)?;
+        let value = visitor.visit_seq(elements)?;
+        self.close(b']')?;
         Ok(value)
     }
-}
 
-impl<'de> Deserializer<'de> for &mut Reader<'de> {
-    type Error = GivenUp;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, GivenUp> {
-        match self.token() {
-            Some(b'"') => self.string(visitor),
-            Some(b'{') => self.within(b'}', |reader| visitor.visit_map(Elements::of(reader, b'}'))),
-            Some(b'[') => self.within(b']', |reader| visitor.visit_seq(Elements::of(reader, b']'))),
-            Some(b'n') => self.word("null", ()).and_then(|()| visitor.visit_unit()),
-            Some(b't') => self.word("true", true).and_then(|flag| visitor.visit_bool(flag)),
-            Some(b'f') => self
-                .word("false", false)
-                .and_then(|flag| visitor.visit_bool(flag)),
-            Some(b'-' | b'0'..=b'9') => self.integer(visitor),
-            _ => Err(self.give_up()),
-        }
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Failed> {
+        self.deserialize_seq(visitor)
     }
 
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, GivenUp> {
-        match self.token() {
-            Some(b'-' | b'0'..=b'9') => self.float(visitor),
-            _ => self.deserialize_any(visitor),
-        }
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Failed> {
+        self.deserialize_seq(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, GivenUp> {
-        match self.token() {
-            Some(b'n') => self.word("null", ()).and_then(|()| visitor.visit_none()),
-            _ => visitor.visit_some(self),
-        }
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        let elements = self.open(b'{', &visitor)?;
+        let value = visitor.visit_map(elements)?;
+        self.close(b'}')?;
+        Ok(value)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Failed> {
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, GivenUp> {
-        if name != RAW {
-            return visitor.visit_newtype_struct(self);
+    ) -> Result<V::Value, Failed> {
+        match name {
+            RAW => {
+                self.token();
+                let from = self.at;
+                self.skip()?;
+                visitor.visit_map(Raw(Some(self.part(from, self.at)?)))
+            }
+            UNION => {
+                self.token();
+                let text = self.part(self.at, self.text.len())?;
+                HANDOVER.set(Handover::Given(self.level));
+                let read = visitor.visit_borrowed_str(text);
+                if let Handover::Read(length) = HANDOVER.replace(Handover::Nothing) {
+                    self.at += length;
+                }
+                read
+            }
+            _ => visitor.visit_newtype_struct(self),
         }
-        self.token();
-        let from = self.at;
-        self.skip()?;
-        let raw = self.part(from, self.at)?;
-        visitor.visit_map(Raw(Some(raw)))
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, GivenUp> {
-        self.token();
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
         self.skip()?;
         visitor.visit_unit()
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        name: &'static str,
-        variants: &'static [&'static str],
+        _: &'static str,
+        _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, GivenUp> {
-        if self.token() != Some(b'"') {
-            return Err(self.give_up());
-        }
-        match self.quoted()? {
-            (text, false) => BorrowedStrDeserializer::new(text).deserialize_enum(name, variants, visitor),
-            _ => Err(self.give_up()),
-        }
-    }
-
-    // They may be made of numbers or strings, which is for serde_json to say.
-    fn deserialize_bytes<V: Visitor<'de>>(self, _: V) -> Result<V::Value, GivenUp> {
-        Err(self.give_up())
-    }
-
-    fn deserialize_byte_buf<V: Visitor<'de>>(self, _: V) -> Result<V::Value, GivenUp> {
-        Err(self.give_up())
-    }
-
-    fn deserialize_f32<V: Visitor<'de>>(self, _: V) -> Result<V::Value, GivenUp> {
-        Err(self.give_up())
+    ) -> Result<V::Value, Failed> {
+        let text = self.string(&visitor)?;
+        visitor.visit_enum(Text(&text))
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 char str string unit unit_struct seq tuple tuple_struct map struct
-        identifier
+        bytes byte_buf
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        self.deserialize_str(visitor)
     }
 }
 
@@ -268,17 +552,10 @@ struct Elements<'r, 'de> {
     is_first: bool,
 }
 
-impl<'r, 'de> Elements<'r, 'de> {
-    fn of(reader: &'r mut Reader<'de>, close: u8) -> Self {
-        Self {
-            reader,
-            close,
-            is_first: true,
-        }
-    }
-
+impl<'de> Elements<'_, 'de> {
     /// Whether another one follows; its first byte is next.
-    fn go_on(&mut self) -> Result<bool, GivenUp> {
+    #[inline(never)]
+    fn go_on(&mut self) -> Result<bool, Failed> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         match self.reader.token() {
             Some(byte) if byte == self.close => Ok(false),
@@ -287,18 +564,44 @@ impl<'r, 'de> Elements<'r, 'de> {
                 self.reader.at += 1;
                 match self.reader.token() {
                     Some(byte) if byte != self.close => Ok(true),
-                    _ => Err(self.reader.give_up()),
+                    _ => self.reader.fail("not JSON"),
                 }
             }
-            _ => Err(self.reader.give_up()),
+            _ => self.reader.fail("not JSON"),
         }
+    }
+
+    /// The next key.
+    #[inline(never)]
+    fn key(&mut self) -> Result<Option<&str>, Failed> {
+        if !self.go_on()? {
+            return Ok(None);
+        }
+        let reader = &mut *self.reader;
+        if reader.token() != Some(b'"') {
+            return reader.fail("not JSON");
+        }
+        let (text, escaped) = reader.quoted()?;
+        let key = if escaped {
+            match scan::unescape(text) {
+                Some(text) => reader.key = text.into_owned(),
+                None => return reader.fail("lone surrogate in a key"),
+            }
+            reader.key.as_str()
+        } else {
+            text
+        };
+        if reader.level.depth == reader.tag_depth && key == reader.tag {
+            reader.tags = reader.tags.saturating_add(1);
+        }
+        Ok(Some(key))
     }
 }
 
 impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
-    type Error = GivenUp;
+    type Error = Failed;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, GivenUp> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Failed> {
         match self.go_on()? {
             true => seed.deserialize(&mut *self.reader).map(Some),
             false => Ok(None),
@@ -307,24 +610,87 @@ impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
 }
 
 impl<'de> MapAccess<'de> for Elements<'_, 'de> {
-    type Error = GivenUp;
+    type Error = Failed;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, GivenUp> {
-        if !self.go_on()? {
-            return Ok(None);
-        }
-        if self.reader.token() != Some(b'"') {
-            return Err(self.reader.give_up());
-        }
-        match self.reader.quoted()? {
-            (key, false) => seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some),
-            _ => Err(self.reader.give_up()),
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Failed> {
+        match self.key()? {
+            Some(key) => seed.deserialize(Text(key)).map(Some),
+            None => Ok(None),
         }
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, GivenUp> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failed> {
         self.reader.expect(b':')?;
         seed.deserialize(&mut *self.reader)
+    }
+}
+
+/// A key, or the name of a variant.
+struct Text<'t>(&'t str);
+
+impl<'de> Deserializer<'de> for Text<'_> {
+    type Error = Failed;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        visitor.visit_str(self.0)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Failed> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Failed> {
+        visitor.visit_enum(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl<'de> EnumAccess<'de> for Text<'_> {
+    type Error = Failed;
+    type Variant = NoBody;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, NoBody), Failed> {
+        Ok((seed.deserialize(self)?, NoBody))
+    }
+}
+
+/// What a variant that is only a string has besides.
+struct NoBody;
+
+impl<'de> VariantAccess<'de> for NoBody {
+    type Error = Failed;
+
+    fn unit_variant(self) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Failed> {
+        Err(Failed::invalid_type(Unexpected::UnitVariant, &"newtype variant"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Failed> {
+        Err(Failed::invalid_type(Unexpected::UnitVariant, &"tuple variant"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Failed> {
+        Err(Failed::invalid_type(Unexpected::UnitVariant, &"struct variant"))
     }
 }
 
@@ -332,17 +698,17 @@ impl<'de> MapAccess<'de> for Elements<'_, 'de> {
 struct Raw<'de>(Option<&'de str>);
 
 impl<'de> MapAccess<'de> for Raw<'de> {
-    type Error = GivenUp;
+    type Error = Failed;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, GivenUp> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Failed> {
         match self.0 {
             Some(_) => seed.deserialize(BorrowedStrDeserializer::new(RAW)).map(Some),
             None => Ok(None),
         }
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, GivenUp> {
-        let raw = self.0.take().ok_or(GivenUp)?;
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failed> {
+        let raw = self.0.take().ok_or_else(|| Failed("no raw value".into()))?;
         seed.deserialize(BorrowedStrDeserializer::new(raw))
     }
 }

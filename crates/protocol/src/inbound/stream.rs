@@ -56,7 +56,7 @@ pub struct AbandonedBlocks {
 
 wire_enum! {
     /// An event of the API's stream.
-    pub enum ApiStreamEvent by "type" in one pass {
+    pub enum ApiStreamEvent by "type" {
         /// A message begins.
         "message_start" => MessageStart(Box<MessageStart>),
         /// A block begins.
@@ -111,7 +111,7 @@ pub struct ContentBlockDelta {
 
 wire_enum! {
     /// What is added to a block.
-    pub enum BlockDelta by "type" in one pass {
+    pub enum BlockDelta by "type" {
         /// Text.
         "text_delta" => Text(TextDelta),
         /// A piece of a tool call's arguments.

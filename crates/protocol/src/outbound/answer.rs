@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for ElicitationResult {
         let raw = RawJson::deserialize(deserializer)?;
         match peek_tag(raw.get(), "action").as_deref() {
             Some("accept") => {
-                let accepted: Accepted = raw.decode().map_err(Error::custom)?;
+                let accepted: Accepted = raw.read().map_err(Error::custom)?;
                 Ok(Self::Accept {
                     content: accepted.content,
                 })
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for UserDialogResult {
         let raw = RawJson::deserialize(deserializer)?;
         match peek_tag(raw.get(), "behavior").as_deref() {
             Some("completed") => {
-                let completed: Completed = raw.decode().map_err(Error::custom)?;
+                let completed: Completed = raw.read().map_err(Error::custom)?;
                 Ok(Self::Completed {
                     result: completed.result,
                 })
@@ -168,9 +168,11 @@ impl std::fmt::Debug for WorkSecretAnswer {
 /// that this build has no answer for.
 ///
 /// An answer that the CLI would not understand is an error.
+// Made where it is called: most programs do not judge recordings.
+#[inline]
 pub fn check_answer(subtype: &str, payload: &RawJson) -> Option<Result<RawJson, serde_json::Error>> {
     fn check<T: DeserializeOwned + Serialize>(payload: &RawJson) -> Result<RawJson, serde_json::Error> {
-        let answer: T = payload.decode()?;
+        let answer: T = payload.read()?;
         crate::whole::write(|| RawJson::encode(&answer))
     }
     Some(match subtype {

@@ -38,7 +38,7 @@ pub fn merge_sandbox(
 ) -> Result<JsonObject, serde_json::Error> {
     let asked = RawJson::encode(sandbox)?;
     let mut settings = match settings {
-        Some(settings) => settings.decode::<Entries>()?,
+        Some(settings) => settings.read::<Entries>()?,
         None => Entries::default(),
     };
     let mut had = settings.get("sandbox").and_then(Entries::of).unwrap_or_default();
@@ -139,12 +139,12 @@ fn unite(had: &[RawJson], asked: &[RawJson]) -> Result<RawJson, serde_json::Erro
 }
 
 fn elements(list: Option<&RawJson>) -> Vec<RawJson> {
-    list.and_then(|list| list.decode().ok()).unwrap_or_default()
+    list.and_then(|list| list.read().ok()).unwrap_or_default()
 }
 
 fn text(value: &RawJson) -> Option<String> {
     match Shape::of(value) {
-        Shape::String => value.decode().ok(),
+        Shape::String => value.read().ok(),
         _ => None,
     }
 }
@@ -157,7 +157,7 @@ impl Entries {
     /// The entries of an object; `None` for anything else.
     fn of(raw: &RawJson) -> Option<Self> {
         match Shape::of(raw) {
-            Shape::Object => raw.decode().ok(),
+            Shape::Object => raw.read().ok(),
             _ => None,
         }
     }

@@ -117,9 +117,9 @@ impl<'de> Deserialize<'de> for AgentEffort {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = RawJson::deserialize(deserializer)?;
         if raw.get().starts_with('"') {
-            raw.decode().map(Self::Level)
+            raw.read().map(Self::Level)
         } else {
-            raw.decode().map(Self::Number)
+            raw.read().map(Self::Number)
         }
         .map_err(serde::de::Error::custom)
     }
@@ -148,9 +148,9 @@ impl<'de> Deserialize<'de> for AgentMcpServer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = RawJson::deserialize(deserializer)?;
         if raw.get().starts_with('"') {
-            raw.decode().map(Self::Named)
+            raw.read().map(Self::Named)
         } else {
-            raw.decode().map(Self::Inline)
+            raw.read().map(Self::Inline)
         }
         .map_err(serde::de::Error::custom)
     }

@@ -15,7 +15,7 @@ pub type MessageContent = TextOr<ContentBlock>;
 
 wire_enum! {
     /// One piece of a message. Answers and prompts use the same union, because each may carry most of the kinds.
-    pub enum ContentBlock by "type" in one pass {
+    pub enum ContentBlock by "type" {
         /// Text.
         "text" => Text(TextBlock),
         /// Reasoning of the model.

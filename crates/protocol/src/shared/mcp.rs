@@ -31,10 +31,10 @@ impl<'de> Deserialize<'de> for McpServerConfig {
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
         match peek_tag(raw.get(), "type").as_deref() {
-            Some("stdio") | None => raw.decode().map(Self::Stdio),
-            Some("sse") => raw.decode().map(Self::Sse),
-            Some("http") => raw.decode().map(Self::Http),
-            Some("sdk") => raw.decode().map(Self::Sdk),
+            Some("stdio") | None => raw.read().map(Self::Stdio),
+            Some("sse") => raw.read().map(Self::Sse),
+            Some("http") => raw.read().map(Self::Http),
+            Some("sdk") => raw.read().map(Self::Sdk),
             Some(other) => {
                 return Err(Error::unknown_variant(other, &["stdio", "sse", "http", "sdk"]));
             }
@@ -272,8 +272,8 @@ impl<'de> Deserialize<'de> for McpServerStatusConfig {
         let raw = RawJson::deserialize(deserializer)?;
         let tag = peek_tag(raw.get(), "type").unwrap_or_else(|| "stdio".to_owned());
         let fitted = match tag.as_str() {
-            "stdio" | "sse" | "http" | "sdk" => raw.decode().map(Self::Server),
-            "claudeai-proxy" => raw.decode().map(Self::ClaudeAiProxy),
+            "stdio" | "sse" | "http" | "sdk" => raw.read().map(Self::Server),
+            "claudeai-proxy" => raw.read().map(Self::ClaudeAiProxy),
             _ => {
                 crate::drift::note("McpServerStatusConfig", tag, || {
                     crate::drift::DriftKind::UnknownTag

@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for RequestId {
         let raw = RawJson::deserialize(deserializer)?;
         if raw.get().starts_with('"') {
             return raw
-                .decode::<String>()
+                .read::<String>()
                 .map(Self::from)
                 .map_err(serde::de::Error::custom);
         }

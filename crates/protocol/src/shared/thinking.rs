@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for ThinkingConfig {
             display: Option<ThinkingDisplay>,
         }
         let raw = RawJson::deserialize(deserializer)?;
-        let fields: Fields = raw.decode().map_err(serde::de::Error::custom)?;
+        let fields: Fields = raw.read().map_err(serde::de::Error::custom)?;
         let Fields {
             budget_tokens,
             display,

@@ -201,7 +201,7 @@ impl McpOutput {
             content: Option<RawJson>,
         }
         match self {
-            Self::Object(raw) => raw.decode::<Structured>().ok()?.content,
+            Self::Object(raw) => raw.read::<Structured>().ok()?.content,
             _ => None,
         }
     }

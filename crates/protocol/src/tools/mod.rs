@@ -119,9 +119,11 @@ macro_rules! tools {
             /// Reads the input of the tool of this name, which may be an earlier or a schema's name of it.
             ///
             /// Never fails: see [`Unknown`](Self::Unknown) and [`Misfit`](Self::Misfit).
+            // Made where it is called: there are many tools.
+            #[inline]
             pub fn read(tool_name: &str, input: &RawJson) -> Self {
                 let fitted = match canonical_name(tool_name) {
-                    $( $wire => input.decode().map(Self::$var), )+
+                    $( $wire => input.read().map(Self::$var), )+
                     name if name.starts_with(MCP_PREFIX) => return Self::Mcp(input.clone()),
                     _ => {
                         drift::note("ToolInput", tool_name, || DriftKind::UnknownTag);
@@ -138,20 +140,22 @@ macro_rules! tools {
             /// Takes the `tool_use_result` of a user message, or a hook's `tool_response`. Never fails: see
             /// [`Unknown`](Self::Unknown) and [`Misfit`](Self::Misfit). No tool that this build has a type for gives
             /// a bare text, so a text is [`Failed`](Self::Failed); an MCP tool may, so its texts are [`Mcp`](Self::Mcp).
+            // Made where it is called: there are many tools.
+            #[inline]
             pub fn read(tool_name: &str, output: &RawJson) -> Self {
                 let name = canonical_name(tool_name);
                 if name.starts_with(MCP_PREFIX) {
-                    return match output.decode() {
+                    return match output.read() {
                         Ok(fitted) => Self::Mcp(fitted),
                         Err(error) => Self::Misfit(misfit("ToolOutput", tool_name, output, &error)),
                     };
                 }
                 let text = match Shape::of(output) {
-                    Shape::String => output.decode::<String>().ok(),
+                    Shape::String => output.read::<String>().ok(),
                     _ => None,
                 };
                 let fitted = match (name, text) {
-                    $( ($wire, None) => output.decode().map(Self::$var), )+
+                    $( ($wire, None) => output.read().map(Self::$var), )+
                     ($($wire)|+, Some(text)) => return Self::Failed(text),
                     _ => {
                         drift::note("ToolOutput", tool_name, || DriftKind::UnknownTag);

@@ -111,7 +111,7 @@ pub(super) enum Call {
 
 fn read<E: HookKind>(input: &RawJson) -> Result<E::Input, Failure> {
     input
-        .decode()
+        .read()
         .map_err(|error| Failure::Unreadable(error.to_string()))
 }
 

@@ -78,7 +78,7 @@ fn add_hatch(request: &mut Initialize, fields: &BTreeMap<String, RawJson>) -> Re
         return Ok(());
     }
     let set: BTreeMap<String, RawJson> = RawJson::encode(request)
-        .and_then(|json| json.decode())
+        .and_then(|json| json.read())
         .map_err(|_| unwritable("initialize_fields"))?;
     if let Some(name) = fields.keys().find(|name| set.contains_key(*name)) {
         let problem = "is a field that an option has set already";

@@ -126,6 +126,6 @@ pub(super) fn given(
 /// The typed form; what has no field is in `extra`.
 pub(super) fn typed(object: &Object) -> Settings {
     RawJson::encode(object)
-        .and_then(|raw| raw.decode())
+        .and_then(|raw| raw.read())
         .unwrap_or_default()
 }

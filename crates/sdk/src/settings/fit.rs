@@ -287,7 +287,7 @@ fn misfit(key: &str, value: &Value) -> Option<String> {
             .find(|entry| entry.as_str().is_none_or(|entry| !PROVIDERS.contains(&entry)));
         return stranger.map(|entry| format!("has {entry}, which is no provider"));
     }
-    let decode = || RawJson::encode(&json!({ key: value })).and_then(|raw| raw.decode::<Settings>());
+    let decode = || RawJson::encode(&json!({ key: value })).and_then(|raw| raw.read::<Settings>());
     let (decoded, drifts) = drift::watch(decode);
     if let Err(error) = decoded {
         return Some(format!("does not fit: {error}"));

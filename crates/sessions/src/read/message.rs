@@ -163,7 +163,7 @@ impl SessionMessage {
 
     /// Where the prompt came from, decoded.
     pub fn decode_origin(&self) -> Option<Origin> {
-        self.origin.as_ref()?.decode().ok()
+        self.origin.as_ref()?.read().ok()
     }
 
     /// Decodes it to what a session that runs would hand out for it, so that history and what happens now can be shown by the same

@@ -180,11 +180,11 @@ impl<'de> Deserialize<'de> for AnyHookOutput {
             r#async: Option<bool>,
         }
         let raw = RawJson::deserialize(deserializer)?;
-        let is_async = raw.decode::<Peek>().is_ok_and(|peek| peek.r#async == Some(true));
+        let is_async = raw.read::<Peek>().is_ok_and(|peek| peek.r#async == Some(true));
         if is_async {
-            raw.decode().map(Self::Later)
+            raw.read().map(Self::Later)
         } else {
-            raw.decode().map(Self::Now)
+            raw.read().map(Self::Now)
         }
         .map_err(serde::de::Error::custom)
     }
@@ -547,8 +547,8 @@ impl<'de> Deserialize<'de> for PermissionRequestDecision {
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
         match peek_tag(raw.get(), "behavior").as_deref() {
-            Some("allow") => raw.decode().map(Self::Allow).map_err(Error::custom),
-            Some("deny") => raw.decode().map(Self::Deny).map_err(Error::custom),
+            Some("allow") => raw.read().map(Self::Allow).map_err(Error::custom),
+            Some("deny") => raw.read().map(Self::Deny).map_err(Error::custom),
             Some(other) => Err(Error::unknown_variant(other, &["allow", "deny"])),
             None => Err(Error::missing_field("behavior")),
         }

@@ -54,8 +54,8 @@ impl<'de> Deserialize<'de> for PermissionResult {
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
         match peek_tag(raw.get(), "behavior").as_deref() {
-            Some("allow") => raw.decode().map(Self::Allow).map_err(Error::custom),
-            Some("deny") => raw.decode().map(Self::Deny).map_err(Error::custom),
+            Some("allow") => raw.read().map(Self::Allow).map_err(Error::custom),
+            Some("deny") => raw.read().map(Self::Deny).map_err(Error::custom),
             Some(other) => Err(Error::unknown_variant(other, &["allow", "deny"])),
             None => Err(Error::missing_field("behavior")),
         }
