@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outrigger_protocol::outbound::{OutboundLine, Priority, UserMessage, encode_line};
+use outrigger_protocol::outbound::{Priority, UserMessage, encode_prompt};
 use outrigger_protocol::shared::{ContentBlock, MessageContent};
 use uuid::Uuid;
 
@@ -254,8 +254,7 @@ impl Prompt {
         if self.human {
             message = message.from_person();
         }
-        encode_line(&OutboundLine::User(Box::new(message)))
-            .map_err(|error| Error::invalid_because("prompt", error))
+        encode_prompt(&message).map_err(|error| Error::invalid_because("prompt", error))
     }
 }
 

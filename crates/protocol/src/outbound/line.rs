@@ -67,6 +67,23 @@ pub fn encode_line<T: Serialize + ?Sized>(line: &T) -> Result<Vec<u8>, serde_jso
     Ok(bytes)
 }
 
+/// Encodes a prompt as a line: as [`OutboundLine::User`], without the code that writes the other lines.
+///
+/// # Errors
+/// When the prompt does not serialize, which does not happen.
+pub fn encode_prompt(prompt: &UserMessage) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Tagged<'a> {
+        r#type: &'static str,
+        #[serde(flatten)]
+        prompt: &'a UserMessage,
+    }
+    encode_line(&Tagged {
+        r#type: "user",
+        prompt,
+    })
+}
+
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "control_request")]
 struct Envelope<'a, T> {

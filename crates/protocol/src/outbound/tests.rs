@@ -377,3 +377,10 @@ fn answers_that_the_cli_would_not_understand_are_refused() {
     }
     assert!(check_answer("remote_tool_call", &RawJson::null()).is_none());
 }
+
+#[test]
+fn a_prompt_is_written_as_any_line() {
+    let prompt = UserMessage::new("what?").uuid("u").priority(Priority::Now);
+    let line = encode_prompt(&prompt).unwrap();
+    assert_eq!(line, encode_line(&OutboundLine::from(prompt)).unwrap());
+}

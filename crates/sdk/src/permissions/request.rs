@@ -181,7 +181,7 @@ impl PermissionRequest {
                 let request = Fields::of(frame)
                     .get::<RawJson>("request")
                     .ok_or("it has no `request`")?;
-                let fields = request.decode().map_err(|error| error.to_string())?;
+                let fields = request.read().map_err(|error| error.to_string())?;
                 Asked::loosely(&fields).read(frame, context)
             }
         }
@@ -200,6 +200,8 @@ impl PermissionRequest {
     }
 
     /// The input by the tool's own type; a tool or an input that this build does not know stays as it came.
+    // Made where it is called: there are many tools.
+    #[inline]
     pub fn tool(&self) -> ToolInput {
         ToolInput::read(&self.tool_name, &self.input)
     }
@@ -208,12 +210,14 @@ impl PermissionRequest {
     ///
     /// # Errors
     /// When a field is not of the type that it should be.
+    // Made where it is called: most programs do not ask for it.
+    #[inline]
     pub fn wire(&self) -> Result<CanUseTool> {
         let request = Fields::of(&self.frame)
             .get::<RawJson>("request")
             .unwrap_or_default();
         request
-            .decode()
+            .read()
             .map_err(|error| Error::misfit("`can_use_tool`", error))
     }
 }
