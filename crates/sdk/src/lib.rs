@@ -74,6 +74,9 @@
 //! driven by one at a time; [`Session::history`] tells what was said before. [`sessions`] has what can be done with them without a
 //! process. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
 
+// On docs.rs, what needs a feature says so.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod discover;
 pub mod env;
 pub mod hooks;

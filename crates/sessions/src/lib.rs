@@ -25,6 +25,12 @@
 //! * **Nothing is held that is not asked for.** Lines are read one at a time and are bounded; a transcript may be larger than the
 //!   memory.
 //! * **An id is an id.** [`SessionId`] is the CLI's own, checked when it is made, so that no other text gets into a path.
+//!
+//! Features, both on by default: `search` (`Sessions::search`) and `conformance` (`store::conformance`). The SDK, which has this crate as
+//! `outrigger::sessions`, leaves them out unless it is asked for its feature `search`.
+
+// On docs.rs, what needs a feature says so.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
 mod error;
@@ -37,6 +43,7 @@ pub mod read;
 pub mod record;
 pub mod relocate;
 pub mod repair;
+#[cfg(feature = "search")]
 pub mod search;
 pub mod store;
 pub mod watch;

@@ -11,6 +11,7 @@
 
 mod checkout;
 mod compare;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 mod entry;
 mod error;
