@@ -7,6 +7,7 @@
 )]
 
 mod acp_diff;
+mod build_cost;
 mod cli_matrix;
 mod clients;
 mod fetch;
@@ -34,6 +35,9 @@ usage: cargo xtask COMMAND
   fetch                fetches the pinned Claude Code and prints where it is
   acp-diff             plays the same turns to our agent of the Agent Client Protocol and to the TypeScript one, and fails where
                        they differ and clients/acp/differences.json does not say why; needs what `clients` needs
+  build-cost [--crates] [PROGRAM…]
+                       builds a program of ten lines, cold, with this SDK, with async-nats and with rmcp, in debug and in
+                       release, and prints what each cost; --crates also names the crates that cost most
   cli-matrix [VERSION…]
                        fetches a dozen versions of Claude Code, or these, tries with each what is promised of it, and prints a
                        table; needs npm and node
@@ -61,6 +65,9 @@ usage: cargo xtask COMMAND
 ";
 
 fn main() -> ExitCode {
+    if let Some(done) = build_cost::in_place_of_rustc() {
+        return ended(done);
+    }
     let mut arguments = std::env::args_os().skip(1);
     let command = arguments.next().unwrap_or_default();
     let done = match command.to_str() {
@@ -70,6 +77,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Some("acp-diff") => acp_diff::run(&arguments.collect::<Vec<_>>()),
+        Some("build-cost") => build_cost::run(&arguments.collect::<Vec<_>>()),
         Some("cli-matrix") => cli_matrix::run(arguments.collect()),
         Some("clients") => clients::run(arguments.collect()),
         Some("fuzz") => fuzz::run(arguments.collect()),
@@ -90,6 +98,10 @@ fn main() -> ExitCode {
             Ok(ExitCode::from(2))
         }
     };
+    ended(done)
+}
+
+fn ended(done: anyhow::Result<ExitCode>) -> ExitCode {
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
