@@ -133,9 +133,21 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
+/// Whether standard output is what could not be written. A pipe that broke inside of the SDK or below sessions is another one.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let of_io = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    error.downcast_ref::<io::Error>().is_some_and(of_io)
+    for cause in error.chain() {
+        if cause.is::<outrigger::Error>() || cause.is::<outrigger::sessions::Error>() {
+            return false;
+        }
+        let of_json = cause
+            .downcast_ref::<serde_json::Error>()
+            .and_then(serde_json::Error::io_error_kind);
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind).or(of_json);
+        if kind == Some(io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Says what went wrong, if anything, and makes the exit status.
@@ -153,11 +165,16 @@ pub(crate) fn report(result: CommandResult) -> ExitCode {
     ExitCode::from(status as u8)
 }
 
-/// The error, what it came from, and what to do about it.
+/// The error, what it came from, and what to do about it. Many errors repeat the text of their cause, which is then told once.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let mut text = format!("outrigger: {error}\n");
+    let mut said = error.to_string();
+    let mut text = format!("outrigger: {said}\n");
     for cause in error.chain().skip(1) {
-        let _ = writeln!(text, "  because: {cause}");
+        let cause = cause.to_string();
+        if !said.contains(&cause) {
+            let _ = writeln!(text, "  because: {cause}");
+            said = cause;
+        }
     }
     if let Some(hint) = error
         .downcast_ref::<outrigger::Error>()

@@ -24,6 +24,7 @@ mod follow;
 mod kept;
 #[cfg(unix)]
 mod mock_api;
+mod pipes;
 mod policy;
 mod protocol;
 #[cfg(unix)]

@@ -1,0 +1,82 @@
+//! What happens when nobody reads standard output, and what is said of errors that repeat their cause.
+
+use std::process::{Command, Stdio};
+
+use crate::kept::{ONE, Place};
+use crate::tool::outrigger;
+
+/// Runs a command whose standard output is closed.
+fn closed(command: &mut Command) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+        .wait_with_output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_closed_pipe_has_one_status_and_no_words() {
+    let place = Place::new();
+    let file = place.session(&place.project, ONE, "count the files", Some("counting"));
+    let agents = file.with_extension("").join("subagents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::fs::write(agents.join("agent-7.jsonl"), "{}\n").unwrap();
+    let recording = place.project.join("recording.jsonl");
+    std::fs::write(&recording, "{\"type\":\"keep_alive\"}\n").unwrap();
+    let recording = recording.to_str().unwrap();
+    let store = ["--store", "dir:store"];
+    place.done(&[&["push", ONE], &store[..]].concat());
+    for args in [
+        &["settings", "show", "--json"][..],
+        &["settings", "show", "--json", "--heeded"],
+        &["settings", "show"],
+        &["settings", "keys"],
+        &["doctor", "--json"],
+        &["doctor"],
+        &["protocol", "check", "--json", recording],
+        &["protocol", "check", recording],
+        &["mock-api", "--schema"],
+        &["explain", "Bash"],
+        &["sessions", "list"],
+        &["sessions", "list", "--json"],
+        &["sessions", "show", ONE],
+        &["sessions", "show", ONE, "--json"],
+        &["sessions", "show", ONE, "--markdown"],
+        &["sessions", "search", "count"],
+        &["sessions", "search", "count", "--json"],
+        &["sessions", "export", ONE, "-"],
+        &["sessions", "repair", ONE],
+        &["sessions", "status", ONE, "--json", store[0], store[1]],
+        &["sessions", "fork", ONE, "--json"],
+    ] {
+        let mut command = outrigger(args);
+        command
+            .env("CLAUDE_CONFIG_DIR", &place.config)
+            .current_dir(&place.project);
+        let (code, said) = closed(&mut command);
+        assert_eq!(code, Some(141), "{args:?}: {said}");
+        assert!(!said.contains("ipe"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_cause_that_an_error_repeats_is_told_once() {
+    let place = Place::new();
+    place.session(&place.project, ONE, "count the files", None);
+    std::fs::write(place.project.join("there"), "").unwrap();
+    for args in [
+        &["export", ONE, "there"][..],
+        &["import", "nowhere"],
+        &["show", ONE, "--agent", "7"],
+    ] {
+        let output = place.command(args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.matches("os error").count() <= 1, "{args:?}: {said}");
+    }
+}
