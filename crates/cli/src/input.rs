@@ -56,17 +56,25 @@ impl Asked {
         Ok(Self { argument, piped })
     }
 
-    /// The prompt, with files.
+    /// The prompt, with images and files.
     ///
     /// # Errors
-    /// When a file can't be taken.
-    pub(crate) async fn prompt(self, session: &Session, files: &[PathBuf]) -> Result<Prompt, Failure> {
+    /// When one of them can't be taken.
+    pub(crate) async fn prompt(
+        self,
+        session: &Session,
+        images: &[PathBuf],
+        files: &[PathBuf],
+    ) -> Result<Prompt, Failure> {
         let mut prompt = match (self.argument, self.piped) {
             (Some(text), None) => prompt_of(session, &text),
             // As a document: what somebody pipes in is to be looked at, and no `@file` in it is opened.
             (Some(text), Some(piped)) => prompt_of(session, &text).document(piped),
             (None, piped) => Prompt::text(piped.unwrap_or_default()),
         };
+        for image in images {
+            prompt = prompt.image_file(image).await?;
+        }
         for file in files {
             prompt = prompt.file(file).await?;
         }

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// An image to show: PNG, JPEG, GIF or WebP. Can be repeated.
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// A file to attach: a PDF, or any text. Can be repeated.
+    /// A file to attach: an image, a PDF, or any text. Can be repeated.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
 
@@ -135,8 +135,7 @@ async fn ask(
     screen: &mut Screen,
     watchman: &mut Watchman,
 ) -> Result<Turns, Failure> {
-    let files: Vec<PathBuf> = args.image.iter().chain(&args.file).cloned().collect();
-    let prompt = asked.prompt(session, &files).await?;
+    let prompt = asked.prompt(session, &args.image, &args.file).await?;
     let mut ambient = session.ambient();
     let mut turn = session.prompt(prompt).await?;
     while let Some(event) = turn.next().await {

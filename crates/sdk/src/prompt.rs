@@ -124,45 +124,59 @@ impl Prompt {
         self.block(ContentBlock::text_document(text))
     }
 
-    /// Adds a file: an image or a PDF by its extension, anything else as a document of text.
+    /// Adds a file: an image (PNG, JPEG, GIF or WebP) or a PDF by how it begins, anything else as a document of text. A name such as
+    /// `a.png` on something else is an error.
     ///
     /// # Cancel safety
     /// Dropping the future drops the prompt, too. The file is only read.
     ///
     /// # Errors
-    /// When the file can't be read, is larger than 32 MiB, or is neither image nor PDF nor UTF-8 text.
+    /// When the file can't be read, is larger than 32 MiB, is neither image nor PDF nor UTF-8 text, or is named as what it is not.
     pub async fn file(self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let failed = |error| Error::invalid_because(format!("prompt file {}", path.display()), error);
-        let (path_buf, max) = (path.to_owned(), MAX_FILE);
-        let read = move || {
-            let size = std::fs::metadata(&path_buf)?.len();
-            if size > max {
-                let message = format!("it has {size} bytes, and the limit is {max}");
-                return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, message));
-            }
-            std::fs::read(&path_buf)
-        };
-        let bytes = tokio::task::spawn_blocking(read)
-            .await
-            .map_err(|error| failed(error.into()))?
-            .map_err(failed)?;
+        let bytes = read_file(path).await?;
         let extension = path
             .extension()
             .map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-        Ok(match extension.as_deref() {
-            Some("png") => self.image("image/png", &bytes),
-            Some("jpg" | "jpeg") => self.image("image/jpeg", &bytes),
-            Some("gif") => self.image("image/gif", &bytes),
-            Some("webp") => self.image("image/webp", &bytes),
-            Some("pdf") => self.pdf(&bytes),
-            _ => {
-                let text = String::from_utf8(bytes)
-                    .map_err(|error| failed(std::io::Error::new(std::io::ErrorKind::InvalidData, error)))?;
-                let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-                self.block(ContentBlock::text_document(text).titled(name))
+        let named = match extension.as_deref() {
+            Some("png" | "jpg" | "jpeg" | "gif" | "webp") => Some("an image"),
+            Some("pdf") => Some("a PDF"),
+            _ => None,
+        };
+        match (MediaType::of(&bytes), named) {
+            (Some(MediaType::Image(media_type)), _) => Ok(self.image(media_type, &bytes)),
+            (Some(MediaType::Pdf), _) => Ok(self.pdf(&bytes)),
+            (None, Some(kind)) => {
+                let message = format!("it is named as {kind}, and {NO_MEDIA}");
+                Err(bad_file(path, invalid_data(message)))
             }
-        })
+            (None, None) => {
+                let text = String::from_utf8(bytes)
+                    .map_err(|_| bad_file(path, invalid_data(format!("{NO_MEDIA}, and no UTF-8 text"))))?;
+                let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+                Ok(self.block(ContentBlock::text_document(text).titled(name)))
+            }
+        }
+    }
+
+    /// Adds the image in a file: PNG, JPEG, GIF or WebP by how it begins, whatever its name.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the prompt, too. The file is only read.
+    ///
+    /// # Errors
+    /// When the file can't be read, is larger than 32 MiB, or is none of these.
+    pub async fn image_file(self, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = read_file(path).await?;
+        match MediaType::of(&bytes) {
+            Some(MediaType::Image(media_type)) => Ok(self.image(media_type, &bytes)),
+            Some(MediaType::Pdf) => Err(bad_file(
+                path,
+                invalid_data("it is a PDF, and no image".to_owned()),
+            )),
+            None => Err(bad_file(path, invalid_data(NO_IMAGE.to_owned()))),
+        }
     }
 
     /// Adds a content block as it is, for kinds that have no method here.
@@ -258,6 +272,56 @@ impl Prompt {
     }
 }
 
+const NO_IMAGE: &str = "its content is no image that the API takes: PNG, JPEG, GIF or WebP";
+const NO_MEDIA: &str = "its content is none that the API takes: no PNG, JPEG, GIF or WebP, no PDF";
+
+/// What the API takes besides text.
+enum MediaType {
+    /// With its name.
+    Image(&'static str),
+    Pdf,
+}
+
+impl MediaType {
+    /// Tells by how it begins. Names lie, and the API refuses an image that is not what it is said to be.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Image("image/png")),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Image("image/jpeg")),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Image("image/gif")),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
+                Some(Self::Image("image/webp"))
+            }
+            [b'%', b'P', b'D', b'F', b'-', ..] => Some(Self::Pdf),
+            _ => None,
+        }
+    }
+}
+
+fn bad_file(path: &Path, error: std::io::Error) -> Error {
+    Error::invalid_because(format!("prompt file {}", path.display()), error)
+}
+
+fn invalid_data(message: String) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+}
+
+/// Reads a file that is not too large.
+async fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let path_buf = path.to_owned();
+    let read = move || {
+        let size = std::fs::metadata(&path_buf)?.len();
+        if size > MAX_FILE {
+            let message = format!("it has {size} bytes, and the limit is {MAX_FILE}");
+            return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, message));
+        }
+        std::fs::read(&path_buf)
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    read.map_err(|error| bad_file(path, error.into()))?
+        .map_err(|error| bad_file(path, error))
+}
+
 impl From<&str> for Prompt {
     fn from(text: &str) -> Self {
         Self::text(text)
@@ -273,5 +337,74 @@ impl From<String> for Prompt {
 impl From<&String> for Prompt {
     fn from(text: &String) -> Self {
         Self::text(text.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a file of this name with this content: the media types of the blocks behind the text, or the error.
+    async fn taken(name: &str, content: &[u8], as_image: bool) -> std::result::Result<Vec<String>, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let prompt = Prompt::text("look");
+        let prompt = match as_image {
+            true => prompt.image_file(&path).await,
+            false => prompt.file(&path).await,
+        };
+        let prompt = prompt.map_err(|error| {
+            assert!(error.is_invalid());
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            cause.unwrap_or_else(|| error.to_string())
+        })?;
+        let blocks = prompt.blocks[1..].iter();
+        Ok(blocks
+            .map(|block| {
+                let block = serde_json::to_value(block).unwrap();
+                block["source"]["media_type"].as_str().unwrap().to_owned()
+            })
+            .collect())
+    }
+
+    const IMAGES: [(&str, &[u8]); 5] = [
+        ("image/png", b"\x89PNG\r\n\x1a\n..."),
+        ("image/jpeg", b"\xff\xd8\xff\xe0..."),
+        ("image/gif", b"GIF87a..."),
+        ("image/gif", b"GIF89a..."),
+        ("image/webp", b"RIFF\x10\0\0\0WEBPVP8 "),
+    ];
+
+    #[tokio::test]
+    async fn a_file_is_what_it_begins_like() {
+        for (media_type, content) in IMAGES {
+            for name in ["picture", "picture.png", "picture.jpg", "notes.toml"] {
+                for as_image in [false, true] {
+                    let taken = taken(name, content, as_image).await;
+                    assert_eq!(taken, Ok(vec![media_type.to_owned()]), "{name}");
+                }
+            }
+        }
+        let pdf = taken("paper", b"%PDF-1.7\n", false).await;
+        assert_eq!(pdf, Ok(vec!["application/pdf".to_owned()]));
+        let text = taken("notes.toml", b"a = 1", false).await;
+        assert_eq!(text, Ok(vec!["text/plain".to_owned()]));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_image_is_not_sent_as_one() {
+        for (name, content, as_image, why) in [
+            ("notes.toml", &b"a = 1"[..], true, "no image that the API takes"),
+            ("random.png", b"\x01\x02\x03", true, "no image that the API takes"),
+            ("empty.png", b"", true, "no image that the API takes"),
+            ("paper.pdf", b"%PDF-1.7", true, "it is a PDF"),
+            ("random.png", b"\x01\x02\x03", false, "it is named as an image"),
+            ("text.pdf", b"text", false, "it is named as a PDF"),
+            ("picture.bmp", b"BM\xff\xfe", false, "and no UTF-8 text"),
+        ] {
+            let error = taken(name, content, as_image).await.unwrap_err();
+            assert!(error.contains(why), "{name}: {error}");
+        }
     }
 }

@@ -185,7 +185,10 @@ async fn wrong_usage_is_told_before_anything_starts() {
         (&["--env", "ANTHROPIC_API_KEY=x", "p"], "every process"),
         (&["--auth", "api-key", "--auth-env", "NOT_SET", "p"], "NOT_SET"),
         (&["--auth-env", "X", "p"], "--auth-env goes with"),
-        (&["--permission-mode", "yolo", "p"], "the modes are"),
+        (
+            &["--permission-mode", "yolo", "p"],
+            "the modes are",
+        ),
         (&["--cwd", "/does/not/exist", "p"], "/does/not/exist"),
         (&["--max-turns", "0", "p"], "max_turns"),
         (&["--schema", "/does/not/exist", "p"], "--schema"),
@@ -342,4 +345,27 @@ async fn it_waits_for_agents_in_the_background() {
     let ran = rig.run(&["--quiet", "--wait-limit", "0", prompt]).await;
     assert_eq!((ran.code, &*ran.stdout), (Some(5), "Started.\n"), "{ran:?}");
     assert!(ran.stderr.contains("--wait-limit"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_image_is_not_sent() {
+    let rig = Rig::start().await;
+    rig.sandbox.write("notes.toml", "a = 1").unwrap();
+    rig.sandbox.write("random.png", b"\x01\x02\x03\xff").unwrap();
+    for (args, why) in [
+        (["--image", "notes.toml"], "no image that the API takes"),
+        (["--image", "random.png"], "no image that the API takes"),
+        (["--file", "random.png"], "it is named as an image"),
+    ] {
+        let ran = rig.run(&[args[0], args[1], "%say seen"]).await;
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(why), "{ran:?}");
+    }
+    assert!(rig.api.message_requests().is_empty());
+    let png = b"\x89PNG\r\n\x1a\n and more";
+    rig.sandbox.write("picture", png).unwrap();
+    let ran = rig.run(&["--image", "picture", "%say seen"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let asked = format!("{:?}", rig.api.message_requests().last().unwrap());
+    assert!(asked.contains("image/png"), "{asked}");
 }

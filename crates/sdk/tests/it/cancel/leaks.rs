@@ -3,7 +3,7 @@
 //! The count is of the whole process, so it runs in one of its own: this test program starts itself again.
 
 /// What [`complete`](super::complete) finds here.
-pub(super) const COVERED: &[&str] = &["Doctor::examine", "Prompt::file"];
+pub(super) const COVERED: &[&str] = &["Doctor::examine", "Prompt::file", "Prompt::image_file"];
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -85,6 +85,10 @@ mod linux {
                 let cancel = Cancel { polls, when };
                 cancel.of(Prompt::text("look").file(&file)).await;
                 before.is_back(&directory, &format!("file, {cancel:?}")).await;
+                cancel.of(Prompt::text("look").image_file(&file)).await;
+                before
+                    .is_back(&directory, &format!("image_file, {cancel:?}"))
+                    .await;
             }
         }
         for polls in 0..6 {
