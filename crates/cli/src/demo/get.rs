@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use outrigger::discover::{Doctor, VersionCheck};
+use outrigger::discover::{Candidate, Doctor, VersionCheck};
 use outrigger_sim::claude::{Fetch, FetchError, FetchFailure, Progress};
 
 use super::screen::Screen;
@@ -20,7 +20,7 @@ pub(super) enum Cli {
     Simulated,
 }
 
-/// The CLI that was named, or the pinned one, or none where it cannot be had.
+/// The CLI that was named, or the pinned one: that of the cache, that which is installed, or else fetched. None where it cannot be had.
 pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool) -> anyhow::Result<Cli> {
     if simulated {
         return Ok(Cli::Simulated);
@@ -35,6 +35,10 @@ pub(super) async fn cli(screen: &Screen, named: Option<PathBuf>, simulated: bool
     let what = format!("Claude Code {}", outrigger_sim::claude::pin().version);
     if let Some(path) = fetch.cached() {
         screen.fact("cache", &format!("{what} is in {}", path.display()));
+        return Ok(Cli::Real { path, what });
+    }
+    if let Some(path) = installed(outrigger_sim::claude::pin().version.as_str()).await {
+        screen.fact("found", &format!("{what} is installed: {}", path.display()));
         return Ok(Cli::Real { path, what });
     }
     screen.fact("fetches", &fetch.notice());
@@ -66,6 +70,20 @@ impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// The CLI of this machine that is of this version, if there is one. Another one would be shown as what it was not tested as.
+async fn installed(version: &str) -> Option<PathBuf> {
+    let report = Doctor::default().examine().await;
+    let is_it = |candidate: &&Candidate| {
+        candidate.unusable.is_none()
+            && matches!(&candidate.version, VersionCheck::Version(found) if found == version)
+    };
+    report
+        .candidates
+        .iter()
+        .find(is_it)
+        .map(|candidate| candidate.path.clone())
 }
 
 /// The program at that path, if it is one that can be run.
@@ -113,12 +131,14 @@ fn instead(screen: &Screen, error: FetchError) -> anyhow::Result<Cli> {
     Ok(Cli::Simulated)
 }
 
-/// How far the download is: a bar on a terminal, else a line every few seconds.
+/// How far the download is: a bar on a terminal, else a line every few seconds in which something came.
 struct Shown {
     screen: Screen,
     bar: Option<ProgressBar>,
     phase: &'static str,
     told: Instant,
+    /// How many bytes had come by then.
+    bytes: u64,
 }
 
 /// How often a line is written where there is no terminal.
@@ -139,6 +159,7 @@ impl Shown {
             bar,
             phase: "",
             told: Instant::now(),
+            bytes: 0,
         }
     }
 
@@ -150,21 +171,29 @@ impl Shown {
             Progress::Unpacking { bytes, total } => ("unpacks", bytes, Some(total)),
             _ => return,
         };
-        let new = std::mem::replace(&mut self.phase, phase) != phase;
         if let Some(bar) = &self.bar {
             bar.set_message(phase);
             bar.set_length(total.unwrap_or(bytes));
             bar.set_position(bytes);
-        } else if new || self.told.elapsed() >= EVERY {
-            self.told = Instant::now();
-            let of = total.map(|total| format!("{} of {} MB", bytes / 1_000_000, total / 1_000_000));
-            let text = match phase {
-                "waits" => "for another process that is fetching the same".to_owned(),
-                "verifies" => "the checksum".to_owned(),
-                _ => of.unwrap_or_else(|| format!("{} MB", bytes / 1_000_000)),
-            };
+        } else if let Some(text) = self.line(phase, bytes, total) {
             self.screen.fact(phase, &text);
         }
+    }
+
+    /// What is said where there is no bar: once for each phase, then as long as something comes.
+    fn line(&mut self, phase: &'static str, bytes: u64, total: Option<u64>) -> Option<String> {
+        let is_new = std::mem::replace(&mut self.phase, phase) != phase;
+        if !is_new && (bytes <= self.bytes || self.told.elapsed() < EVERY) {
+            return None;
+        }
+        self.told = Instant::now();
+        self.bytes = bytes;
+        let of = total.map(|total| format!("{} of {} MB", bytes / 1_000_000, total / 1_000_000));
+        Some(match phase {
+            "waits" => "for another process that is fetching the same".to_owned(),
+            "verifies" => "the checksum".to_owned(),
+            _ => of.unwrap_or_else(|| format!("{} MB", bytes / 1_000_000)),
+        })
     }
 
     fn finish(&self) {
@@ -179,4 +208,29 @@ pub(super) fn is_below(path: &Path, directory: &Path) -> bool {
     directory
         .canonicalize()
         .is_ok_and(|directory| path.starts_with(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_comes_one_line_is_enough() {
+        let mut shown = Shown::new(&Screen::new());
+        let mut later = |phase, bytes| {
+            shown.told = Instant::now()
+                .checked_sub(EVERY)
+                .expect("the machine has run for longer");
+            shown.line(phase, bytes, Some(175_000_000))
+        };
+        assert_eq!(later("downloads", 0).as_deref(), Some("0 of 175 MB"));
+        for _ in 0..3 {
+            assert_eq!(later("downloads", 0), None);
+        }
+        assert_eq!(later("downloads", 9_000_000).as_deref(), Some("9 of 175 MB"));
+        assert_eq!(later("downloads", 9_000_000), None);
+        assert_eq!(later("verifies", 0).as_deref(), Some("the checksum"));
+        assert_eq!(shown.line("unpacks", 0, None).as_deref(), Some("0 MB"));
+        assert_eq!(shown.line("unpacks", 9_000_000, None), None, "that is too soon");
+    }
 }

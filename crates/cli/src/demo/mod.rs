@@ -26,7 +26,7 @@ use screen::Screen;
 ///
 /// Runs a session of several turns with Claude Code: tools, a permission question, streaming, an interrupt, background work. It needs
 /// no key: the model's words are scripted, on 127.0.0.1, while the CLI, its tools and the protocol are real. The pinned CLI is
-/// fetched through npm if it is not in the cache, after saying so; where that cannot be, the agent is simulated.
+/// fetched through npm if it is neither in the cache nor installed, after saying so; where that cannot be, the agent is simulated.
 ///
 /// Everything happens in a temporary directory with a home of its own. The exit status is 0 if every step did what it should.
 #[derive(Debug, clap::Args)]

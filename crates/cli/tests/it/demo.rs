@@ -47,6 +47,25 @@ fn with_a_simulated_agent() {
     assert!(text.contains("the agent is SIMULATED"), "{text}");
 }
 
+/// What is there need not be fetched.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_installed_cli_is_used_if_it_is_the_pinned_one() {
+    let cli = outrigger_sim::claude::executable().await.expect("the pinned CLI");
+    let (bin, home) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    std::os::unix::fs::symlink(cli, bin.path().join("claude")).unwrap();
+    let mut command = outrigger(&["demo"]);
+    command
+        .env("PATH", format!("{}:/usr/bin:/bin", bin.path().display()))
+        .env("HOME", home.path())
+        .env("OUTRIGGER_CLAUDE_CACHE", home.path().join("cache"));
+    let text = tokio::task::spawn_blocking(move || demo(&mut command))
+        .await
+        .unwrap();
+    assert!(text.contains("is installed: "), "{text}");
+    assert!(!text.contains("fetches") && !text.contains("SIMULATED"), "{text}");
+}
+
 #[cfg(unix)]
 #[test]
 fn without_npm_it_says_so_and_simulates() {
@@ -57,6 +76,10 @@ fn without_npm_it_says_so_and_simulates() {
         let found = found.iter().find(|path| fs::metadata(path).is_ok()).unwrap();
         std::os::unix::fs::symlink(found, bin.path().join(tool)).unwrap();
     }
+    // Another version is not what the demo was tried with.
+    let other = bin.path().join("claude");
+    fs::write(&other, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n").unwrap();
+    fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = outrigger(&["demo"]);
     command.env("PATH", bin.path()).env("HOME", home.path());
     command
