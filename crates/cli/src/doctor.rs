@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The CLI to examine, as a program that names one would.
     #[arg(long, value_name = "PATH")]
     cli: Option<PathBuf>,
-    /// Print the report as JSON.
+    /// Print the report as a line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
             healthy,
             report: &report,
         };
-        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
+        serde_json::to_writer(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         let paint = Paint::on(&out);

@@ -10,7 +10,7 @@ use outrigger::{Cause, Outcome, Phase, Verdict};
 pub(crate) const TABLE: &str = "\
 Exit status:
   0    success
-  1    the turn or the command failed
+  1    the turn or the command failed, or nothing was found
   2    wrong usage, or options that contradict each other
   3    the CLI was not found or could not be started, or did not get ready in time
   4    the API failed or refused, or did not answer in time

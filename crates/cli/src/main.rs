@@ -26,6 +26,7 @@ mod screen;
 mod sessions;
 mod settings;
 mod signals;
+mod time;
 
 use std::process::ExitCode;
 

@@ -36,7 +36,7 @@ struct Check {
     /// Recordings; directories are searched for *.jsonl and *.ndjson; `-` is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Print the report as JSON.
+    /// Print the report as a line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -103,7 +103,7 @@ impl Check {
         findings.report = checker.report().clone();
         let mut out = io::stdout().lock();
         if self.json {
-            serde_json::to_writer_pretty(&mut out, &findings).map_err(io::Error::from)?;
+            serde_json::to_writer(&mut out, &findings).map_err(io::Error::from)?;
             writeln!(out)?;
         } else {
             findings.write(&mut out)?;

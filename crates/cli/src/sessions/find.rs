@@ -101,7 +101,16 @@ impl Place {
             return Ok(sessions.find_in(id, dir)?);
         }
         match sessions.find_in(id, here()) {
-            Err(Error::NotFound(_)) => Ok(sessions.find(id)?),
+            Err(Error::NotFound(_)) => match sessions.find(id) {
+                Err(Error::NotFound(_)) => {
+                    let place = sessions.projects_dir().display().to_string();
+                    let message = format!(
+                        "there is no session {id} in any project of {place}; `outrigger sessions list --all` shows which there are"
+                    );
+                    Err(Failure::new(Status::Failed, anyhow::anyhow!(message)))
+                }
+                found => Ok(found?),
+            },
             found => Ok(found?),
         }
     }
@@ -152,17 +161,67 @@ fn is_beginning(name: &str) -> bool {
     (SHORTEST..36).contains(&name.len()) && name.bytes().all(is_of_ids)
 }
 
-/// The sessions of all projects whose ids begin so, in any case.
-fn beginning(sessions: &Sessions, name: &str) -> BTreeSet<SessionId> {
+/// The ids of the transcripts of all projects.
+fn ids(sessions: &Sessions) -> impl Iterator<Item = SessionId> {
     let dirs = sessions.project_dirs().into_iter();
     let entries = dirs.filter_map(|dir| dir.read_dir().ok()).flatten().flatten();
-    let ids = entries.filter_map(|entry| SessionId::of_file_name(entry.file_name().to_str()?));
+    entries.filter_map(|entry| SessionId::of_file_name(entry.file_name().to_str()?))
+}
+
+/// The sessions of all projects whose ids begin so, in any case.
+fn beginning(sessions: &Sessions, name: &str) -> BTreeSet<SessionId> {
     let begins = |id: &SessionId| {
         let head = id.as_str().get(..name.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(name))
     };
-    ids.filter(begins)
+    ids(sessions)
+        .filter(begins)
         // Empty files are what is left of sessions that never began.
         .filter(|id| sessions.find(id).is_ok())
         .collect()
+}
+
+/// How little of an id names its session.
+pub(super) struct Beginnings {
+    /// Of all projects, since names are looked for in all.
+    ids: BTreeSet<String>,
+}
+
+impl Beginnings {
+    pub(super) fn of(sessions: &Sessions) -> Self {
+        let ids = ids(sessions).map(|id| id.as_str().to_ascii_lowercase());
+        Self { ids: ids.collect() }
+    }
+
+    /// The shortest beginning of an id that no other id has, and that is taken for one.
+    pub(super) fn shortest<'i>(&self, id: &'i str) -> &'i str {
+        let own = id.to_ascii_lowercase();
+        let common = |other: &String| own.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        // In their order, those that have most in common stand beside it.
+        let before = self.ids.range(..own.clone()).next_back().map_or(0, common);
+        let behind = self.ids.range(own.clone()..).find(|other| **other != own);
+        let needed = before.max(behind.map_or(0, common)) + 1;
+        id.get(..needed.max(SHORTEST)).unwrap_or(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_is_as_long_as_the_others_demand() {
+        let ids = ["aaaa1111", "aaaa1122", "aaab", "ffff0000"].map(str::to_owned);
+        let beginnings = Beginnings {
+            ids: ids.into_iter().collect(),
+        };
+        for (id, shortest) in [
+            ("aaaa1111", "aaaa111"),
+            ("aaaa1122", "aaaa112"),
+            ("aaab", "aaab"),
+            ("FFFF0000", "FFFF"),
+        ] {
+            assert_eq!(beginnings.shortest(id), shortest);
+        }
+    }
 }

@@ -1,20 +1,27 @@
 //! `outrigger sessions list`.
 
-use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::cmp::Reverse;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::ValueEnum;
 use outrigger::sessions::{ListOptions, SessionInfo, Sessions};
 
-use super::find::{here, line};
+use super::find::{Beginnings, here, line};
 use super::pager::Pager;
-use super::when::ago;
+use super::table::{self, Column, Cut};
 use crate::exit::{CommandResult, Status};
-use crate::paint::Paint;
+use crate::screen::plain;
+use crate::time::{self, ago};
 
-/// How much of a summary is shown, in characters.
-const SUMMARY_SHOWN: usize = 80;
+/// How much of a text is looked at, in characters; the terminal may show less.
+const LOOKED_AT: usize = 200;
 
 /// List the sessions of this project and of its other worktrees, the one that was written to last first.
+///
+/// At a terminal the table is as wide as the terminal, and ids are as short as they may be to name their session; elsewhere all is
+/// whole. Ends with 1 if there are none.
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
     /// Those of the project at this directory instead.
@@ -23,19 +30,40 @@ pub(super) struct List {
     /// Those of all projects, and where they ran.
     #[arg(long)]
     all: bool,
+    /// Only those with this tag.
+    #[arg(long, value_name = "TAG", help_heading = "Filters")]
+    tag: Option<String>,
+    /// Only those that were on this branch last.
+    #[arg(long, value_name = "NAME", help_heading = "Filters")]
+    branch: Option<String>,
+    /// Only those whose title has this text in it, in upper or lower case.
+    #[arg(long, value_name = "TEXT", help_heading = "Filters")]
+    title: Option<String>,
+    /// Only those that were written to since then: so long ago (90m, 12h, 2d, 4w), or a date.
+    #[arg(long, value_name = "WHEN", value_parser = time::point, help_heading = "Filters")]
+    since: Option<SystemTime>,
+    /// Only those in the archive.
+    #[arg(long, help_heading = "Filters")]
+    archived: bool,
+    /// Leave out those in the archive.
+    #[arg(long, conflicts_with = "archived", help_heading = "Filters")]
+    no_archived: bool,
+    /// Leave out those of the repository's other worktrees.
+    #[arg(long, help_heading = "Filters")]
+    no_worktrees: bool,
+    /// Leave out those that programs and daemons ran.
+    #[arg(long, help_heading = "Filters")]
+    no_programmatic: bool,
+    /// In which order.
+    #[arg(long, value_enum, default_value = "modified")]
+    sort: Sort,
     /// So many at most; 0 is all.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     limit: usize,
-    /// Leave out so many of the newest.
+    /// Leave out so many of the first.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     offset: usize,
-    /// Leave out those of the repository's other worktrees.
-    #[arg(long)]
-    no_worktrees: bool,
-    /// Leave out those that programs and daemons ran.
-    #[arg(long)]
-    no_programmatic: bool,
-    /// Write them as a JSON list of what the TypeScript SDK calls `SDKSessionInfo`.
+    /// Write a line of JSON for each: what the TypeScript SDK calls `SDKSessionInfo`.
     #[arg(long)]
     json: bool,
     /// Never through a pager.
@@ -43,60 +71,199 @@ pub(super) struct List {
     no_pager: bool,
 }
 
+/// `--sort`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    /// That which was written to last first.
+    Modified,
+    /// That which began last first.
+    Created,
+    /// By title, from A to Z.
+    Title,
+    /// The longest transcript first.
+    Size,
+}
+
 impl List {
     pub(super) fn run(self) -> CommandResult {
-        let mut options = ListOptions::new()
-            .limit(self.limit)
-            .offset(self.offset)
-            .include_worktrees(!self.no_worktrees)
-            .include_programmatic(!self.no_programmatic);
-        if !self.all {
-            options = options.dir(self.dir.unwrap_or_else(here));
-        }
-        let infos = Sessions::from_env()?.list(&options)?;
-        if !self.json && infos.is_empty() && io::stdout().is_terminal() {
-            let more = if self.all {
-                ""
-            } else {
-                " of this project; --all shows the others"
-            };
-            eprintln!("no sessions{more}");
-            return Ok(Status::Success);
+        let sessions = Sessions::from_env()?;
+        let infos = self.listed(&sessions)?;
+        if infos.is_empty() {
+            eprintln!("outrigger: {}", plain(&self.nothing()));
+            return Ok(Status::Failed);
         }
         Pager::show(self.no_pager || self.json, |out, paint| {
             if self.json {
-                serde_json::to_writer_pretty(&mut *out, &infos).map_err(io::Error::from)?;
-                writeln!(out)?;
+                for info in &infos {
+                    serde_json::to_writer(&mut *out, info).map_err(io::Error::from)?;
+                    writeln!(out)?;
+                }
                 return Ok(());
             }
-            for info in &infos {
-                writeln!(out, "{}", shown(info, self.all, paint))?;
-            }
-            Ok(())
+            let width = table::width();
+            let beginnings = width.is_some().then(|| Beginnings::of(&sessions));
+            let rows: Vec<_> = infos
+                .iter()
+                .map(|info| row(info, self.all, beginnings.as_ref()))
+                .collect();
+            Ok(table::write(&COLUMNS, &rows, width, out, paint)?)
         })
+    }
+
+    fn listed(&self, sessions: &Sessions) -> outrigger::sessions::Result<Vec<SessionInfo>> {
+        let mut options = ListOptions::new()
+            .include_worktrees(!self.no_worktrees)
+            .include_programmatic(!self.no_programmatic);
+        if !self.all {
+            options = options.dir(self.dir.clone().unwrap_or_else(here));
+        }
+        if !self.is_filtered() && self.sort == Sort::Modified {
+            // Then no more is read than is shown.
+            return sessions.list(&options.limit(self.limit).offset(self.offset));
+        }
+        let mut infos = sessions.list(&options)?;
+        infos.retain(|info| self.fits(info));
+        match self.sort {
+            Sort::Modified => {}
+            Sort::Created => infos.sort_by_key(|info| Reverse(info.created_at)),
+            Sort::Title => infos.sort_by_key(|info| info.summary.to_lowercase()),
+            Sort::Size => infos.sort_by_key(|info| Reverse(info.file_size)),
+        }
+        let most = if self.limit == 0 { usize::MAX } else { self.limit };
+        Ok(infos.into_iter().skip(self.offset).take(most).collect())
+    }
+
+    fn is_filtered(&self) -> bool {
+        let texts = [&self.tag, &self.branch, &self.title];
+        texts.into_iter().any(Option::is_some) || self.since.is_some() || self.archived || self.no_archived
+    }
+
+    fn fits(&self, info: &SessionInfo) -> bool {
+        let equal = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        let title = self.title.as_ref().is_none_or(|text| {
+            let text = text.to_lowercase();
+            let titles = [Some(&info.summary), info.custom_title.as_ref()];
+            titles
+                .into_iter()
+                .flatten()
+                .any(|title| title.to_lowercase().contains(&text))
+        });
+        let since = self.since.is_none_or(|since| {
+            let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            i64::try_from(since).is_ok_and(|since| info.last_modified >= since)
+        });
+        let is_archived = info.archived == Some(true);
+        equal(&self.tag, &info.tag)
+            && equal(&self.branch, &info.git_branch)
+            && title
+            && since
+            && (!self.archived || is_archived)
+            && !(self.no_archived && is_archived)
+    }
+
+    /// What is said where there is nothing to list.
+    fn nothing(&self) -> String {
+        let such = if self.is_filtered() || self.offset > 0 {
+            "such "
+        } else {
+            ""
+        };
+        let missing = |dir: &Path| !dir.is_dir();
+        match &self.dir {
+            _ if self.all => format!("there are no {such}sessions"),
+            Some(dir) if missing(dir) => format!(
+                "{} is no directory here, and no {such}sessions are kept of it; --all lists those of all projects",
+                dir.display()
+            ),
+            Some(dir) => format!(
+                "there are no {such}sessions of {}; --all lists those of all projects",
+                dir.display()
+            ),
+            None => format!("there are no {such}sessions of this project; --all lists those of all projects"),
+        }
     }
 }
 
-/// A session in a line.
-fn shown(info: &SessionInfo, with_dir: bool, paint: Paint) -> String {
-    let mut text = format!(
-        "{}  {:>10}  {}",
-        paint.cyan(info.session_id.as_str()),
+const COLUMNS: [Column; 7] = [
+    Column {
+        name: "WHEN",
+        least: 0,
+        most: usize::MAX,
+        spared: Some(4),
+        cut: Cut::Tail,
+        look: |_, text| text.to_owned(),
+    },
+    Column {
+        name: "ID",
+        least: 0,
+        most: usize::MAX,
+        spared: None,
+        cut: Cut::Tail,
+        look: |paint, text| paint.cyan(text),
+    },
+    Column {
+        name: "BRANCH",
+        least: 8,
+        most: 24,
+        spared: Some(0),
+        cut: Cut::Tail,
+        look: |paint, text| paint.dim(text),
+    },
+    Column {
+        name: "TAG",
+        least: 6,
+        most: 16,
+        spared: Some(1),
+        cut: Cut::Tail,
+        look: |paint, text| paint.yellow(text),
+    },
+    Column {
+        name: "TITLE",
+        least: 16,
+        most: usize::MAX,
+        spared: None,
+        cut: Cut::Tail,
+        look: |_, text| text.to_owned(),
+    },
+    Column {
+        name: "",
+        least: 0,
+        most: usize::MAX,
+        spared: Some(2),
+        cut: Cut::Tail,
+        look: |paint, text| paint.dim(text),
+    },
+    Column {
+        name: "DIRECTORY",
+        least: 16,
+        most: usize::MAX,
+        spared: Some(3),
+        cut: Cut::Head,
+        look: |paint, text| paint.dim(text),
+    },
+];
+
+/// A session in a row.
+fn row(info: &SessionInfo, with_dir: bool, beginnings: Option<&Beginnings>) -> Vec<String> {
+    let id = info.session_id.as_str();
+    // `HEAD` is what there is where there is no branch.
+    let branch = info.git_branch.as_deref().filter(|branch| *branch != "HEAD");
+    let tag = info.tag.as_deref().filter(|tag| !tag.is_empty());
+    let text = |text: Option<&str>| line(text.unwrap_or_default(), LOOKED_AT);
+    vec![
         ago(info.last_modified),
-        line(&info.summary, SUMMARY_SHOWN)
-    );
-    let mut add = |more: String| text.push_str(&format!("  {more}"));
-    if let Some(tag) = info.tag.as_deref().filter(|tag| !tag.is_empty()) {
-        add(paint.yellow(format!("#{}", line(tag, SUMMARY_SHOWN))));
-    }
-    if info.archived == Some(true) {
-        add(paint.dim("archived"));
-    }
-    if let Some(branch) = info.git_branch.as_deref().filter(|branch| *branch != "HEAD") {
-        add(paint.dim(format!("({})", line(branch, SUMMARY_SHOWN))));
-    }
-    if let Some(cwd) = info.cwd.as_deref().filter(|_| with_dir) {
-        add(paint.dim(line(cwd, 200)));
-    }
-    text
+        beginnings
+            .map_or(id, |beginnings| beginnings.shortest(id))
+            .to_owned(),
+        text(branch),
+        tag.map(|tag| format!("#{}", text(Some(tag)))).unwrap_or_default(),
+        text(Some(&info.summary)),
+        if info.archived == Some(true) {
+            "archived"
+        } else {
+            ""
+        }
+        .to_owned(),
+        text(info.cwd.as_deref().filter(|_| with_dir)),
+    ]
 }

@@ -5,12 +5,12 @@ use std::io::Write;
 use outrigger::sessions::{Messages, SessionFile};
 
 use super::find::line;
-use super::said::{Piece, pieces};
+use super::said::{Calls, Piece, pieces};
 use super::show::facts;
 use super::talk::{Speaker, is_for_people};
-use super::when::minute;
 use crate::exit::Failure;
 use crate::screen::plain;
+use crate::time::minute_with_zone;
 
 /// Writes it, one message in memory at a time, and asks `each` before each of them whether to go on. With `full`, what is not meant to be shown is in it too. Characters that would be
 /// commands for a terminal are replaced.
@@ -27,6 +27,7 @@ pub(super) fn write(
         writeln!(out, "- {name}: `{}`", value.replace('`', "'"))?;
     }
     let mut last = None;
+    let mut calls = Calls::default();
     for message in messages {
         let message = message?;
         each()?;
@@ -38,19 +39,15 @@ pub(super) fn write(
         if let Some(heading) = speaker.heading(&message)
             && (speaker == Speaker::User || last != Some(speaker))
         {
-            let at = message.timestamp.as_deref().map(minute).unwrap_or_default();
-            let at = if at.is_empty() {
-                at
-            } else {
-                format!(" ({} UTC)", line(&at, 40))
-            };
+            let at = message.timestamp.as_deref().map(minute_with_zone);
+            let at = at.map(|at| format!(" ({})", line(&at, 40))).unwrap_or_default();
             writeln!(out, "\n## {heading}{at}")?;
         }
         if speaker != Speaker::Tool {
             last = Some(speaker);
         }
         for piece in &pieces {
-            if let Some(text) = text_of(piece) {
+            if let Some(text) = text_of(piece, &mut calls) {
                 writeln!(out, "\n{text}")?;
             }
         }
@@ -58,21 +55,33 @@ pub(super) fn write(
     Ok(())
 }
 
-fn text_of(piece: &Piece) -> Option<String> {
+fn text_of(piece: &Piece, calls: &mut Calls) -> Option<String> {
     Some(match piece {
         Piece::Text(text) => plain(text.trim_end()),
         Piece::Thinking(text) if text.trim().is_empty() => return None,
         Piece::Thinking(text) => folded("Thinking", &fenced("", text)),
-        Piece::Call { tool, input } => {
+        Piece::Call { id, tool, input } => {
+            let mark = calls.begin(id, tool, input);
             let tool = line(tool, 200).replace('`', "'");
-            format!("**Calls `{tool}`**\n\n{}", fenced("json", input.get()))
+            format!("**Calls `{tool}`**{mark}\n\n{}", fenced("json", input.get()))
         }
-        Piece::Result { text, is_error } => {
+        Piece::Result { of, text, is_error } => {
             let name = if *is_error { "Error" } else { "Result" };
-            folded(name, &fenced("", text))
+            let name = match calls.end(of) {
+                Some(call) => format!("{name} of {}", escaped(&call)),
+                None => name.to_owned(),
+            };
+            folded(&name, &fenced("", text))
         }
         Piece::Other(what) => format!("*[{}]*", line(what, 200)),
     })
+}
+
+/// Text that is no markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 fn folded(name: &str, text: &str) -> String {

@@ -1,5 +1,6 @@
 //! `outrigger sessions`: the conversations that the CLI keeps on disk, without starting it.
 
+mod agents;
 mod confirm;
 mod delete;
 mod export;
@@ -20,8 +21,8 @@ mod said;
 mod search;
 mod show;
 mod stored;
+mod table;
 mod talk;
-mod when;
 
 use crate::exit::CommandResult;
 
@@ -41,8 +42,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    #[command(visible_alias = "ls")]
     List(list::List),
     Show(show::Show),
+    Agents(agents::Agents),
     Search(search::Find),
     Follow(follow::Follow),
     Export(export::Export),
@@ -52,8 +55,10 @@ enum Command {
     Tag(mark::Tag),
     Archive(mark::Archive),
     Unarchive(mark::Unarchive),
+    #[command(visible_alias = "mv")]
     Move(moving::Move),
     Repair(repair::Repair),
+    #[command(visible_alias = "rm")]
     Delete(delete::Delete),
     Status(stored::Status),
     Push(stored::Push),
@@ -66,6 +71,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     tokio::task::spawn_blocking(move || match args.command {
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
+        Command::Agents(agents) => agents.run(),
         Command::Search(find) => find.run(),
         Command::Follow(follow) => follow.run(),
         Command::Export(export) => export.run(),

@@ -74,9 +74,9 @@ impl Repair {
                     "mendable": finding.problem.is_mendable(),
                 })
             });
-            let findings: Vec<_> = findings.collect();
-            serde_json::to_writer_pretty(&mut stdout, &findings).map_err(io::Error::from)?;
-            writeln!(stdout)?;
+            for finding in findings {
+                writeln!(stdout, "{finding}")?;
+            }
             return Ok(Status::Success);
         }
         for finding in repair.findings() {

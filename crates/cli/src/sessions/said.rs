@@ -1,9 +1,59 @@
 //! What a recorded message says, piece by piece.
 
+use std::collections::HashMap;
+
 use outrigger::protocol::RawJson;
 use outrigger::protocol::shared::{ContentBlock, MessageContent};
 use outrigger::sessions::{MessageKind, SessionMessage};
 use serde::Deserialize;
+
+use super::find::line;
+use crate::screen::{plain, target};
+
+/// How much of a call's name is shown above its result, in characters.
+const NAME_SHOWN: usize = 80;
+
+/// The calls without results, by what they are called here: those that run at once end in any order.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: HashMap<String, Name>,
+}
+
+/// A call, as the person sees it.
+#[derive(Debug)]
+struct Name {
+    text: String,
+    /// Which one it is of open calls that look the same; 1 is the first.
+    nth: usize,
+}
+
+impl Calls {
+    /// Takes a call in. Returns which one it is of calls that look the same, where there is another: ` (2)`.
+    pub(super) fn begin(&mut self, id: &str, tool: &str, input: &RawJson) -> String {
+        let text = line(&format!("{tool} {}", target(input)), NAME_SHOWN);
+        let same = self.open.values().filter(|name| name.text == text);
+        let nth = same.map(|name| name.nth).max().unwrap_or(0) + 1;
+        let name = Name { text, nth };
+        let mark = name.mark();
+        self.open.insert(id.to_owned(), name);
+        mark
+    }
+
+    /// What was called, as it was shown; `None` if that was not shown.
+    pub(super) fn end(&mut self, id: &str) -> Option<String> {
+        let name = self.open.remove(id)?;
+        Some(plain(&name.text) + &name.mark())
+    }
+}
+
+impl Name {
+    fn mark(&self) -> String {
+        match self.nth {
+            1 => String::new(),
+            nth => format!(" ({nth})"),
+        }
+    }
+}
 
 /// A piece of a message.
 #[derive(Debug)]
@@ -13,9 +63,18 @@ pub(super) enum Piece {
     /// What the model thought.
     Thinking(String),
     /// A call of a tool.
-    Call { tool: String, input: RawJson },
+    Call {
+        id: String,
+        tool: String,
+        input: RawJson,
+    },
     /// What a tool gave back.
-    Result { text: String, is_error: bool },
+    Result {
+        /// The id of the call.
+        of: String,
+        text: String,
+        is_error: bool,
+    },
     /// Something that is no text: what it is.
     Other(String),
 }
@@ -58,6 +117,7 @@ fn of_block(block: &ContentBlock) -> Piece {
         ContentBlock::Text(block) => Piece::Text(block.text.clone()),
         ContentBlock::Thinking(block) => Piece::Thinking(block.thinking.clone()),
         ContentBlock::ToolUse(block) => Piece::Call {
+            id: block.id.clone(),
             tool: block.name.clone(),
             input: block.input.clone(),
         },
@@ -65,6 +125,7 @@ fn of_block(block: &ContentBlock) -> Piece {
             let pieces = block.content.as_ref().map(of_content).unwrap_or_default();
             let texts: Vec<String> = pieces.into_iter().map(text_of).collect();
             Piece::Result {
+                of: block.tool_use_id.clone(),
                 text: texts.join("\n"),
                 is_error: block.is_error == Some(true),
             }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use outrigger::sessions::Sessions;
 use outrigger::sessions::search::{Hit, Part, Search};
@@ -13,10 +13,10 @@ use serde_json::json;
 use super::find::{here, line};
 use super::pager::Pager;
 use super::progress::Bar;
-use super::when::minute;
 use crate::exit::{CommandResult, Status};
 use crate::paint::Paint;
 use crate::screen::plain;
+use crate::time::{self, minute};
 
 /// Look for a text in what was said in the sessions of this project, the one that was written to last first.
 ///
@@ -52,12 +52,12 @@ pub(super) struct Find {
     /// Only sessions with this tag.
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Only what was said since so long ago: 90m, 12h, 7d, 4w.
-    #[arg(long, value_name = "AGO", value_parser = ago)]
-    since: Option<Duration>,
-    /// Only what was said before so long ago.
-    #[arg(long, value_name = "AGO", value_parser = ago)]
-    until: Option<Duration>,
+    /// Only what was said since then: so long ago (90m, 12h, 7d, 4w), or a date.
+    #[arg(long, value_name = "WHEN", value_parser = time::point)]
+    since: Option<SystemTime>,
+    /// Only what was said before then.
+    #[arg(long, value_name = "WHEN", value_parser = time::point)]
+    until: Option<SystemTime>,
     /// So many places at most; 0 is all.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     limit: usize,
@@ -89,24 +89,6 @@ impl From<Where> for Part {
             Where::ToolResults => Self::ToolResult,
         }
     }
-}
-
-/// A number with its unit.
-fn ago(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time such as 90m, 12h, 7d or 4w");
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let seconds: u64 = match unit {
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        'w' => 7 * 24 * 60 * 60,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    number
-        .checked_mul(seconds)
-        .map(Duration::from_secs)
-        .ok_or_else(wrong)
 }
 
 impl Find {
@@ -155,6 +137,9 @@ impl Find {
             }
             Ok(())
         })?;
+        if found == 0 && failed == 0 {
+            eprintln!("outrigger: {:?} was found nowhere", plain(&self.text));
+        }
         if failed > 0 || found == 0 {
             return Ok(Status::Failed);
         }
@@ -171,17 +156,12 @@ impl Find {
         if !self.parts.is_empty() {
             search = search.parts(self.parts.iter().map(|part| Part::from(*part)));
         }
-        let before = |ago: Duration| {
-            SystemTime::now()
-                .checked_sub(ago)
-                .unwrap_or(SystemTime::UNIX_EPOCH)
-        };
         search.tool = self.tool.clone();
         search.file = self.file.clone();
         search.branch = self.branch.clone();
         search.tag = self.tag.clone();
-        search.since = self.since.map(before);
-        search.until = self.until.map(before);
+        search.since = self.since;
+        search.until = self.until;
         search
     }
 }
@@ -232,28 +212,4 @@ fn as_json(hit: &Hit) -> serde_json::Value {
         "snippet": hit.snippet,
         "range": [hit.range.start, hit.range.end],
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_ago_has_a_number_and_a_unit() {
-        assert_eq!(ago("90m"), Ok(Duration::from_secs(5400)));
-        assert_eq!(ago("2w"), Ok(Duration::from_secs(14 * 86_400)));
-        for wrong in [
-            "",
-            "7",
-            "d",
-            "-1d",
-            "1.5h",
-            "7 d",
-            "99999999999999999999d",
-            "999999999999999999d",
-            "7ä",
-        ] {
-            assert!(ago(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use outrigger::sessions::{AgentId, MessageOptions, Messages, SessionFile};
+use outrigger::sessions::{AgentId, Error, MessageOptions, Messages, SessionFile, Subagent};
 
 use super::find::{Named, line};
 use super::markdown;
 use super::pager::Pager;
 use super::talk::Talk;
+use crate::agent::usage;
 use crate::exit::{CommandResult, Failure};
 use crate::paint::Paint;
 use crate::screen::plain;
@@ -19,7 +20,7 @@ use crate::screen::plain;
 pub(super) struct Show {
     #[command(flatten)]
     named: Named,
-    /// What was said in this subagent of the session instead.
+    /// What was said in this subagent of the session instead: its id, or the beginning of it. `sessions agents` lists them.
     #[arg(long, value_name = "AGENT", value_parser = AgentId::new)]
     agent: Option<AgentId>,
     /// So many messages at most; 0 is all.
@@ -37,7 +38,7 @@ pub(super) struct Show {
     /// Write it as Markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Write it as a JSON list of what the TypeScript SDK calls `SessionMessage`.
+    /// Write a line of JSON for each message: what the TypeScript SDK calls `SessionMessage`.
     #[arg(long)]
     json: bool,
     /// Never through a pager.
@@ -53,7 +54,7 @@ impl Show {
             .offset(self.offset)
             .include_system_messages(self.system);
         let mut messages = match &self.agent {
-            Some(agent) => file.subagent(agent)?.messages(&options)?,
+            Some(agent) => subagent(&file, agent)?.messages(&options)?,
             None => file.messages(&options)?,
         };
         tell_of_damage(&messages);
@@ -84,13 +85,37 @@ pub(super) fn tell_of_damage(messages: &Messages) {
 
 /// Writes one at a time: there may be more than fit the memory.
 fn json(messages: &mut Messages, out: &mut dyn Write) -> Result<(), Failure> {
-    write!(out, "[")?;
-    for (nth, message) in messages.enumerate() {
-        writeln!(out, "{}", if nth == 0 { "" } else { "," })?;
+    for message in messages {
         serde_json::to_writer(&mut *out, &message?).map_err(io::Error::from)?;
+        writeln!(out)?;
     }
-    writeln!(out, "\n]")?;
     Ok(())
+}
+
+/// The subagent of this id, or the only one whose id begins so.
+fn subagent(file: &SessionFile, agent: &AgentId) -> Result<Subagent, Failure> {
+    let error = match file.subagent(agent) {
+        Err(error @ Error::NoSubagent { .. }) => error,
+        found => return Ok(found?),
+    };
+    let begins = |one: &Subagent| one.agent_id.as_str().starts_with(agent.as_str());
+    let mut those = file.subagents().into_iter().filter(begins);
+    match (those.next(), those.next()) {
+        (Some(agent), None) => Ok(agent),
+        (None, _) => {
+            let hint = format!(
+                "`outrigger sessions agents {}` lists those that there are",
+                file.id
+            );
+            Err(anyhow::anyhow!("{error}; {hint}").into())
+        }
+        (Some(one), Some(other)) => Err(usage(format!(
+            "several subagents could be meant by {:?}: {}, {}, …",
+            plain(agent.as_str()),
+            plain(one.agent_id.as_str()),
+            plain(other.agent_id.as_str())
+        ))),
+    }
 }
 
 /// What is known of a session, each with its name.

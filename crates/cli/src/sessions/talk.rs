@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use outrigger::sessions::{MessageKind, SessionMessage};
 
 use super::find::line;
-use super::said::{Piece, pieces};
-use super::when::minute;
+use super::said::{Calls, Piece, pieces};
 use crate::exit::Failure;
 use crate::paint::Paint;
 use crate::screen::{plain, target};
+use crate::time::minute;
 
 /// How many lines of a tool's result are shown.
 const RESULT_SHOWN: usize = 8;
@@ -57,6 +57,9 @@ pub(super) struct Talk<'o> {
     full: bool,
     /// Who spoke last.
     speaker: Option<Speaker>,
+    calls: Calls,
+    /// The call that was written last, if nothing was written since.
+    last: Option<String>,
 }
 
 impl<'o> Talk<'o> {
@@ -67,6 +70,8 @@ impl<'o> Talk<'o> {
             paint,
             full,
             speaker: None,
+            calls: Calls::default(),
+            last: None,
         }
     }
 
@@ -88,6 +93,7 @@ impl<'o> Talk<'o> {
             let at = message.timestamp.as_deref().map(minute).unwrap_or_default();
             let (heading, at) = (self.paint.bold(heading), self.paint.dim(line(&at, 40)));
             writeln!(self.out, "\n{heading}  {at}")?;
+            self.last = None;
         }
         // Results stand below their calls, and the model goes on behind them.
         if speaker != Speaker::Tool {
@@ -98,9 +104,12 @@ impl<'o> Talk<'o> {
 
     fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
         let paint = self.paint;
+        let last = match piece {
+            Piece::Thinking(text) if text.trim().is_empty() => return Ok(()),
+            _ => self.last.take(),
+        };
         match piece {
             Piece::Text(text) => writeln!(self.out, "{}", plain(text.trim_end()))?,
-            Piece::Thinking(text) if text.trim().is_empty() => {}
             Piece::Thinking(text) if self.full => {
                 writeln!(self.out, "{}", paint.dim(plain(text.trim_end())))?;
             }
@@ -109,16 +118,26 @@ impl<'o> Talk<'o> {
                 "{}",
                 paint.dim(format!("(thought: {})", line(text, 80)))
             )?,
-            Piece::Call { tool, input } => {
+            Piece::Call { id, tool, input } => {
+                let mark = self.calls.begin(id, tool, input);
                 let tool = paint.yellow(line(tool, 200));
                 let input = if self.full {
                     plain(input.get())
                 } else {
                     plain(&target(input))
                 };
-                writeln!(self.out, "> {tool} {input}")?;
+                writeln!(self.out, "> {tool} {input}{mark}")?;
+                self.last = Some(id.clone());
             }
-            Piece::Result { text, is_error } => self.result(&plain(text.trim_end()), *is_error)?,
+            Piece::Result { of, text, is_error } => {
+                let name = self.calls.end(of);
+                // Right below its call it is clear whose it is.
+                if last.as_ref() != Some(of) {
+                    let name = name.unwrap_or_else(|| "a call that is not shown".to_owned());
+                    writeln!(self.out, "{}", paint.dim(format!("< {name}")))?;
+                }
+                self.result(&plain(text.trim_end()), *is_error)?;
+            }
             Piece::Other(what) => writeln!(self.out, "{}", paint.dim(format!("[{}]", line(what, 200))))?,
         }
         Ok(())

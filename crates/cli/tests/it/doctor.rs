@@ -39,6 +39,7 @@ fn an_installation_on_the_path_is_found_and_run() {
     command.env("PATH", &path).env("ANTHROPIC_API_KEY", "sk-secret");
     let (text, code) = ran(&mut command);
     assert_eq!(code, 0);
+    assert_eq!(text.lines().count(), 1, "{text}");
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["healthy"], true);
     assert_eq!(report["chosen"], claude.to_str().unwrap());

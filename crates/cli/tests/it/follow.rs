@@ -119,7 +119,7 @@ fn what_is_written_from_now_on_is_shown_until_ctrl_c() {
 fn programs_get_a_line_of_json_for_each_message() {
     let place = Place::new();
     let path = place.session(&place.project, ONE, "count the files", None);
-    let shown = place.json(&["show", ONE, "--json"]);
+    let shown = place.lines(&["show", ONE, "--json"]);
     let mut all = Following::start(&place, &["--json", "--from-start"]);
     for message in shown.as_array().unwrap() {
         assert_eq!(all.json(), *message);

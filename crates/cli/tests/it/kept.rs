@@ -95,7 +95,16 @@ impl Place {
         text
     }
 
+    /// The one line of JSON that a command writes.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.done(args)).unwrap()
+    }
+
+    /// The lines of JSON that a command writes, as a list.
+    pub(crate) fn lines(&self, args: &[&str]) -> Value {
+        let text = self.done(args);
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .collect()
     }
 }

@@ -23,6 +23,8 @@ mod doctor;
 mod follow;
 mod kept;
 #[cfg(unix)]
+mod lists;
+#[cfg(unix)]
 mod mock_api;
 mod pipes;
 mod policy;

@@ -51,6 +51,8 @@ fn a_closed_pipe_has_one_status_and_no_words() {
         &["sessions", "search", "count", "--json"],
         &["sessions", "export", ONE, "-"],
         &["sessions", "repair", ONE],
+        &["sessions", "agents", ONE],
+        &["sessions", "agents", ONE, "--json"],
         &["sessions", "status", ONE, "--json", store[0], store[1]],
         &["sessions", "fork", ONE, "--json"],
     ] {

@@ -19,7 +19,7 @@ fn those_of_the_project_are_listed_and_all_on_demand() {
     let text = place.done(&["list"]);
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(
-        text.contains(ONE) && text.contains("counting") && text.contains("(main)"),
+        text.contains(ONE) && text.contains("counting") && text.contains("  main  "),
         "{text}"
     );
     assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
@@ -30,7 +30,7 @@ fn those_of_the_project_are_listed_and_all_on_demand() {
     );
     let text = place.done(&["list", "--dir", other.to_str().unwrap()]);
     assert!(text.contains(TWO) && !text.contains(ONE), "{text}");
-    let infos = place.json(&["list", "--json"]);
+    let infos = place.lines(&["list", "--json"]);
     assert_eq!(infos[0]["sessionId"], ONE);
     assert_eq!(infos[0]["customTitle"], "counting");
     assert_eq!(infos[0]["firstPrompt"], "count the files");
@@ -38,7 +38,7 @@ fn those_of_the_project_are_listed_and_all_on_demand() {
     assert!(infos[0]["lastModified"].is_number() && infos[0]["fileSize"].is_number());
     assert_eq!(
         place
-            .json(&["list", "--all", "--limit", "1", "--json"])
+            .lines(&["list", "--all", "--limit", "1", "--json"])
             .as_array()
             .unwrap()
             .len(),
@@ -76,13 +76,13 @@ fn a_conversation_is_shown_for_people_and_for_programs() {
     ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
-    let messages = place.json(&["show", ONE, "--json"]);
+    let messages = place.lines(&["show", ONE, "--json"]);
     assert_eq!(messages.as_array().unwrap().len(), 4);
     assert_eq!(messages[0]["type"], "user");
     assert_eq!(messages[0]["session_id"], ONE);
     assert_eq!(messages[0]["message"]["content"], "count the files");
     assert_eq!(messages[0]["parent_tool_use_id"], Value::Null);
-    let one = place.json(&["show", ONE, "--json", "--offset", "3", "--limit", "1"]);
+    let one = place.lines(&["show", ONE, "--json", "--offset", "3", "--limit", "1"]);
     assert_eq!(one.as_array().unwrap().len(), 1);
     assert_eq!(one[0], messages[3]);
 }
@@ -120,7 +120,7 @@ fn what_subagents_said_and_the_cli_noted_is_shown_on_demand() {
     let text = place.done(&["show", ONE, "--system"]);
     assert!(text.contains("[The context was cleared]\n"), "{text}");
     let kinds = |args: &[&str]| -> Vec<Value> {
-        let messages = place.json(args);
+        let messages = place.lines(args);
         let messages = messages.as_array().unwrap();
         messages.iter().map(|message| message["type"].clone()).collect()
     };
@@ -135,7 +135,7 @@ fn what_subagents_said_and_the_cli_noted_is_shown_on_demand() {
         text.contains("look below") && !text.contains("count the files"),
         "{text}"
     );
-    let messages = place.json(&["show", ONE, "--agent", "7", "--json"]);
+    let messages = place.lines(&["show", ONE, "--agent", "7", "--json"]);
     assert_eq!(
         (
             &messages[0]["parent_tool_use_id"],
@@ -208,7 +208,7 @@ fn a_session_is_found_by_id_beginning_and_title() {
     place.session(&other, TWO, "y", Some("second title"));
     for name in [TWO, "11111111-b", "11111111-B", "second title"] {
         assert_eq!(
-            place.json(&["show", name, "--json"])[0]["session_id"],
+            place.lines(&["show", name, "--json"])[0]["session_id"],
             TWO,
             "{name}"
         );
@@ -216,7 +216,7 @@ fn a_session_is_found_by_id_beginning_and_title() {
         assert_eq!(place.run(&["show", name, "--dir", "."]).1, 1, "{name}");
     }
     assert_eq!(
-        place.json(&["show", "1111", "--dir", ".", "--json"])[0]["session_id"],
+        place.lines(&["show", "1111", "--dir", ".", "--json"])[0]["session_id"],
         ONE
     );
     let output = place.command(&["show", "1111"]).output().unwrap();
@@ -256,7 +256,7 @@ fn titles_tags_and_the_archive_are_written_where_lists_read_them() {
     place.done(&["rename", ONE, "a title"]);
     place.done(&["tag", "a title", "blue"]);
     place.done(&["archive", "1111"]);
-    let info = |name: &str| place.json(&["list", "--json"])[0][name].clone();
+    let info = |name: &str| place.lines(&["list", "--json"])[0][name].clone();
     assert_eq!(
         (info("customTitle"), info("tag"), info("archived")),
         (json!("a title"), json!("blue"), json!(true))
@@ -286,10 +286,10 @@ fn a_fork_ends_where_it_is_told_to() {
     let made = place.json(&["fork", ONE, "--up-to", up_to, "--json"]);
     let id = made["sessionId"].as_str().unwrap();
     assert!(made["path"].as_str().unwrap().ends_with(&format!("{id}.jsonl")));
-    assert_eq!(place.json(&["show", id, "--json"]).as_array().unwrap().len(), 1);
+    assert_eq!(place.lines(&["show", id, "--json"]).as_array().unwrap().len(), 1);
     let id = place.done(&["fork", ONE, "--title", "another"]);
     assert_eq!(
-        place.json(&["show", "another", "--json"])[0]["session_id"],
+        place.lines(&["show", "another", "--json"])[0]["session_id"],
         id.trim()
     );
     assert_eq!(place.run(&["fork", ONE, "--up-to", "nothing"]).1, 1);
@@ -317,7 +317,7 @@ fn without_a_terminal_nothing_is_destroyed_unless_yes_is_said() {
     }
     place.session(&other, TWO, "y", None);
     place.done(&["delete", ONE, TWO, "--yes"]);
-    assert_eq!(place.json(&["list", "--all", "--json"]), json!([]));
+    assert_eq!(place.run(&["list", "--all", "--json"]), (String::new(), 1));
     assert_eq!(place.run(&["delete", ONE, "--yes"]).1, 1);
 }
 
@@ -336,14 +336,14 @@ fn what_a_crash_left_is_shown_and_mended() {
     let place = Place::new();
     let path = place.session(&place.project, ONE, "x", None);
     assert_eq!(place.done(&["repair", ONE]), "nothing is wrong\n");
-    assert_eq!(place.json(&["repair", ONE, "--json"]), json!([]));
+    assert_eq!(place.lines(&["repair", ONE, "--json"]), json!([]));
     // The result of the call is lost.
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().take(2).collect();
     let broken = format!("{}\n", lines.join("\n"));
     fs::write(&path, &broken).unwrap();
     assert!(place.done(&["repair", ONE]).contains("toolu_1"));
-    let findings = place.json(&["repair", ONE, "--json"]);
+    let findings = place.lines(&["repair", ONE, "--json"]);
     assert_eq!(
         (&findings[0]["line"], &findings[0]["mendable"]),
         (&json!(2), &json!(true))
@@ -351,7 +351,7 @@ fn what_a_crash_left_is_shown_and_mended() {
     let id = place.done(&["repair", ONE, "--new"]);
     assert_eq!(
         place
-            .json(&["show", id.trim(), "--json"])
+            .lines(&["show", id.trim(), "--json"])
             .as_array()
             .unwrap()
             .len(),
@@ -392,7 +392,7 @@ fn a_session_goes_out_and_comes_back_in() {
             .done(&["export", "a title", "-", "--markdown"])
             .starts_with("# a title\n")
     );
-    let said = place.json(&["show", ONE, "--json"]);
+    let said = place.lines(&["show", ONE, "--json"]);
     // With the session there, the import has another id; without, its own.
     let made = place.json(&["import", name, "--json"]);
     assert_eq!(made["was"], ONE);
@@ -401,7 +401,7 @@ fn a_session_goes_out_and_comes_back_in() {
     let other = place.project.with_file_name("other");
     let id = place.done(&["import", name, "--dir", other.to_str().unwrap()]);
     assert_eq!(id.trim(), ONE);
-    let again = place.json(&["show", ONE, "--dir", other.to_str().unwrap(), "--json"]);
+    let again = place.lines(&["show", ONE, "--dir", other.to_str().unwrap(), "--json"]);
     assert_eq!(again, said);
     assert_eq!(
         place
@@ -422,7 +422,7 @@ fn a_session_is_moved_and_copied() {
     assert!(path.exists());
     assert_eq!(place.done(&["move", ONE, to, "--yes"]).trim(), ONE);
     assert!(!path.exists());
-    let infos = place.json(&["list", "--dir", to, "--json"]);
+    let infos = place.lines(&["list", "--dir", to, "--json"]);
     assert_eq!(infos.as_array().unwrap().len(), 2);
     assert!(
         infos.as_array().unwrap().iter().all(|info| info["cwd"] == to),
@@ -474,7 +474,8 @@ mod terminal {
         let place = Place::new();
         place.session(&place.project, ONE, "x", Some("my title"));
         let mut session = at_terminal(&place, &["list"], "sed s/^/PAGED:/");
-        session.exp_string("PAGED:\u{1b}[36m11111111").unwrap();
+        session.exp_string("PAGED:\u{1b}[2mWHEN").unwrap();
+        session.exp_string("\u{1b}[36m1111\u{1b}").unwrap();
         ends_with(&mut session, 0);
         for args in [&["list", "--no-pager"][..], &["list", "--json"]] {
             let mut session = at_terminal(&place, args, "sed s/^/PAGED:/");

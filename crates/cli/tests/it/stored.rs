@@ -9,7 +9,7 @@ const STORES: [&str; 2] = ["dir:store", "sqlite:store.db"];
 /// How the one session stands, and how many entries the store lacks, and the disk.
 #[track_caller]
 fn stands(place: &Place, store: &str, name: &str, lacks: u64, beyond: u64) {
-    let all = place.json(&["status", "--store", store, "--json"]);
+    let all = place.lines(&["status", "--store", store, "--json"]);
     assert_eq!(all.as_array().unwrap().len(), 1, "{all}");
     let found = (&all[0]["standing"], &all[0]["lacks"], &all[0]["beyond"]);
     assert_eq!(

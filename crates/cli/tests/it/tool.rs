@@ -18,6 +18,8 @@ pub(crate) fn outrigger(arguments: &[&str]) -> Command {
             command.env(name, value);
         }
     }
+    // Times are told in the zone of the machine.
+    command.env("TZ", "UTC");
     command
 }
 

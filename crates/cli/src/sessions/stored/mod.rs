@@ -31,7 +31,7 @@ struct Store {
     store: Target,
     #[command(flatten)]
     place: Place,
-    /// Write it as JSON.
+    /// Write a line of JSON for each session.
     #[arg(long)]
     json: bool,
 }
@@ -225,9 +225,9 @@ impl Store {
     fn write(&self, done: &[(Pair, String)]) -> CommandResult {
         let mut out = io::stdout().lock();
         if self.json {
-            let all: Vec<Value> = done.iter().map(|(pair, _)| pair.json()).collect();
-            serde_json::to_writer_pretty(&mut out, &all).map_err(io::Error::from)?;
-            writeln!(out)?;
+            for (pair, _) in done {
+                writeln!(out, "{}", pair.json())?;
+            }
         } else {
             for (pair, what) in done {
                 writeln!(out, "{}  {what}", pair.id)?;
