@@ -1,11 +1,15 @@
 //! What both `run` and `chat` take: which CLI to start, as whom, and with what leave.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use outrigger::hooks::{self, HookOutput};
 use outrigger::options::{Auth, Isolation, Options, Secret, Tools};
-use outrigger::protocol::shared::{Effort, PermissionMode, SettingSource, SystemPrompt};
+use outrigger::protocol::settings::Settings;
+use outrigger::protocol::shared::{Effort, PermissionMode, PluginConfig, SettingSource, SystemPrompt};
+use serde::de::DeserializeOwned;
 
 use crate::ask::Ask;
 use crate::exit::{Failure, Status};
@@ -32,12 +36,21 @@ pub(crate) struct AgentArgs {
     /// The model, or an alias such as `opus`.
     #[arg(long)]
     model: Option<String>,
-    /// How hard the model thinks: low, medium, high, xhigh, max.
-    #[arg(long, value_name = "LEVEL", value_parser = effort)]
+    /// The model, or several separated by commas, for when the first is overloaded.
+    #[arg(long, value_name = "MODELS")]
+    fallback_model: Option<String>,
+    /// Beta features of the API, separated by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    betas: Vec<String>,
+    /// How hard the model thinks.
+    #[arg(long, value_name = "LEVEL", value_parser = effort())]
     effort: Option<Effort>,
     /// The agent that the conversation runs as.
     #[arg(long)]
     agent: Option<String>,
+    /// Subagents, by name: JSON, or a file with it. Each has a `description` and a `prompt`.
+    #[arg(long, value_name = "JSON|FILE")]
+    agents: Option<String>,
     /// Told to the model instead of Claude Code's own system prompt.
     #[arg(long, value_name = "TEXT", conflicts_with = "append_system_prompt")]
     system_prompt: Option<String>,
@@ -60,6 +73,12 @@ pub(crate) struct AgentArgs {
     /// Goes on in a new session instead of the old one.
     #[arg(long)]
     fork_session: bool,
+    /// The id of the new session, a UUID.
+    #[arg(long, value_name = "UUID")]
+    session_id: Option<String>,
+    /// Keeps nothing of the session on disk, so that it can't be resumed.
+    #[arg(long)]
+    no_session_persistence: bool,
 
     /// A rule for tool calls that need no question, such as `Read` or `Bash(git log:*)`. Can be repeated.
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
@@ -73,8 +92,8 @@ pub(crate) struct AgentArgs {
     /// The built-in tools that the agent has at all, separated by commas; an empty value is none.
     #[arg(long, value_name = "NAMES", help_heading = "Permissions")]
     tools: Option<String>,
-    /// How calls are decided that no rule decides: default, acceptEdits, plan, dontAsk, auto, bypassPermissions.
-    #[arg(long, value_name = "MODE", value_parser = permission_mode, help_heading = "Permissions")]
+    /// How calls are decided that no rule decides.
+    #[arg(long, value_name = "MODE", value_parser = permission_mode(), help_heading = "Permissions")]
     permission_mode: Option<PermissionMode>,
     /// Never asks at the terminal: refuses what would be asked.
     #[arg(long, help_heading = "Permissions")]
@@ -90,9 +109,15 @@ pub(crate) struct AgentArgs {
     /// How much of the user's and the project's configuration the session sees.
     #[arg(long, value_enum, default_value = "plain", help_heading = "Surroundings")]
     isolation: IsolationChoice,
-    /// The settings files to load, separated by commas: user, project, local. Outranks what `--isolation` says of them.
-    #[arg(long, value_name = "SOURCES", value_delimiter = ',', value_parser = setting_source, help_heading = "Surroundings")]
+    /// The settings files to load, separated by commas. Outranks what `--isolation` says of them.
+    #[arg(long, value_name = "SOURCES", value_delimiter = ',', value_parser = setting_source(), help_heading = "Surroundings")]
     setting_sources: Option<Vec<SettingSource>>,
+    /// Settings of the session's own, which outrank those of the files: JSON, or a file with it.
+    #[arg(long, value_name = "JSON|FILE", help_heading = "Surroundings")]
+    settings: Option<String>,
+    /// A directory with a plugin. Can be repeated.
+    #[arg(long, value_name = "DIR", help_heading = "Surroundings")]
+    plugin_dir: Vec<PathBuf>,
     /// A file with MCP servers. Can be repeated.
     #[arg(long, value_name = "FILE", help_heading = "Surroundings")]
     mcp_config: Vec<PathBuf>,
@@ -112,7 +137,13 @@ pub(crate) struct AgentArgs {
     /// The CLI to start; searched for unless given.
     #[arg(long, value_name = "PATH", help_heading = "Surroundings")]
     cli: Option<PathBuf>,
+    /// The file for the CLI's debug log.
+    #[arg(long, value_name = "FILE", help_heading = "Surroundings")]
+    debug_file: Option<PathBuf>,
 
+    /// Has the CLI report the hooks that run, as frames of `--json`; `--verbose` does so, too.
+    #[arg(long)]
+    include_hook_events: bool,
     /// Shows the model's thinking, what tools return, who decided on their calls, hooks, MCP servers, and other messages of the
     /// CLI.
     #[arg(long, short, conflicts_with = "quiet")]
@@ -160,18 +191,32 @@ enum AuthChoice {
     Foundry,
 }
 
-fn permission_mode(text: &str) -> Result<PermissionMode, String> {
-    PermissionMode::from_wire(text).ok_or_else(|| {
-        "the modes are default, acceptEdits, plan, dontAsk, auto and bypassPermissions".to_owned()
-    })
+/// Takes a word of the protocol, all of which completions and errors name.
+fn word<T: Clone + Send + Sync + 'static>(
+    words: &'static [&'static str],
+    read: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words).try_map(move |word| read(&word).ok_or("this build does not know it"))
 }
 
-fn effort(text: &str) -> Result<Effort, String> {
-    Effort::from_wire(text).ok_or_else(|| "the levels are low, medium, high, xhigh and max".to_owned())
+fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
+    const MODES: &[&str] = &[
+        "default",
+        "acceptEdits",
+        "plan",
+        "dontAsk",
+        "auto",
+        "bypassPermissions",
+    ];
+    word(MODES, PermissionMode::from_wire)
 }
 
-fn setting_source(text: &str) -> Result<SettingSource, String> {
-    SettingSource::from_wire(text).ok_or_else(|| "the sources are user, project and local".to_owned())
+fn effort() -> impl TypedValueParser<Value = Effort> {
+    word(&["low", "medium", "high", "xhigh", "max"], Effort::from_wire)
+}
+
+fn setting_source() -> impl TypedValueParser<Value = SettingSource> {
+    word(&["user", "project", "local"], SettingSource::from_wire)
 }
 
 impl AgentArgs {
@@ -186,7 +231,8 @@ impl AgentArgs {
             })
             .client_app(concat!("outrigger-cli/", env!("CARGO_PKG_VERSION")))
             .include_partial_messages(true)
-            .include_hook_events(self.verbose)
+            .include_hook_events(self.verbose || self.include_hook_events)
+            .betas(&self.betas)
             .continue_conversation(self.continue_latest)
             .fork_session(self.fork_session)
             .additional_directories(self.add_dir.iter().cloned())
@@ -194,9 +240,23 @@ impl AgentArgs {
             .disallowed_tools(self.deny.iter().cloned())
             .mcp_config_files(self.mcp_config.iter().cloned());
         options.model = self.model.clone();
+        options.fallback_model = self.fallback_model.clone();
         options.effort = self.effort;
         options.agent = self.agent.clone();
+        if let Some(given) = &self.agents {
+            options.agents = object("--agents", given)?;
+        }
         options.cwd = self.cwd.clone();
+        options.session_id = self.session_id.clone();
+        options.persist_session = self.no_session_persistence.then_some(false);
+        options.debug_file = self.debug_file.clone();
+        if let Some(given) = &self.settings {
+            // Inline, so that the rules of a policy that ask can be laid on them.
+            options = options.settings(object::<Settings>("--settings", given)?);
+        }
+        for directory in &self.plugin_dir {
+            options.plugins.push(PluginConfig::local(plugin(directory)?));
+        }
         options.resume = self.resume.clone();
         options.max_turns = self.max_turns;
         options.max_budget_usd = self.max_budget_usd;
@@ -312,6 +372,47 @@ fn observed(options: Options, notes: &Notes) -> Options {
             })
             .matcher(MCP_TOOLS),
         )
+}
+
+/// Whether a value is JSON itself, and not the name of a file with it.
+fn is_json(given: &str) -> bool {
+    given.trim_start().starts_with(['{', '['])
+}
+
+/// The directory of a plugin from the root on, since `--cwd` may put the CLI into another place than this program.
+fn plugin(directory: &Path) -> Result<String, Failure> {
+    let wrong = |why: String| usage(format!("--plugin-dir {}: {why}", directory.display()));
+    let path = std::path::absolute(directory).map_err(|error| wrong(error.to_string()))?;
+    if !path.is_dir() {
+        return Err(wrong("it is no directory".to_owned()));
+    }
+    let path = path.into_os_string().into_string();
+    path.map_err(|_| wrong("its name is not UTF-8".to_owned()))
+}
+
+/// Reads a value of a flag: JSON, or a file with it.
+///
+/// # Errors
+/// When the file can't be read, or what is in it is something else: with the line and the key.
+pub(crate) fn object<T: DeserializeOwned>(flag: &str, given: &str) -> Result<T, Failure> {
+    let (text, place) = if is_json(given) {
+        (given.to_owned(), String::new())
+    } else {
+        let text = std::fs::read_to_string(given).with_context(|| format!("{flag}: cannot read {given}"));
+        let text = text.map_err(|error| Failure::new(Status::Usage, error))?;
+        (text, format!(" {given}:"))
+    };
+    let mut reader = serde_json::Deserializer::from_str(&text);
+    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let key = match error.path().to_string() {
+            key if key == "." || key == "?" => String::new(),
+            key => format!(" in `{key}`:"),
+        };
+        usage(format!("{flag}:{place}{key} {}", error.inner()))
+    })?;
+    let end = reader.end();
+    end.map_err(|error| usage(format!("{flag}:{place} {error}")))?;
+    Ok(read)
 }
 
 /// A failure of the person who typed.

@@ -254,7 +254,7 @@ impl Chat {
     }
 
     async fn signal(&mut self, signal: Signal) -> Result<Option<Status>, Failure> {
-        if signal == Signal::Terminate {
+        if signal != Signal::Interrupt {
             return Ok(Some(signal.status()));
         }
         self.interrupts += 1;

@@ -18,6 +18,7 @@ Exit status:
   6    refused: a hook or the CLI did not let the prompt run, or the model refused to answer
   7    the session ended before the turn did
   8    not logged in: no credentials reached the CLI
+  124  the time of --timeout was over
   130  interrupted (Ctrl-C)
   141  standard output was closed
   143  terminated (SIGTERM)";
@@ -34,6 +35,8 @@ pub(crate) enum Status {
     Refused = 6,
     Ended = 7,
     NotLoggedIn = 8,
+    /// As of the command `timeout`.
+    TimedOut = 124,
     Interrupted = 130,
     BrokenPipe = 141,
     Terminated = 143,
@@ -153,7 +156,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Says what went wrong, if anything, and makes the exit status.
 pub(crate) fn report(result: CommandResult) -> ExitCode {
     let status = match result {
-        Ok(status) => status,
+        Ok(status) => {
+            if status == Status::TimedOut {
+                eprintln!("outrigger: it took longer than --timeout allows, and was ended");
+            }
+            status
+        }
         Err(failure) => {
             // Nobody reads any more, so there is nobody to tell.
             if failure.status != Status::BrokenPipe {

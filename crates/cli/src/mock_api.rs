@@ -231,7 +231,7 @@ fn pass_on(child: &Child, signal: Signal) {
     let number = match signal {
         Signal::Interrupt if io::stdin().is_terminal() => return,
         Signal::Interrupt => Number::INT,
-        Signal::Terminate => Number::TERM,
+        Signal::Terminate | Signal::OutOfTime => Number::TERM,
     };
     let id = child
         .id()

@@ -18,6 +18,7 @@ use crate::paint::Paint;
 use crate::report::{Report, final_text, text};
 use crate::screen::{Screen, note};
 use crate::signals::{Signals, Watchman};
+use crate::time;
 
 /// What `outrigger run` takes.
 #[derive(Debug, clap::Args)]
@@ -47,6 +48,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = "Limits")]
     wait_limit: u64,
 
+    /// How long the whole run may take, such as `90s`, `10m` or `1h 30m`; the turn is interrupted then, and the session ended.
+    #[arg(long, value_name = "DURATION", value_parser = time::duration, help_heading = "Limits")]
+    timeout: Option<Duration>,
+
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -64,7 +69,7 @@ enum Output {
 
 /// Asks, shows what happens, and waits until it is over.
 pub(crate) async fn run(args: Args) -> CommandResult {
-    let mut signals = Signals::catch()?;
+    let mut signals = Signals::catch()?.within(args.timeout);
     let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet);
     let early = async {
         let asked = Asked::read(args.prompt.clone()).await?;

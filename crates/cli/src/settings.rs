@@ -1,17 +1,15 @@
 //! `outrigger settings`: the settings of the CLI on disk, put together.
 
-use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use outrigger::protocol::RawJson;
 use outrigger::protocol::settings::Settings;
-use outrigger::protocol::shared::{JsonObject, SettingSource};
+use outrigger::protocol::shared::SettingSource;
 use outrigger::settings::{ResolveSettings, ResolvedSettings};
 use serde_json::{Map, Value};
 
-use crate::agent::usage;
+use crate::agent::object;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::screen::plain;
 
@@ -57,7 +55,7 @@ struct Show {
     /// Without a permission mode that a repository chose and that the CLI would not heed.
     #[arg(long)]
     heeded: bool,
-    /// Write all as JSON, as the TypeScript SDK's `resolveSettings` has it; with --heeded the settings alone.
+    /// Write all as a line of JSON, as the TypeScript SDK's `resolveSettings` has it; with --heeded the settings alone.
     #[arg(long)]
     json: bool,
 }
@@ -97,9 +95,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     let mut stdout = io::stdout().lock();
     if show.json {
         if show.heeded {
-            serde_json::to_writer_pretty(&mut stdout, &resolved.without_escalating_default_mode())?;
+            serde_json::to_writer(&mut stdout, &resolved.without_escalating_default_mode())?;
         } else {
-            serde_json::to_writer_pretty(&mut stdout, &resolved)?;
+            serde_json::to_writer(&mut stdout, &resolved)?;
         }
         writeln!(stdout)?;
         return Ok(Status::Success);
@@ -136,15 +134,6 @@ fn asked(show: &Show) -> Result<ResolveSettings, Failure> {
         resolve = resolve.server_managed_settings(object("--server-managed-settings", text)?);
     }
     Ok(resolve)
-}
-
-fn object(flag: &str, given: &str) -> Result<JsonObject, Failure> {
-    let text = if given.trim_start().starts_with(['{', '[']) {
-        given.to_owned()
-    } else {
-        fs::read_to_string(given).with_context(|| format!("{flag} {given}"))?
-    };
-    serde_json::from_str(&text).map_err(|error| usage(format!("{flag}: no JSON object: {error}")))
 }
 
 /// Each key with its value and its source; lists and objects over several lines.

@@ -1,9 +1,11 @@
-//! Ctrl-C and its kin.
+//! Ctrl-C and its kin, and the end of the time that `--timeout` allows.
 
 use std::io;
+use std::time::Duration;
 
 use outrigger::Session;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::exit::Status;
 
@@ -14,10 +16,17 @@ pub(crate) enum Signal {
     Interrupt,
     /// SIGTERM, or the terminal went away.
     Terminate,
+    /// The time of `--timeout` is over.
+    OutOfTime,
 }
+
+/// How long a step of the end may take once the time of `--timeout` is over: the interrupt, then the kill.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The signals, caught from when this is made.
 pub(crate) struct Signals {
+    /// When the time is over.
+    deadline: Option<Instant>,
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -32,6 +41,7 @@ impl Signals {
     pub(crate) fn catch() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
+            deadline: None,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
@@ -39,7 +49,7 @@ impl Signals {
     }
 
     /// The next one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Signal {
+    async fn caught(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
@@ -52,15 +62,38 @@ impl Signals {
 impl Signals {
     /// Begins to catch them.
     pub(crate) fn catch() -> io::Result<Self> {
-        Ok(Self {})
+        Ok(Self { deadline: None })
     }
 
     /// The next one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Signal {
+    async fn caught(&mut self) -> Signal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => Signal::Interrupt,
             // Nothing can be caught here; then nothing is.
             Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Signals {
+    /// Counts the end of this time as a signal, too. It comes again, after a grace each time, until the program has ended.
+    pub(crate) fn within(mut self, time: Option<Duration>) -> Self {
+        // A time that no clock can tell never ends.
+        self.deadline = time.and_then(|time| Instant::now().checked_add(time));
+        self
+    }
+
+    /// The next one. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Signal {
+        let Some(deadline) = self.deadline else {
+            return self.caught().await;
+        };
+        tokio::select! {
+            signal = self.caught() => signal,
+            () = tokio::time::sleep_until(deadline) => {
+                self.deadline = Some(Instant::now() + GRACE);
+                Signal::OutOfTime
+            }
         }
     }
 }
@@ -71,6 +104,7 @@ impl Signal {
         match self {
             Self::Interrupt => Status::Interrupted,
             Self::Terminate => Status::Terminated,
+            Self::OutOfTime => Status::TimedOut,
         }
     }
 }
@@ -89,7 +123,7 @@ struct State {
 }
 
 impl Watchman {
-    /// Watches over a session: the first signal interrupts the turn (SIGTERM also closes the session), the second kills it.
+    /// Watches over a session: the first signal interrupts the turn (all but Ctrl-C also close the session), the second kills it.
     pub(crate) fn post(mut signals: Signals, session: Session, note: impl Fn(&str) + Send + 'static) -> Self {
         let (tx, rx) = watch::channel(State::default());
         tokio::spawn(async move {
@@ -97,10 +131,12 @@ impl Watchman {
             tx.send_modify(|state| state.signal = Some(first));
             if first == Signal::Interrupt {
                 note("interrupting; Ctrl-C again ends it at once");
+            } else if first == Signal::OutOfTime {
+                note("the time is over; interrupting");
             }
             let gently = async {
                 let interrupted = session.interrupt().await;
-                if first == Signal::Terminate || interrupted.is_err() {
+                if first != Signal::Interrupt || interrupted.is_err() {
                     // How it ended is told by whoever reads the turn.
                     let _ = session.clone().close().await;
                 }

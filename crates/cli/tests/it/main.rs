@@ -20,6 +20,8 @@ mod chat;
 mod demo;
 mod doctor;
 #[cfg(unix)]
+mod flags;
+#[cfg(unix)]
 mod follow;
 mod kept;
 #[cfg(unix)]

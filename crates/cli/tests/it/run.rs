@@ -187,7 +187,7 @@ async fn wrong_usage_is_told_before_anything_starts() {
         (&["--auth-env", "X", "p"], "--auth-env goes with"),
         (
             &["--permission-mode", "yolo", "p"],
-            "the modes are",
+            "[possible values: default, acceptEdits",
         ),
         (&["--cwd", "/does/not/exist", "p"], "/does/not/exist"),
         (&["--max-turns", "0", "p"], "max_turns"),
@@ -345,6 +345,17 @@ async fn it_waits_for_agents_in_the_background() {
     let ran = rig.run(&["--quiet", "--wait-limit", "0", prompt]).await;
     assert_eq!((ran.code, &*ran.stdout), (Some(5), "Started.\n"), "{ran:?}");
     assert!(ran.stderr.contains("--wait-limit"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn a_run_is_interrupted_when_its_time_is_over() {
+    let rig = Rig::start().await;
+    let ran = rig.run(&["--timeout", "8s", "%hang\n%say begun"]).await;
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    assert!(ran.stderr.contains("the time is over; interrupting"), "{ran:?}");
+    assert!(ran.stderr.contains("longer than --timeout allows"), "{ran:?}");
+    let ran = rig.run(&["--timeout", "10m", "%say in time"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "in time\n"), "{ran:?}");
 }
 
 #[tokio::test]
