@@ -10,8 +10,11 @@ mod agent;
 mod ask;
 mod cassette;
 mod chat;
+mod command_line;
+mod completions;
 mod demo;
 mod doctor;
+mod examples;
 mod exit;
 mod explain;
 mod input;
@@ -27,6 +30,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod time;
+mod version;
 
 use std::process::ExitCode;
 
@@ -34,7 +38,13 @@ use clap::{Parser, Subcommand};
 
 /// Drive the Claude Code CLI from a terminal.
 #[derive(Debug, Parser)]
-#[command(name = "outrigger", version, propagate_version = true, after_help = exit::TABLE)]
+#[command(
+    name = command_line::NAME,
+    version = version::short(),
+    long_version = version::long(),
+    propagate_version = true,
+    after_help = exit::TABLE
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -64,6 +74,10 @@ enum Command {
     Replay(cassette::replay::Args),
     /// Look at recorded sessions, check them, change them.
     Cassette(cassette::Args),
+    /// Write what a shell needs to complete the words of this command line.
+    Completions(completions::Completions),
+    /// Write the manual pages.
+    Man(completions::Manual),
     /// Be an agent for editors, which speaks the Agent Client Protocol on stdin and stdout. `outrigger acp --help` tells more.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Acp {
@@ -74,7 +88,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = match command_line::parse() {
+        Ok(cli) => cli.command,
+        Err(code) => return code,
+    };
     let is_agent = matches!(command, Command::Acp { .. });
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -102,6 +119,8 @@ async fn run(command: Command) -> ExitCode {
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,
         Command::Cassette(args) => cassette::run(args).await,
+        Command::Completions(args) => completions::complete(&args),
+        Command::Man(args) => completions::man(&args),
         Command::Acp { arguments } => return outrigger_acp::run(arguments).await,
     };
     exit::report(result)

@@ -37,6 +37,8 @@ mod rig;
 mod run;
 mod sessions;
 mod settings;
+#[cfg(unix)]
+mod shells;
 mod stored;
 #[cfg(unix)]
 mod terminal;

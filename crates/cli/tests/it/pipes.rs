@@ -53,6 +53,10 @@ fn a_closed_pipe_has_one_status_and_no_words() {
         &["sessions", "repair", ONE],
         &["sessions", "agents", ONE],
         &["sessions", "agents", ONE, "--json"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["--version"],
         &["sessions", "status", ONE, "--json", store[0], store[1]],
         &["sessions", "fork", ONE, "--json"],
     ] {

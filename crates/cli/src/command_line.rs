@@ -1,0 +1,150 @@
+//! From the words of the command line to what is asked for, with tips for mistakes.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _, FromArgMatches as _};
+
+use crate::exit::{self, Status};
+use crate::{Cli, examples};
+
+/// The name of the program.
+pub(crate) const NAME: &str = "outrigger";
+
+/// All that can be asked for.
+pub(crate) fn command() -> Command {
+    examples::added(Cli::command())
+}
+
+/// Reads the command line of this process.
+///
+/// # Errors
+/// With the exit status, once it was said what is wrong, or what was asked for was shown (`--help`).
+pub(crate) fn parse() -> Result<Cli, ExitCode> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = read(words);
+    cli.map_err(|stop| match stop {
+        Stop::Told(error) => told(&error),
+        Stop::Failed(failure) => exit::report(Err(failure)),
+    })
+}
+
+/// Why a command line leads to no command.
+enum Stop {
+    Told(clap::Error),
+    Failed(exit::Failure),
+}
+
+impl From<clap::Error> for Stop {
+    fn from(error: clap::Error) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl From<exit::Failure> for Stop {
+    fn from(failure: exit::Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+fn read(words: Vec<OsString>) -> Result<Cli, Stop> {
+    let matches = command().try_get_matches_from(words.clone());
+    let matches = matches.map_err(|error| with_tip(error, &command(), &words))?;
+    Ok(Cli::from_arg_matches(&matches)?)
+}
+
+/// Says what is wrong, or what was asked for, and makes the exit status.
+fn told(error: &clap::Error) -> ExitCode {
+    let written = error.print();
+    if error.use_stderr() {
+        return ExitCode::from(Status::Usage as u8);
+    }
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(Status::BrokenPipe as u8),
+        _ => ExitCode::from(Status::Success as u8),
+    }
+}
+
+/// Names the subcommand that was meant. clap compares by the letters that stand about the same place, of which a short word with two
+/// letters swapped has too few, and a long word many.
+fn with_tip(mut error: clap::Error, command: &Command, words: &[OsString]) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let mut at = command;
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        if word == typed {
+            break;
+        }
+        at = at.find_subcommand(word).unwrap_or(at);
+    }
+    let near = nearest(
+        typed,
+        at.get_subcommands()
+            .filter(|known| !known.is_hide_set())
+            .flat_map(|known| {
+                let aliases = known.get_visible_aliases();
+                std::iter::once(known.get_name()).chain(aliases)
+            }),
+    );
+    if let Some(near) = near {
+        let near = ContextValue::Strings(vec![near.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
+}
+
+/// The word that was meant, if one is as near as a slip of the hand.
+pub(crate) fn nearest<'w>(typed: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let slips = (typed.chars().count() / 3).max(1);
+    let known = known.map(|word| (strsim::damerau_levenshtein(typed, word), word));
+    let (distance, word) = known.min_by_key(|(distance, _)| *distance)?;
+    (distance <= slips).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[&str]) -> String {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        match read(words) {
+            Err(Stop::Told(error)) => error.to_string(),
+            Err(Stop::Failed(_)) => panic!("nothing else is wrong"),
+            Ok(_) => String::new(),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn mistyped_subcommands_are_told_what_was_meant() {
+        for (words, meant) in [
+            (&["rnu", "x"][..], "'run'"),
+            (&["runn"], "'run'"),
+            (&["caht"], "'chat'"),
+            (&["sesions"], "'sessions'"),
+            (&["--bogus"], ""),
+            (&["sessions", "lsit"], "'list'"),
+            (&["sessions", "shwo", "x"], "'show'"),
+            (&["cassette", "tirm"], "'trim'"),
+            (&["zzz"], ""),
+            (&["sessions", "q"], ""),
+        ] {
+            let words = [&[NAME], words].concat();
+            let said = said(&words);
+            assert!(said.contains("error:"), "{said}");
+            let tip = said.contains("a similar subcommand exists");
+            assert_eq!(tip, !meant.is_empty(), "{said}");
+            assert!(said.contains(meant), "{said}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What other programs know of the command line: completions, manual pages, the version.
+
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::tool::{outrigger, ran};
+
+/// Whether a shell takes the completions; shells that are not there are passed over.
+fn is_taken(shell: &str, args: &[&str], script: &str) {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("script");
+    std::fs::write(&file, script).unwrap();
+    let mut command = Command::new(shell);
+    let Ok(output) = command.args(args).arg(&file).stdin(Stdio::null()).output() else {
+        println!("{shell} is not there");
+        return;
+    };
+    assert!(output.status.success(), "{shell}: {output:?}");
+}
+
+#[test]
+fn each_shell_gets_completions() {
+    for (shell, args) in [
+        ("bash", &["-n"][..]),
+        ("zsh", &["-n"]),
+        ("fish", &["--no-execute"]),
+        ("powershell", &[]),
+    ] {
+        let (script, code) = ran(&mut outrigger(&["completions", shell]));
+        assert_eq!(code, 0);
+        for word in [
+            "sessions",
+            "permission-mode",
+            "hermetic",
+            "acceptEdits",
+            "unarchive",
+        ] {
+            // What is generated for PowerShell has no values.
+            let is_there = script.contains(word)
+                || (shell == "powershell" && ["hermetic", "acceptEdits"].contains(&word));
+            assert!(is_there, "{word} in {shell}");
+        }
+        if !args.is_empty() {
+            is_taken(shell, args, &script);
+        }
+    }
+    assert_eq!(ran(&mut outrigger(&["completions", "tcl"])).1, 2);
+}
+
+/// Bash itself completes a word.
+#[test]
+fn bash_completes() {
+    let (script, _) = ran(&mut outrigger(&["completions", "bash"]));
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("script");
+    let ask = "\nCOMP_WORDS=(outrigger sessions una); COMP_CWORD=2; _outrigger outrigger una sessions; printf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    std::fs::write(&file, script + ask).unwrap();
+    let (text, _) = ran(Command::new("bash").arg(&file));
+    assert_eq!(text, "unarchive\n");
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let directory = TempDir::new().unwrap();
+    let pages = directory.path().join("man/man1");
+    let (text, code) = ran(outrigger(&["man"]).arg(&pages));
+    assert_eq!((text.as_str(), code), ("", 0));
+    for name in [
+        "outrigger",
+        "outrigger-run",
+        "outrigger-sessions-list",
+        "outrigger-settings-show",
+    ] {
+        let page = std::fs::read_to_string(pages.join(format!("{name}.1"))).expect(name);
+        assert!(page.contains(".TH outrigger"), "{page}");
+    }
+    let page = std::fs::read_to_string(pages.join("outrigger-run.1")).unwrap();
+    assert!(
+        page.contains("timeout") && page.contains("Fix the failing test"),
+        "{page}"
+    );
+    let (text, code) = ran(&mut outrigger(&["man"]));
+    assert_eq!(code, 0);
+    assert!(text.contains("Exit status") && text.contains("124"), "{text}");
+}
+
+#[test]
+fn the_version_has_its_commit_and_the_cli() {
+    let (text, code) = ran(&mut outrigger(&["--version"]));
+    assert_eq!(code, 0);
+    let mut lines = text.lines();
+    let own = lines.next().unwrap();
+    assert!(
+        own.starts_with(concat!("outrigger ", env!("CARGO_PKG_VERSION"))),
+        "{text}"
+    );
+    assert_eq!(
+        lines.next(),
+        Some("tested with Claude Code 2.1.330, works from 2.0.0 on")
+    );
+    let git = Command::new("git")
+        .args(["rev-parse", "--show-prefix", "HEAD"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    // Elsewhere than in a clone there is none to be told.
+    if let Ok(output) = git
+        && output.status.success()
+    {
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut said = text.lines();
+        if said.next() == Some("crates/cli/") {
+            let commit = said.next().unwrap();
+            assert!(own.ends_with(&format!(" ({})", &commit[..9])), "{own}: {commit}");
+        }
+    }
+    let (short, _) = ran(&mut outrigger(&["-V"]));
+    assert_eq!(short.trim_end(), own);
+}
+
+#[test]
+fn help_has_examples_and_mistakes_have_tips() {
+    let (text, _) = ran(&mut outrigger(&["sessions", "list", "--help"]));
+    assert!(
+        text.contains("Examples:\n") && text.contains("outrigger sessions list --since 2d"),
+        "{text}"
+    );
+    let (text, _) = ran(&mut outrigger(&["sessions", "--help"]));
+    assert!(
+        text.contains("Examples:\n") && text.contains("A session is named by its id"),
+        "{text}"
+    );
+    let output = outrigger(&["rnu", "hello"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("a similar subcommand exists: 'run'"), "{said}");
+}
