@@ -12,6 +12,7 @@ use outrigger::protocol::shared::{Effort, PermissionMode, PluginConfig, SettingS
 use serde::de::DeserializeOwned;
 
 use crate::ask::Ask;
+use crate::config::ConfigArgs;
 use crate::exit::{Failure, Status};
 use crate::policy;
 use crate::screen::{Notes, Screen};
@@ -151,6 +152,9 @@ pub(crate) struct AgentArgs {
     /// Shows no tool calls and no summary.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    _config: ConfigArgs,
 }
 
 /// `--isolation`.
@@ -372,6 +376,13 @@ fn observed(options: Options, notes: &Notes) -> Options {
             })
             .matcher(MCP_TOOLS),
         )
+}
+
+/// Whether a variable of this name is likely to hold a secret.
+pub(crate) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let words = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    SECRET.contains(&name.as_str()) || words.iter().any(|word| name.contains(word))
 }
 
 /// Whether a value is JSON itself, and not the name of a file with it.

@@ -1,4 +1,4 @@
-//! From the words of the command line to what is asked for, with tips for mistakes.
+//! From the words of the command line to what is asked for: with the profile of the configuration file, and tips for mistakes.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::exit::{self, Status};
-use crate::{Cli, examples};
+use crate::{Cli, config, examples};
 
 /// The name of the program.
 pub(crate) const NAME: &str = "outrigger";
@@ -51,7 +51,11 @@ impl From<exit::Failure> for Stop {
 
 fn read(words: Vec<OsString>) -> Result<Cli, Stop> {
     let matches = command().try_get_matches_from(words.clone());
-    let matches = matches.map_err(|error| with_tip(error, &command(), &words))?;
+    let mut matches = matches.map_err(|error| with_tip(error, &command(), &words))?;
+    // What the profile says is looked at only once all else is fine, so that help and tips need no file.
+    if let Some((command, words)) = config::applied(command(), &matches, words)? {
+        matches = command.try_get_matches_from(words)?;
+    }
     Ok(Cli::from_arg_matches(&matches)?)
 }
 

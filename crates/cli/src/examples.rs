@@ -47,6 +47,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "Go on where the last conversation ended",
                 "outrigger chat --continue",
             ),
+            (
+                "With a profile of the configuration file",
+                "outrigger chat --profile work",
+            ),
         ],
     ),
     (
@@ -301,6 +305,17 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[("In its place", "outrigger cassette edit-ids session.ndjson")],
     ),
     ("acp", &[]),
+    (
+        "config show",
+        &[
+            ("What holds without a profile", "outrigger config show"),
+            ("What a profile says", "outrigger config show --profile work"),
+        ],
+    ),
+    (
+        "config path",
+        &[("Edit it", "$EDITOR \"$(outrigger config path)\"")],
+    ),
     (
         "completions",
         &[

@@ -12,6 +12,7 @@ mod cassette;
 mod chat;
 mod command_line;
 mod completions;
+mod config;
 mod demo;
 mod doctor;
 mod examples;
@@ -74,6 +75,8 @@ enum Command {
     Replay(cassette::replay::Args),
     /// Look at recorded sessions, check them, change them.
     Cassette(cassette::Args),
+    /// Look at the configuration file, which has values of flags, in profiles.
+    Config(config::Args),
     /// Write what a shell needs to complete the words of this command line.
     Completions(completions::Completions),
     /// Write the manual pages.
@@ -119,6 +122,7 @@ async fn run(command: Command) -> ExitCode {
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,
         Command::Cassette(args) => cassette::run(args).await,
+        Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::complete(&args),
         Command::Man(args) => completions::man(&args),
         Command::Acp { arguments } => return outrigger_acp::run(arguments).await,

@@ -17,6 +17,8 @@ mod bars;
 #[cfg(unix)]
 mod cassette;
 mod chat;
+#[cfg(unix)]
+mod config;
 mod demo;
 mod doctor;
 #[cfg(unix)]

@@ -55,6 +55,7 @@ fn a_closed_pipe_has_one_status_and_no_words() {
         &["sessions", "agents", ONE, "--json"],
         &["completions", "bash"],
         &["man"],
+        &["config", "path"],
         &["--help"],
         &["--version"],
         &["sessions", "status", ONE, "--json", store[0], store[1]],

@@ -70,7 +70,7 @@ fn each_command_has_a_manual_page() {
         "outrigger",
         "outrigger-run",
         "outrigger-sessions-list",
-        "outrigger-settings-show",
+        "outrigger-config-show",
     ] {
         let page = std::fs::read_to_string(pages.join(format!("{name}.1"))).expect(name);
         assert!(page.contains(".TH outrigger"), "{page}");

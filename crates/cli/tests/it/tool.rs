@@ -18,8 +18,8 @@ pub(crate) fn outrigger(arguments: &[&str]) -> Command {
             command.env(name, value);
         }
     }
-    // Times are told in the zone of the machine.
-    command.env("TZ", "UTC");
+    // Times are told in the zone of the machine, and flags come from its owner's configuration.
+    command.env("TZ", "UTC").env("XDG_CONFIG_HOME", "/nowhere");
     command
 }
 
