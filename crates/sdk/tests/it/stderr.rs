@@ -50,8 +50,8 @@ async fn a_bad_callback_harms_nothing() {
             false => panic!("a bug in the callback"),
         });
         let session = options.start().await.unwrap();
-        let outcome = session.prompt("go").await.unwrap().outcome().await.unwrap();
-        assert_eq!(outcome.text(), "fine");
+        let answer = session.prompt("go").await.unwrap().answer().await.unwrap();
+        assert_eq!(answer.text(), "fine");
         session.close().await.unwrap();
         drop(go);
     }

@@ -3,8 +3,8 @@
 use outrigger::options::OptionsError;
 use outrigger::permissions::rules::Rule;
 use outrigger::permissions::{
-    Decided, Opinion, PermissionAllow, PermissionDecision, PermissionHandler as _, PermissionUpdate,
-    PolicyDefault, ask, chain, layer, one_at_a_time, record,
+    Decided, Opinion, PermissionAllow, PermissionDecision, PermissionHandler as _, PermissionRequest,
+    PermissionUpdate, PolicyDefault, chain, layer, one_at_a_time, record,
 };
 use outrigger::testing::Simulated;
 use outrigger::testing::assert::{Trace, question};
@@ -45,8 +45,8 @@ fn texts(rules: &[Rule]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn ask_rules_of_a_cli_that_gives_no_reasons() {
     let policy = |default| {
-        let policy = Policy::new(default).allow(["Bash(touch *)"]).unwrap();
-        policy.ask(["Bash(git push *)"]).unwrap()
+        let policy = Policy::new(default).allow(["Bash(touch *)"]);
+        policy.ask(["Bash(git push *)"])
     };
     for (version, is_told) in [
         ("2.1.330", true),
@@ -83,9 +83,7 @@ async fn ask_rules_and_a_command_that_cannot_be_read() {
         || json!({"decision_reason_type": "other", "decision_reason": "Contains zsh =cmd equals expansion"});
     for (rule, allowed) in [("Bash(git push *)", false), ("WebSearch", true)] {
         let cli = asking("2.1.330", "Bash", unread());
-        let options = cli
-            .options()
-            .permissions(Policy::allow_all().ask([rule]).unwrap());
+        let options = cli.options().permissions(Policy::allow_all().ask([rule]));
         assert_eq!(is_allowed(&cli, options).await, allowed, "{rule}");
     }
 }
@@ -109,10 +107,10 @@ async fn rules_taken_away_by_an_answer() {
     ] {
         let cli = asking("2.1.330", "Bash", json!({}));
         let answer = serde_json::from_value::<PermissionUpdate>(update.clone()).unwrap();
-        let handler = ask(move |_| {
+        let handler = move |_: PermissionRequest| {
             let allow = PermissionAllow::default().updated_permissions([answer.clone()]);
             std::future::ready(PermissionDecision::from(allow))
-        });
+        };
         assert_eq!(
             is_allowed(&cli, cli.options().permissions(handler)).await,
             allowed,
@@ -133,12 +131,12 @@ async fn plan_of_an_older_cli() {
 #[tokio::test(start_paused = true)]
 async fn rules_that_nobody_handed_over() {
     for policy in [
-        Policy::deny_list(["Bash(rm *)"]).unwrap(),
-        Policy::allow_all().ask(["WebSearch"]).unwrap(),
+        Policy::deny_list(["Bash(rm *)"]),
+        Policy::allow_all().ask(["WebSearch"]),
     ] {
         let cli = asking("2.1.330", "Bash", json!({}));
         let kept = policy.clone();
-        let handler = ask(move |request| std::future::ready(kept.decision(&request)));
+        let handler = move |request: PermissionRequest| std::future::ready(kept.decision(&request));
         assert!(
             !is_allowed(&cli, cli.options().permissions(handler)).await,
             "{policy:?}"
@@ -152,7 +150,7 @@ async fn rules_that_nobody_handed_over() {
 #[test]
 fn rule_behind_layer() {
     let guard = || layer(|_| async { Opinion::Decided(PermissionDecision::deny("no")) });
-    let rules = || Policy::ask_all().allow(["Bash(touch *)"]).unwrap();
+    let rules = || Policy::ask_all().allow(["Bash(touch *)"]);
     let options = || Agent::builder();
     let behind = [
         options().permissions(chain().layer("guard", guard()).layer("rules", rules()).or_deny()),
@@ -187,24 +185,22 @@ fn ask_rules_beside_a_settings_file() {
             .settings(file.path().to_owned())
             .permissions(policy)
     };
-    let asks = Policy::ask_all().ask(["Bash(git push *)"]).unwrap();
+    let asks = Policy::ask_all().ask(["Bash(git push *)"]);
     let error = options(asks).check().unwrap_err();
     assert!(matches!(error, OptionsError::Conflict { .. }), "{error}");
-    options(Policy::deny_list(["Bash(rm *)"]).unwrap())
-        .check()
-        .unwrap();
+    options(Policy::deny_list(["Bash(rm *)"])).check().unwrap();
 }
 
 /// Guards: `permissions/layers.rs` and `permissions/person.rs`, the CLI gets the rules of every policy, wherever it is.
 #[test]
 fn rules_of_every_layer() {
     let inner = chain()
-        .layer("c", Policy::ask_all().ask(["Bash(c *)"]).unwrap())
-        .last("d", Policy::allow_all().deny(["Bash(d *)"]).unwrap());
+        .layer("c", Policy::ask_all().ask(["Bash(c *)"]))
+        .last("d", Policy::allow_all().deny(["Bash(d *)"]));
     let all = chain()
-        .layer("a", Policy::ask_all().deny(["Bash(a *)"]).unwrap())
+        .layer("a", Policy::ask_all().deny(["Bash(a *)"]))
         .layer("closure", layer(|_| async { Opinion::Pass }))
-        .layer("b", Policy::ask_all().ask(["Bash(b *)"]).unwrap())
+        .layer("b", Policy::ask_all().ask(["Bash(b *)"]))
         .last("inner", inner);
     let handed = record(one_at_a_time(all), |_: Decided| {}).rules();
     assert_eq!(texts(&handed.ask), ["Bash(b *)", "Bash(c *)"]);
@@ -217,7 +213,7 @@ async fn ask_rules_are_handed_over() {
     let call = || Reply::tool("Bash", json!({"command": "touch a.txt", "description": "touch"}));
     for (rule, is_asked) in [("Bash(touch *)", true), ("Bash(mkdir *)", false)] {
         let cli = Simulated::agent(move |agent| agent.replies([call(), Reply::say("done")]));
-        let policy = Policy::ask_all().allow(["Bash"]).unwrap().ask([rule]).unwrap();
+        let policy = Policy::ask_all().allow(["Bash"]).ask([rule]);
         let session = cli.options().permissions(policy).start().await.unwrap();
         outcome(&session, "go").await;
         session.close().await.unwrap();
@@ -250,7 +246,7 @@ fn rule_within_a_rule() {
         "Bash(a),Bash",
         "Bash Read",
     ] {
-        Policy::allow_list([rule]).unwrap_err();
+        Policy::allow_list([rule]).check().unwrap_err();
         Agent::builder().allowed_tools([rule]).check().unwrap_err();
         Agent::builder().disallowed_tools([rule]).check().unwrap_err();
     }

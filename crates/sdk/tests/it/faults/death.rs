@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger::transport::Exit;
-use outrigger::{Cause, Error, Session, Verdict};
+use outrigger::{Cause, Error, Session};
 use outrigger_sim::peer::faulty::{Death, Faulty, Grandchild, Piece, Step, frames};
 use serde_json::json;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use outrigger::Policy;
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::transport::Exit;
-use outrigger::{Policy, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::flow::{bash, end, rest, soon};
