@@ -275,4 +275,38 @@ mod tests {
             Err("I would rather not".to_owned())
         );
     }
+
+    fn turn(fields: &str, cost: f64) -> Outcome {
+        let frame = Frame::from_line(format!(r#"{{"type":"result",{fields}}}"#).into_bytes()).remove(0);
+        let usage = TurnUsage {
+            cost_usd: cost,
+            ..TurnUsage::default()
+        };
+        Outcome::of_result(&frame, usage, Vec::new(), &Around::default())
+    }
+
+    #[test]
+    fn a_run_says_what_its_last_turn_said_and_costs_what_all_did() {
+        let said = |text: &str, cost| {
+            let fields = format!(
+                r#""subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,"result":"{text}""#
+            );
+            turn(&fields, cost)
+        };
+        let answer =
+            Answer::of_run(said("I'll wait", 0.5), vec![said("found", 0.25), said("", 1.0)]).unwrap();
+        assert_eq!(answer.text(), "found");
+        assert_eq!(answer.cost(), 1.75);
+        assert_eq!(answer.outcome().cost(), 0.5);
+        assert_eq!(answer.other_outcomes().len(), 2);
+
+        // What the background work failed at is no answer either.
+        let failed = turn(
+            r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":529,"result":"API Error: 529""#,
+            0.0,
+        );
+        let error = Answer::of_run(said("I'll wait", 0.5), vec![failed]).unwrap_err();
+        assert_eq!(error.cause(), Some(Cause::Api { status: Some(529) }));
+        assert_eq!(error.outcome().unwrap().error_text(), Some("API Error: 529"));
+    }
 }

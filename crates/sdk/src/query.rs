@@ -211,14 +211,14 @@ impl Options {
     /// ```no_run
     /// # async fn example() -> outrigger::Result<()> {
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct Verdict {
+    /// struct Triage {
     ///     is_bug: bool,
     ///     why: String,
     /// }
     ///
-    /// let session = outrigger::Agent::builder().output_as::<Verdict>().start().await?;
+    /// let session = outrigger::Agent::builder().output_as::<Triage>().start().await?;
     /// for report in ["It hangs.", "I want a feature."] {
-    ///     let answer = session.prompt(report).await?.answer_as::<Verdict>().await?;
+    ///     let answer = session.prompt(report).await?.answer_as::<Triage>().await?;
     ///     println!("{}: {} (${:.4})", answer.value().is_bug, answer.value().why, answer.cost());
     /// }
     /// # Ok(())
