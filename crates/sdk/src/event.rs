@@ -266,8 +266,12 @@ impl Reducer {
             terminal_reason: Option<String>,
         }
         let over: Over = serde_json::from_slice(frame.bytes()).unwrap_or_default();
-        // A request that was broken off may have said nothing; then the reason is of a message before.
-        let is_of_last = over.terminal_reason.as_deref() != Some("aborted_streaming");
+        // A request that was broken off may have said nothing; then the reason is of a message before. Of a deferred call it is the
+        // CLI's own.
+        let is_of_last = !matches!(
+            over.terminal_reason.as_deref(),
+            Some("aborted_streaming" | "tool_deferred")
+        );
         let stop_reason = over.stop_reason.filter(|_| is_of_last);
         self.bounds
             .stop_reason(None, stop_reason.as_deref().map(StopReason::from));

@@ -164,7 +164,8 @@ impl Outcome {
     }
 
     /// The tool call that a hook deferred ([`PreToolUseOutput::defer`](crate::hooks::PreToolUseOutput::defer)), for a turn that ended as
-    /// [`Deferred`](Verdict::Deferred). When the session is resumed, the CLI asks the hook about it again.
+    /// [`Deferred`](Verdict::Deferred). When the session is resumed, the CLI asks the hook about it again, if it waits for its hooks
+    /// ([`await_initialize`](crate::Options#structfield.await_initialize)).
     pub fn deferred(&self) -> Option<&DeferredToolUse> {
         self.0.facts.deferred.as_ref()
     }

@@ -337,7 +337,8 @@ options! {
     flag rapid_followup_preempt;
     /// Keeps copies of changed files, so that they can be brought back. `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`.
     flag enable_file_checkpointing;
-    /// Waits for `initialize` before anything is set up, even where no option needs it. `--await-initialize`.
+    /// Waits for `initialize` before anything is set up, even where no option needs it. A resumed session with a tool call that a hook
+    /// deferred needs it, or its hooks may not be asked about the call. `--await-initialize`.
     flag await_initialize;
 
     /// Says that the program offers to switch back from bypassed permissions. Not declared upstream.

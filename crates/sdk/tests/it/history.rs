@@ -106,6 +106,10 @@ pub(crate) async fn shown(mut history: History) -> Vec<String> {
                 Message::User(_) => "prompt".to_owned(),
                 other => format!("{other:?}"),
             },
+            Event::MessageStart { .. }
+            | Event::MessageStop { .. }
+            | Event::ContentBlockStart { .. }
+            | Event::ContentBlockStop { .. } => continue,
             other => format!("{other:?}"),
         });
     }

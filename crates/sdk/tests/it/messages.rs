@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{reaching, session};
 
 /// Two messages with text, and a tool call between them.
-const TWO: &str = "%say First I look.\n%tool Bash {\"command\":\"true\"}\n%say Then I am done.";
+const TWO: &str = "%say First I look.\n%+tool Bash {\"command\":\"true\"}\n%say Then I am done.";
 
 /// What the README's loop prints, and what is open at the end.
 #[derive(Debug, Default)]

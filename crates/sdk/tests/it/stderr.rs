@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::support::reaching;
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn lines_come_while_the_session_runs() {
     let script = Script::new()
         .initialize()
