@@ -411,7 +411,7 @@ fn newest_below(directory: &Path) -> Option<SystemTime> {
         let below = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => openat(at, name, on_a_directory(), Mode::empty()).and_then(Dir::new),
             FileType::RegularFile => {
-                newest = newest.max(Some(time(stat.st_mtime as i64, stat.st_mtime_nsec as u32)));
+                newest = newest.max(Some(time(stat.st_mtime, stat.st_mtime_nsec as u32)));
                 continue;
             }
             _ => continue,

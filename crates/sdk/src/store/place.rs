@@ -14,7 +14,7 @@ use outrigger_sessions::lease::cli_runs_in;
 
 use super::kept;
 use crate::env;
-use crate::options::handover::{Filling, Handed, make_private};
+use crate::options::handover::{Filling, Handed, as_user, make_private};
 use crate::options::{Launch, RunAs};
 
 /// What the directories' names begin with. Those of the official SDK do too.
@@ -156,9 +156,30 @@ pub(super) fn is_left_behind(directory: &Path) -> bool {
     };
     // The lock goes with its program, however that ends; its CLI may take a little longer.
     match owned.try_lock() {
-        Ok(()) => !cli_runs_in(directory) && !cli_runs_in(directory.join(GIVEN)),
+        Ok(()) => !cli_runs_in(directory) && !cli_runs_in_given(directory),
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
     }
+}
+
+/// Whether a CLI runs in what was made for another user. That is looked at with that user's rights: who follows links there as the
+/// superuser opens whatever they lead to, and there are devices that begin something when they are opened.
+fn cli_runs_in_given(directory: &Path) -> bool {
+    let config = directory.join(GIVEN);
+    let Ok(meta) = fs::symlink_metadata(&config) else {
+        return false;
+    };
+    #[cfg(unix)]
+    let owner = {
+        use std::os::unix::fs::MetadataExt as _;
+        (!is_own(&meta)).then(|| RunAs {
+            uid: meta.uid(),
+            gid: meta.gid(),
+        })
+    };
+    #[cfg(not(unix))]
+    let owner = (!is_own(&meta)).then_some(RunAs { uid: 0, gid: 0 });
+    // What can't be looked at may be used.
+    as_user(owner, || Ok(cli_runs_in(&config))).unwrap_or(true)
 }
 
 /// Opens a file of this user. The temporary directory is everybody's: what has the name of one may be a FIFO, at which a program
@@ -282,6 +303,45 @@ mod tests {
         drop(used);
         assert!(!path.exists());
         sweep(&temporary.path().join("missing"));
+    }
+
+    /// Who has the CLI's directory may put a link where the CLI lists itself.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn another_users_list_of_processes_is_read_with_that_users_rights() {
+        use std::fs::Permissions;
+        use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+        const OTHER: u32 = 65_534;
+        if !rustix::process::geteuid().is_root() {
+            // Without the superuser nobody else's can be made.
+            return;
+        }
+        let temporary = tempfile::tempdir().unwrap();
+        fs::set_permissions(temporary.path(), Permissions::from_mode(0o755)).unwrap();
+        let secret = temporary.path().join("secret");
+        let entry = format!(r#"{{"pid":{},"sessionId":"s"}}"#, std::process::id());
+        let user = Some(RunAs {
+            uid: OTHER,
+            gid: OTHER,
+        });
+        let left = || {
+            let filled = Filled::make_in(temporary.path(), user).unwrap();
+            fs::create_dir(filled.config().join("sessions")).unwrap();
+            let mut place = filled.hand_over().unwrap();
+            place.directory.take().unwrap().keep()
+        };
+        let (linked, living) = (left(), left());
+        for (path, mode) in [(&secret, 0o600), (&living.join("config/sessions/1.json"), 0o644)] {
+            fs::write(path, &entry).unwrap();
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        let link = linked.join("config/sessions/1.json");
+        symlink(&secret, &link).unwrap();
+        chown(linked.join("config/sessions"), Some(OTHER), Some(OTHER)).unwrap();
+        sweep(temporary.path());
+        assert!(!linked.exists(), "the link was followed");
+        assert!(living.exists(), "it is used");
     }
 
     /// The temporary directory is everybody's, and so is what is in it by such a name.

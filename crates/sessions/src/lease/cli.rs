@@ -12,6 +12,9 @@ use crate::clock::iso;
 use crate::file;
 use crate::id::SessionId;
 
+/// How many entries are looked at: the CLI removes those of processes that are gone.
+const MOST_ENTRIES: usize = 10_000;
+
 /// How much of an entry is read.
 const MOST_BYTES: u64 = 64 * 1024;
 
@@ -122,7 +125,7 @@ pub fn cli_runs_in(config_dir: impl AsRef<Path>) -> bool {
 
 fn listed(config_dir: &Path) -> impl Iterator<Item = Entry> {
     let entries = fs::read_dir(config_dir.join("sessions"));
-    let entries = entries.into_iter().flatten().flatten();
+    let entries = entries.into_iter().flatten().flatten().take(MOST_ENTRIES);
     entries.filter_map(|entry| read(&entry.path()))
 }
 
