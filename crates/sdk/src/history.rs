@@ -19,7 +19,8 @@ use tokio::time::{Instant, sleep};
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Reducer};
-use crate::options::{Options, private_directory};
+use crate::options::handover::as_user;
+use crate::options::{Options, RunAs, private_directory};
 use crate::session::Session;
 use crate::store::{Keeping, call, failed, project_key};
 
@@ -90,6 +91,8 @@ impl fmt::Debug for History {
 pub(crate) struct Source {
     /// The CLI's config directory, if it is on this machine.
     pub(crate) config: Option<PathBuf>,
+    /// Whose it is, and with whose rights it is read, if that is somebody else.
+    user: Option<RunAs>,
     /// The store, and under what its project is filed there.
     store: Option<(Keeping, String)>,
     begins: Begins,
@@ -133,6 +136,7 @@ impl Source {
         };
         Self {
             config: None,
+            user: options.user,
             store: keeping.and_then(|keeping| Some((keeping, project()?))),
             begins,
             going_on,
@@ -192,7 +196,7 @@ impl Session {
         let kept = match &source.config {
             Some(config) => {
                 let sessions = Sessions::at(config);
-                written(sessions, id.clone(), options, last.as_deref()).await?
+                written(sessions, source.user, id.clone(), options, last.as_deref()).await?
             }
             None if source.store.is_none() => {
                 return Err(Error::invalid_because(
@@ -440,6 +444,7 @@ fn has(messages: &Messages, uuid: &str) -> bool {
 /// What the CLI has written, with the last message that was told if it comes soon. `None` if there is no file.
 async fn written(
     sessions: Sessions,
+    user: Option<RunAs>,
     id: SessionId,
     options: &MessageOptions,
     last: Option<&str>,
@@ -450,8 +455,10 @@ async fn written(
     loop {
         let (sessions, of, set) = (sessions.clone(), id.clone(), options.clone());
         let told = last.map(str::to_owned);
-        let looked = blocking(
-            move || -> outrigger_sessions::Result<Option<(u64, Option<History>)>> {
+        let looked = blocking(move || {
+            let config = sessions.config_dir().to_owned();
+            // A name in a home may be a link to what only this program may read.
+            let look = || -> outrigger_sessions::Result<Option<(u64, Option<History>)>> {
                 let file: SessionFile = match sessions.find(&of) {
                     Ok(file) => file,
                     Err(FilesError::NotFound(_)) => return Ok(None),
@@ -465,8 +472,15 @@ async fn written(
                     file.size,
                     Some(History::of(Some(messages), &set, told.as_deref())),
                 )))
-            },
-        );
+            };
+            as_user(user, || Ok(look())).unwrap_or_else(|source| {
+                Err(FilesError::Io {
+                    action: "act as the CLI's user in",
+                    path: config,
+                    source,
+                })
+            })
+        });
         if let Some((size, history)) = looked.await?.map_err(|error| unreadable(&id, error))? {
             seen = Some(size);
             found = history.or(found);

@@ -286,6 +286,16 @@ async fn run(room: &Room, way: &str) {
             }
             return;
         }
+        "history" => {
+            let session = room.at_home().resume(RESUMED).start().await.unwrap();
+            let told = match session.history().await {
+                Ok(history) => format!("{:?}", crate::history::frames(history).await),
+                Err(error) => error.to_string(),
+            };
+            std::fs::write(room.path("hidden/told"), told).unwrap();
+            session.close().await.unwrap();
+            return;
+        }
         other => panic!("no such way: {other}"),
     };
     match started {
@@ -429,6 +439,43 @@ fn links_in_a_home_lead_nowhere() {
     let left: Vec<_> = std::fs::read_dir(room.path("tmp")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     room.assert_untouched("links in a home");
+}
+
+/// The transcript in the home may be a link to another user's: the history of a session is read with the rights of its user.
+#[test]
+fn a_history_tells_nothing_that_the_user_may_not_read() {
+    if !is_superuser("the history of another user's session") {
+        return;
+    }
+    let (_kept, room) = Room::make();
+    let line = format!(
+        r#"{{"parentUuid":null,"isSidechain":false,"type":"user","uuid":"a","sessionId":"{RESUMED}","timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"user","content":"{SECRET}"}}}}"#
+    );
+    let hidden = room.path("victims/transcript");
+    std::fs::write(&hidden, line + "\n").unwrap();
+    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let project = room
+        .path("home/.claude/projects")
+        .join(project_dir_name(&real_path(&room.path("work"))));
+    std::fs::create_dir_all(&project).unwrap();
+    for path in [project.parent().unwrap(), &project] {
+        chown(path, Some(OTHER.uid), Some(OTHER.gid)).unwrap();
+    }
+    let file = project.join(format!("{RESUMED}.jsonl"));
+    symlink(&hidden, &file).unwrap();
+    let told = || {
+        assert!(room.start("handover::host", "history once").ends_well());
+        std::fs::read_to_string(room.path("hidden/told")).unwrap()
+    };
+    let linked = told();
+    assert!(!linked.contains(SECRET), "{linked}");
+
+    // What is the user's is told.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::copy(&hidden, &file).unwrap();
+    chown(&file, Some(OTHER.uid), Some(OTHER.gid)).unwrap();
+    let own = told();
+    assert!(own.contains(SECRET), "{own}");
 }
 
 /// The guardian, which has the rights of the user, ends the CLI and what it detached, and removes what the user had. What is left is
