@@ -95,6 +95,9 @@ impl Options {
     /// The sessions at rest among which those of these options are: below the config directory that the CLI is going to have. For
     /// what is done with conversations without a process.
     ///
+    /// Whoever calls works there with the rights of this program, also where the CLI is [another user's](Self::user), who can put
+    /// links there.
+    ///
     /// # Errors
     /// When there is no home directory, or a hermetic session has none that is kept.
     pub fn sessions(&self) -> Result<Sessions> {

@@ -220,7 +220,10 @@ async fn what_a_store_refuses_for_good_keeps_no_session_from_going_on() {
     session.close().await.unwrap();
     let key = SessionKey::new(project(&rig), &id);
     let texts = kept.texts(&key).concat();
-    assert!(texts.contains("%say three") && !texts.contains("%say two"), "{texts}");
+    assert!(
+        texts.contains("%say three") && !texts.contains("%say two"),
+        "{texts}"
+    );
 }
 
 /// A store that is written to under leases alone, and can go away.
