@@ -361,17 +361,17 @@ impl Cause {
             }
             Self::CwdMissing => "the working directory does not exist; create it or pass another `cwd`",
             Self::ArgumentsTooLong => {
-                "shorten the options that go to the command line, or deliver them by `initialize`"
+                "shorten the options that go to the command line: long texts and schemas, many rules or directories"
             }
             Self::SystemLimit => {
                 "raise the limits for processes, open files and memory, or run fewer sessions"
             }
             Self::NotLoggedIn => {
-                "no credentials reached the CLI; choose an `Auth`, or log in with `claude` once"
+                "set ANTHROPIC_API_KEY, log in with `claude` once, or choose another account with `auth`"
             }
             Self::InvalidKey => "the API key or token is wrong, revoked or has expired; replace it",
             Self::RootBypass => {
-                "bypassing permissions is refused for root; run as another user, or opt in to `assume_sandbox` inside a container"
+                "bypassing permissions is refused for root; run as another user, or set `assume_sandbox` in a throw-away container"
             }
             Self::UnknownOption => "the CLI does not know a flag; update it, or drop the extra argument",
             Self::InvalidArgument => "correct the option that stderr names",
@@ -379,7 +379,9 @@ impl Cause {
             Self::UnknownSession => {
                 "the session id is unknown here; sessions belong to a config directory and are looked up from the working directory"
             }
-            Self::SessionInUse => "another process has this session open; resume it with a fork",
+            Self::SessionInUse => {
+                "another process has this session open; go on beside it with `fork_session`"
+            }
             Self::McpConfig => {
                 "the MCP configuration is not readable by the CLI; stderr says what is wrong with it"
             }
@@ -424,7 +426,7 @@ impl Cause {
                 "resume in a new process; if it happens again, update or reinstall the CLI"
             }
             Self::Truncated => "resume the session and ask again; do not take what was said for complete",
-            Self::Unexplained => "look at the tail of stderr, or run it again with debug output",
+            Self::Unexplained => "look at the tail of its stderr",
         }
     }
 }

@@ -264,7 +264,7 @@ impl Claim {
             if !matches!(options.auth, Auth::OAuthToken(_)) {
                 return Err(conflict(
                     ["oauth_token", "auth"],
-                    "a claim can't change which account pays: start the spare with Auth::OAuthToken",
+                    "a claim can't change which account pays: start the spare with `Auth::OAuthToken`",
                 ));
             }
             options.auth = Auth::OAuthToken(token.clone());

@@ -16,7 +16,7 @@ use crate::conn::watchdog::{Phase, Stall};
 use crate::end::End;
 use crate::lease::LeaseProblem;
 use crate::mcp::McpNotReady;
-use crate::options::{AuthMismatch, OptionsError, Unconfirmed};
+use crate::options::{AuthMismatch, NoAccount, OptionsError, Unconfirmed};
 use crate::outcome::Outcome;
 use crate::revive::ReviveProblem;
 use crate::transport::Exit;
@@ -56,6 +56,7 @@ pub(crate) enum Kind {
     Refusal(Refusal),
     Unconfirmed(Unconfirmed),
     Account(AuthMismatch),
+    NoAccount(NoAccount),
     Claim(ClaimProblem),
     Revive(ReviveProblem),
     McpNotReady(McpNotReady),
@@ -108,6 +109,10 @@ pub struct Refusal {
 impl Error {
     pub(crate) fn new(kind: Kind) -> Self {
         Self(Arc::new(kind))
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.0
     }
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
@@ -234,6 +239,14 @@ impl Error {
         }
     }
 
+    /// Why there is no account to pay for the session, if that is what went wrong.
+    pub fn as_no_account(&self) -> Option<&NoAccount> {
+        match &*self.0 {
+            Kind::NoAccount(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
     /// Why a spare did not become the session that was asked for, if that is what went wrong.
     pub fn as_claim_problem(&self) -> Option<&ClaimProblem> {
         match &*self.0 {
@@ -340,6 +353,7 @@ impl Error {
                 program, cwd, source, ..
             } => Cause::of_spawn(program, cwd, source),
             Kind::Unsupported { .. } => Some(Cause::UnsupportedVersion),
+            Kind::NoAccount(_) => Some(Cause::NotLoggedIn),
             Kind::Lease(_) => Some(Cause::SessionInUse),
             Kind::Ended(end) => end.cause.clone(),
             Kind::TurnFailed(outcome) => outcome.cause(),
@@ -369,13 +383,16 @@ impl Error {
         }
     }
 
-    /// What to do about it, where that is known: the advice of the [`cause`](Self::cause), and of a few errors without one.
+    /// What to do about it, where that is known and the error does not say it itself: the advice of the [`cause`](Self::cause), and of a
+    /// few errors without one. It names options as Rust has them; [`told`](Self::told) names them otherwise.
     pub fn hint(&self) -> Option<&'static str> {
         if let Some(problem) = self.as_lease_problem() {
             return Some(problem.advice());
         }
         match (&*self.0, self.cause()) {
-            // Options errors say themselves what to do; where there is a cause, it adds to that.
+            // Others say themselves what to do.
+            (Kind::Options(OptionsError::Cli(error)), _) => Some(error.advice()),
+            (Kind::Options(_), _) => None,
             (_, Some(cause)) => Some(cause.advice()),
             (Kind::Spawn { .. }, None) => {
                 Some("run `outrigger doctor` to see which CLI is found and why it does not start")
@@ -388,7 +405,7 @@ impl Error {
                 StoreErrorKind::NotFound => {
                     "sessions are filed under the working directory they ran in: look there, or import it from its files"
                 }
-                _ => "see what the session store says; it has to keep the contract of `sessions::store`",
+                _ => "see what the session store says; it has to keep the contract of session stores",
             }),
             (Kind::Files { .. }, None) => {
                 Some("look at the file that the error names, and at whether this user may read and write it")
@@ -430,6 +447,7 @@ impl fmt::Display for Error {
             Kind::Account(_) => {
                 f.write_str("the session would be paid by another account than the chosen one")
             }
+            Kind::NoAccount(problem) => problem.fmt(f),
             Kind::Claim(problem) => problem.fmt(f),
             Kind::Revive(problem) => problem.fmt(f),
             Kind::McpNotReady(problem) => problem.fmt(f),

@@ -58,8 +58,9 @@
 //! # What it costs to be careful
 //!
 //! A session sees no more of the machine than it is told to: the environment is passed by an allow-list ([`env`](mod@env)), no
-//! settings files are read unless [`Isolation`](options::Isolation) says so, and the account that pays is a choice
-//! ([`Auth`](options::Auth)) that is checked against what the CLI reports.
+//! settings files are read unless [`Isolation`](options::Isolation) says so, and the account that pays is the one that
+//! `claude` itself would use, or one that you choose ([`Auth`](options::Auth)). A start without an account fails with
+//! [`Cause::NotLoggedIn`], and so does one that would be paid by another account than the chosen one.
 //!
 //! # What the CLI asks
 //!
@@ -77,6 +78,7 @@
 // On docs.rs, what needs a feature says so.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod advice;
 pub mod discover;
 pub mod env;
 pub mod hooks;

@@ -92,7 +92,7 @@ impl Options {
             if self.isolation == Isolation::Hermetic && moved.iter().any(|moved| name == moved) {
                 return Err(OptionsError::Conflict {
                     options: ["isolation", "environment"],
-                    advice: "Isolation::Hermetic sets HOME, CLAUDE_CONFIG_DIR and CLAUDE_CODE_TMPDIR; name a hermetic_home instead",
+                    advice: "`Isolation::Hermetic` sets HOME, CLAUDE_CONFIG_DIR and CLAUDE_CODE_TMPDIR; name a `hermetic_home` instead",
                 });
             }
         }
@@ -117,7 +117,7 @@ impl Options {
             return Err(requires(
                 "hermetic_home",
                 "isolation",
-                "set it to Isolation::Hermetic",
+                "set it to `Isolation::Hermetic`",
             ));
         }
         Ok(())
@@ -191,14 +191,14 @@ impl Options {
             return Err(requires(
                 "fork_session",
                 "resume",
-                "only a session that goes on can be forked; or set continue_conversation",
+                "only a session that goes on can be forked; or set `continue_conversation`",
             ));
         }
         if self.resume_session_at.is_some() && self.resume.is_none() {
             return Err(requires(
                 "resume_session_at",
                 "resume",
-                "the CLI wants the session by its id, not by continue_conversation",
+                "the CLI wants the session by its id, not by `continue_conversation`",
             ));
         }
         if self.resume_drops_turn.is_some() && self.resume_session_at.is_none() {
@@ -266,7 +266,7 @@ impl Options {
         if self.thinking.is_some() && self.max_thinking_tokens.is_some() {
             return Err(OptionsError::Conflict {
                 options: ["thinking", "max_thinking_tokens"],
-                advice: "give the budget as ThinkingConfig::Enabled",
+                advice: "give the budget as `ThinkingConfig::Enabled`",
             });
         }
         if let Some(ThinkingConfig::Enabled {
@@ -277,7 +277,7 @@ impl Options {
             return Err(OptionsError::invalid(
                 "thinking",
                 "0",
-                "is no budget; use ThinkingConfig::Disabled",
+                "is no budget; use `ThinkingConfig::Disabled`",
             ));
         }
         if self.max_turns == Some(0) {
@@ -388,7 +388,7 @@ impl Options {
                 return Err(OptionsError::Delivery {
                     option: "plugins",
                     delivery: self.plugin_delivery,
-                    problem: "required_by_organization has no flag; use Delivery::Initialize",
+                    problem: "required_by_organization has no flag; use `Delivery::Initialize`",
                 });
             }
         }
@@ -527,7 +527,7 @@ fn each<S: AsRef<str>>(
 fn not_by_file(option: &'static str, delivery: Delivery) -> Result<(), OptionsError> {
     match delivery {
         Delivery::File => {
-            let problem = "the CLI takes no file for it; use Delivery::Initialize";
+            let problem = "the CLI takes no file for it; use `Delivery::Initialize`";
             Err(OptionsError::Delivery {
                 option,
                 delivery,

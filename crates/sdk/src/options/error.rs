@@ -185,19 +185,19 @@ impl fmt::Display for OptionsError {
                  before it: put the policy first, or make `{layer}` a PreToolUse hook, which sees all calls"
             ),
             Self::BypassAsRoot => f.write_str(
-                "the CLI refuses `permission_mode` bypassPermissions and `allow_dangerously_skip_permissions` to root: \
-                 run as another user, or, in a throw-away container only, set `assume_sandbox` (IS_SANDBOX=1)",
+                "the CLI does not let root skip permissions (`permission_mode` bypassPermissions): run as another user, or, in a \
+                 throw-away container only, set `assume_sandbox`",
             ),
             Self::AuthVariable { name, auth } => {
-                write!(f, "the variable {name} is set beside Auth::{auth}: leave it out, or choose the `auth` that sets it")
+                write!(f, "the variable {name} is set beside `Auth::{auth}`: leave it out, or choose the `auth` that sets it")
             }
             Self::AuthNotReachable { auth } => write!(
                 f,
-                "Auth::{auth} lies in the user's home, which Isolation::Hermetic hides: give the key or token itself as \
-                 `auth`, name a `hermetic_home` that holds the login, or choose Isolation::Plain"
+                "`Auth::{auth}` lies in the user's home, which `Isolation::Hermetic` hides: give the key or token itself as \
+                 `auth`, name a `hermetic_home` that holds the login, or choose `Isolation::Plain`"
             ),
             Self::NoHome => f.write_str(
-                "there is no home directory: set HOME to an absolute path, give one with `env`, or use Isolation::Hermetic",
+                "there is no home directory: set HOME to an absolute path, give one with `env`, or use `Isolation::Hermetic`",
             ),
             Self::Cwd { path, problem } if path.as_os_str().is_empty() => write!(f, "`cwd`: {problem}"),
             Self::Cwd { path, problem } => write!(f, "`cwd`: {} {problem}", path.display()),
@@ -216,7 +216,7 @@ impl fmt::Display for OptionsError {
             Self::Cli(_) => f.write_str("the Claude Code CLI cannot be used"),
             Self::Runtime { name, script } => write!(
                 f,
-                "{} needs {name}, which is not on the PATH: install it, choose another `executable`, or use the native build",
+                "{} needs {name}, which is not on the PATH: install it, or use the native build of Claude Code",
                 script.display()
             ),
         }

@@ -58,7 +58,8 @@ pub use outrigger_protocol::shared::{
     SystemPrompt, ThinkingConfig, ThinkingDisplay,
 };
 
-pub use auth::{Auth, AuthMismatch};
+pub use auth::{Auth, AuthMismatch, NoAccount};
+pub(crate) use auth::{CUSTOM_HEADERS, KEYS, carry_credentials, reports_none};
 pub use error::OptionsError;
 pub(crate) use handover::private_directory;
 pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
@@ -149,16 +150,15 @@ macro_rules! options {
         }
 
         impl Options {
-            /// Options with nothing set but the account that pays. There is no default for that one.
+            /// Options with nothing set but the account that pays.
             pub fn new(auth: Auth) -> Self {
                 Self { auth, $( $name: Default::default(), )+ hosting: Default::default() }
             }
 
             options!(@setter own auth Auth);
 
-            /// The names of all options, for the tests that hold them complete.
-            #[cfg(test)]
-            pub(crate) const NAMES: &[&str] = &["auth", $(stringify!($name)),+];
+            /// The names of all options, as [`OptionsError`] names them.
+            pub const NAMES: &[&str] = &["auth", $(stringify!($name)),+];
 
             $( options!(@setter $kind $name $($ty)?); )+
         }

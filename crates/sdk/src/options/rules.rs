@@ -81,7 +81,7 @@ pub(crate) fn skill(name: &str) -> Result<(), &'static str> {
         return Err("holds a parenthesis, a comma or a control character");
     }
     if name == "*" || name.ends_with(":*") || name.ends_with(" *") {
-        return Err("is a pattern; use Skills::All for all skills");
+        return Err("is a pattern; use `Skills::All` for all skills");
     }
     if name.starts_with('/') {
         return Err("begins with a slash; give the name without it");
