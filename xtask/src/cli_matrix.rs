@@ -18,8 +18,9 @@ use crate::clients::{install, isolated};
 const VERSIONS: &str = include_str!("../../upstream/cli-matrix.json");
 
 /// The steps: the demo, and the tests of `real::matrix`.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     "demo",
+    "account",
     "allow",
     "deny",
     "changed_input",

@@ -42,7 +42,8 @@ impl Options {
     ///
     /// # Errors
     /// As [`start`](Self::start); besides, for `resume`, `continue_conversation` and `fork_session`, and when the CLI does not
-    /// know `--await-claim`.
+    /// know `--await-claim`. A CLI without an account is no error here: the settings that come with a claim may bring one, so
+    /// the claim fails if they do not.
     pub async fn prewarm(self) -> Result<Spare> {
         let opened = Opened::open(self.anchored()?, Role::Spare).await?;
         let (initialized, payload) = opened.initialize_raw().await?;
@@ -187,7 +188,7 @@ impl Spare {
                 Some(refusal) => problem(ClaimProblem::refused(&refusal.message, refusal.code.as_deref())),
                 None => error,
             })?;
-        let initialized = self.check(claim.request.permission_mode, &reply)?;
+        let initialized = self.check(claim.request.permission_mode, &reply).await?;
         if let Some(late) = claim.late {
             self.ask(&ApplyFlagSettings::new(late)).await.map_err(settings)?;
         }
@@ -219,7 +220,7 @@ impl Spare {
     }
 
     /// Holds the answer to the claim against what was asked for.
-    fn check(&self, mode: Option<PermissionMode>, payload: &RawJson) -> Result<InitializeReply> {
+    async fn check(&self, mode: Option<PermissionMode>, payload: &RawJson) -> Result<InitializeReply> {
         /// What of it is needed. The rest is read as leniently as the answer to `initialize` always is.
         #[derive(Deserialize)]
         struct Reply {
@@ -230,7 +231,7 @@ impl Spare {
             .read()
             .map_err(|error| Error::misfit("the answer to `claim_session`", error))?;
         let initialized = self.opened.read(&self.with_what_was_applied(reply.initialize));
-        self.opened.check_account(&initialized)?;
+        self.opened.check_account(&initialized).await?;
         let got = initialized.current_permission_mode.as_ref();
         let got = got.map_or("unsaid", |mode| mode.as_str());
         if let Some(asked) = mode.map(PermissionMode::as_str)

@@ -1,13 +1,17 @@
 //! From options to a running session.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
+use outrigger_protocol::outbound::control::{ControlRequest, GetSettings};
+use serde::Deserialize;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -16,14 +20,19 @@ use crate::child::Local;
 use crate::conn::budget::SlowReader;
 use crate::conn::watchdog::{Patience, Phase, Stall};
 use crate::conn::{Closing, Conn, Limits};
-use crate::env::Surroundings;
+use crate::discover;
+use crate::env::{self, Surroundings};
 use crate::error::{Error, Kind, Result};
 use crate::history::Source;
 use crate::lease::{self, LeaseOptions};
 use crate::mcp::{Bridge, McpHosting, hold_prompts};
-use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
+use crate::options::{
+    Auth, CUSTOM_HEADERS, Host, Isolation, Launch, NoAccount, Options, PermissionPrompts, carry_credentials,
+    reports_none,
+};
 use crate::outcome::Fields;
 use crate::session::{Session, Settings, encode_request};
+use crate::settings::{ResolveSettings, SettingSource};
 use crate::store::{self, Mirror, Places, StoreOptions};
 use crate::transport::Transport;
 use crate::version::CliVersion;
@@ -31,6 +40,9 @@ use crate::version::CliVersion;
 /// How long the CLI may take to get ready unless another time is set, and how long its hooks may besides.
 const INITIALIZE: Duration = Duration::from_secs(60);
 const HOOKS: Duration = Duration::from_secs(600);
+
+/// How long it may take to tell its settings, where they decide whether there is an account.
+const SETTINGS: Duration = Duration::from_secs(5);
 
 /// What of a session lives in this program rather than in the CLI.
 #[derive(Clone)]
@@ -120,11 +132,10 @@ pub struct Agent;
 
 impl Agent {
     /// Options with their defaults: Claude Code's own system prompt and tools, no settings files, no permissions beyond what
-    /// the CLI itself lets pass, and the account that `claude` is logged in with.
-    ///
-    /// Keys in the environment are not used unless chosen: see [`Auth`] and [`Options::auth`].
+    /// the CLI itself lets pass, and the account that `claude` itself would use here ([`Auth::Inherit`]): a key or token of the
+    /// environment, else the stored login. [`Options::auth`] chooses another one.
     pub fn builder() -> Options {
-        Options::new(Auth::Login)
+        Options::new(Auth::Inherit)
     }
 }
 
@@ -240,7 +251,8 @@ impl Options {
     /// # Errors
     /// When the options contradict each other or the CLI is not found (nothing was started then); when it can't be started,
     /// ends early (the error has its exit and stderr), or does not answer in time; when it does not confirm an option that the
-    /// session depends on, or pays from another account than was chosen.
+    /// session depends on, or pays from another account than was chosen; and when it reports that it has no account
+    /// ([`Cause::NotLoggedIn`](crate::Cause::NotLoggedIn), see [`Auth`]).
     ///
     /// The session is warm: the process has started, and its first prompt waits for nothing but the model. Started ahead and
     /// kept, it is what the official SDK calls a warm start; see [`prewarm`](Self::prewarm) for a process that is started
@@ -291,6 +303,10 @@ pub(crate) struct Opened {
     pub(crate) options: Options,
     /// Where its conversation is found.
     pub(crate) source: Source,
+    role: Role,
+    /// The CLI's version, if it was asked beside the start.
+    version: Arc<OnceLock<CliVersion>>,
+    asking: Option<AbortHandle>,
     /// Whether it has become a session, which then ends the process.
     is_session: bool,
 }
@@ -417,12 +433,25 @@ impl Opened {
             );
         }
         bridge.attach(&conn);
+        let version = Arc::default();
+        let cli = if host.remote {
+            None
+        } else {
+            started_by(&launch, &options)
+        };
+        let asking = cli.map(|cli| {
+            let asking = ask_version(Arc::clone(&conn), cli, Arc::clone(&version));
+            tokio::spawn(asking.instrument(conn.span.clone())).abort_handle()
+        });
         Ok(Self {
             conn,
             bridge,
             launch,
             options,
             source,
+            role,
+            version,
+            asking,
             is_session: false,
         })
     }
@@ -453,8 +482,19 @@ impl Opened {
         };
         self.bridge.introduced();
         let initialized = self.read(&payload);
-        self.check(&initialized)?;
+        self.launch
+            .confirm(&initialized)
+            .map_err(|error| Error::new(Kind::Unconfirmed(error)))?;
+        check_account(&self.launch.auth, &initialized)?;
+        // What a spare is claimed for may bring the account: the settings of a directory, or of the claim.
+        if self.role == Role::Session {
+            self.require_account(&initialized).await?;
+        }
         if let Some(version) = &initialized.claude_code_version {
+            if let (Some(asking), Some(cli)) = (&self.asking, started_by(&self.launch, &self.options)) {
+                asking.abort();
+                cli.note(version).await;
+            }
             CliVersion::new(version.as_str()).warn();
         }
         self.conn.router().turns.has_lifecycle |= initialized.has_capability("msg_lifecycle_v1");
@@ -496,18 +536,85 @@ impl Opened {
         initialized
     }
 
-    /// What must hold before the first prompt: every option that the session depends on was taken, and the account is the
-    /// chosen one.
-    fn check(&self, initialized: &InitializeReply) -> Result<()> {
-        self.launch
-            .confirm(initialized)
-            .map_err(|error| Error::new(Kind::Unconfirmed(error)))?;
-        self.check_account(initialized)
+    /// Whether the account is the chosen one, and there is one.
+    pub(crate) async fn check_account(&self, initialized: &InitializeReply) -> Result<()> {
+        check_account(&self.launch.auth, initialized)?;
+        self.require_account(initialized).await
     }
 
-    /// Whether the account is the chosen one.
-    pub(crate) fn check_account(&self, initialized: &InitializeReply) -> Result<()> {
-        check_account(&self.launch.auth, initialized)
+    /// Fails if the CLI reports that it has no account, so that the first turn would. Not for an account that was handed over
+    /// by name: what is reported of that one was held against it.
+    async fn require_account(&self, initialized: &InitializeReply) -> Result<()> {
+        let auth = &self.launch.auth;
+        if !matches!(auth, Auth::Inherit | Auth::Login) || !reports_none(&initialized.account) {
+            return Ok(());
+        }
+        let own = env::get(&self.launch.env, CUSTOM_HEADERS).map(OsStr::to_string_lossy);
+        if own.is_some_and(|headers| carry_credentials(&headers)) || self.settings_may_pay().await {
+            return Ok(());
+        }
+        let hermetic = self.options.isolation == Isolation::Hermetic && self.options.hermetic_home.is_none();
+        Err(Error::new(Kind::NoAccount(NoAccount::of(
+            auth,
+            hermetic,
+            &Surroundings::of_this_process().env,
+        ))))
+    }
+
+    /// Whether the settings of the CLI carry a credential in headers, which it does not report.
+    async fn settings_may_pay(&self) -> bool {
+        let Ok(request) = encode_request(GetSettings::SUBTYPE, &GetSettings::new()) else {
+            return true;
+        };
+        let asked = self.conn.request(GetSettings::SUBTYPE, request, Some(SETTINGS));
+        let Ok(reply) = asked.await else {
+            return self.files_may_pay().await;
+        };
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Reply {
+            effective: Effective,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Effective {
+            env: BTreeMap<String, RawJson>,
+        }
+        let Ok(reply) = reply.decode::<Reply>() else {
+            return true;
+        };
+        let headers = reply.effective.env.get(CUSTOM_HEADERS);
+        let headers = headers.and_then(|headers| headers.decode::<String>().ok());
+        headers.is_some_and(|headers| carry_credentials(&headers))
+    }
+
+    /// The same for a CLI that does not tell its settings, as those before 2.1.100 don't: by the files that it reads. If these can't be
+    /// read from here, they may.
+    async fn files_may_pay(&self) -> bool {
+        let is_readable = self.options.hosting.is_local() && self.launch.run_as.is_none();
+        let config = store::config_dir(&self.launch.env).filter(|_| is_readable);
+        let (Some(config), None) = (config, &self.options.settings) else {
+            return true;
+        };
+        let sources = match (&self.options.setting_sources, self.options.isolation) {
+            (Some(sources), _) => Some(sources.clone()),
+            (None, Isolation::Plain | Isolation::Hermetic) => Some(Vec::new()),
+            (None, Isolation::Project) => Some(vec![SettingSource::Project, SettingSource::Local]),
+            (None, Isolation::Interactive) => None,
+        };
+        let mut files = ResolveSettings::new().cwd(&self.launch.cwd).config_dir(config);
+        if let Some(sources) = sources {
+            files = files.setting_sources(sources);
+        }
+        let Ok(read) = tokio::task::spawn_blocking(move || files.resolve()).await else {
+            return true;
+        };
+        let headers = read
+            .effective
+            .env
+            .as_ref()
+            .and_then(|env| env.get(CUSTOM_HEADERS));
+        headers.is_some_and(|headers| carry_credentials(headers))
     }
 
     /// The session, which ends the process from now on.
@@ -530,6 +637,7 @@ impl Opened {
             origin: Arc::new(self.options.clone()),
             initialize: Arc::new(self.launch.initialize.clone()),
             source: Arc::new(self.source.clone()),
+            asked_version: Arc::clone(&self.version),
         };
         Session::new(conn, initialized, settings)
     }
@@ -539,7 +647,36 @@ impl Drop for Opened {
     fn drop(&mut self) {
         if !self.is_session {
             self.conn.abandon();
+            if let Some(asking) = &self.asking {
+                asking.abort();
+            }
         }
+    }
+}
+
+/// What starts this CLI, if it may be started once more to be asked for its version. Not for one of another user, with whose rights
+/// it would have to run, nor behind arguments of which nobody knows what they do.
+fn started_by(launch: &Launch, options: &Options) -> Option<discover::Command> {
+    if launch.run_as.is_some() || !options.executable_args.is_empty() {
+        return None;
+    }
+    let is_script = |argument: &&OsString| !argument.to_string_lossy().starts_with('-');
+    Some(discover::Command {
+        program: launch.program.clone(),
+        before: launch.args.iter().take_while(is_script).cloned().collect(),
+    })
+}
+
+/// Asks the CLI for its version, beside its start: those before 2.1.330 say it only in the first turn, when it is late to warn. Ends
+/// with the session's process.
+async fn ask_version(conn: Arc<Conn>, cli: discover::Command, version: Arc<OnceLock<CliVersion>>) {
+    let surroundings = Surroundings::of_this_process();
+    let mut ended = conn.ended.clone();
+    tokio::select! {
+        said = cli.version(&surroundings) => if let Some(said) = said {
+            version.get_or_init(|| CliVersion::new(said)).warn();
+        },
+        _ = ended.wait_for(Option::is_some) => {}
     }
 }
 

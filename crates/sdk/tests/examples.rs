@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may end in a panic")]
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use outrigger_sim::api::{MessagesApi, Reply};
+use outrigger_sim::claude::{Sandbox, executable};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
@@ -158,4 +160,89 @@ async fn plan() {
     ];
     in_order(&shown, &expected);
     assert_eq!(shown.matches("failed:").count(), 1, "{shown}");
+}
+
+/// The README's first program is the example of that name, but for its formatting.
+#[test]
+fn readme_is_the_readmes_first_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(root.join("../../README.md")).unwrap();
+    let block = readme.split("```").nth(1).unwrap();
+    let example = std::fs::read_to_string(root.join("examples/readme.rs")).unwrap();
+    let packed = |text: &str| text.split_whitespace().collect::<String>().replace(",)", ")");
+    let shown = block.lines().skip(1).filter(|line| !line.starts_with('#'));
+    let (imports, body): (Vec<_>, Vec<_>) = shown.partition(|line| line.starts_with("use "));
+    let example = packed(&example);
+    for part in [imports, body] {
+        assert!(example.contains(&packed(&part.join("\n"))), "{part:#?}");
+    }
+}
+
+/// Runs the README's first program with the real CLI, in a place of its own, with these variables besides those of that place.
+async fn readme(sandbox: &Sandbox, variables: &[(&str, &str)]) -> Output {
+    let api = MessagesApi::builder()
+        .default_reply(Reply::say("A comma is missing."))
+        .start()
+        .await
+        .unwrap();
+    let mut command = Command::new(program("readme"));
+    command
+        .env_clear()
+        .envs(sandbox.env(&api.base_url()))
+        .env_remove("ANTHROPIC_API_KEY")
+        .env("OUTRIGGER_CLAUDE", executable().await.unwrap())
+        .envs(variables.iter().copied())
+        .current_dir(sandbox.project())
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output()).await;
+    output.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn the_readmes_program_uses_a_key_of_the_environment() {
+    let sandbox = Sandbox::new().unwrap();
+    for variable in [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    ] {
+        let output = readme(&sandbox, &[(variable, "dummy")]).await;
+        let (stdout, stderr) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(output.status.success(), "{variable}: {stdout}{stderr}");
+        assert!(
+            stdout.starts_with("A comma is missing.\n$0.0"),
+            "{variable}: {stdout}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_readmes_program_uses_a_login() {
+    let sandbox = Sandbox::new().unwrap();
+    let login = r#"{"claudeAiOauth": {"accessToken": "sk-ant-oat01-none", "refreshToken": "sk-ant-ort01-none",
+        "expiresAt": 4102444800000, "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}}"#;
+    std::fs::write(sandbox.config().join(".credentials.json"), login).unwrap();
+    let output = readme(&sandbox, &[]).await;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(stdout.starts_with("A comma is missing.\n$0.0"), "{stdout}");
+}
+
+#[tokio::test]
+async fn the_readmes_program_fails_without_an_account() {
+    let sandbox = Sandbox::new().unwrap();
+    for variables in [&[][..], &[("ANTHROPIC_API_KEY", "")]] {
+        let output = readme(&sandbox, variables).await;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+        let stderr = String::from_utf8_lossy(&output.stderr).to_lowercase();
+        assert!(
+            stderr.contains("noaccount") || stderr.contains("not logged in"),
+            "{stderr}"
+        );
+    }
 }

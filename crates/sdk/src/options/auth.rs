@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 use outrigger_protocol::outbound::InitializeReply;
-use outrigger_protocol::outbound::control::ApiProvider;
+use outrigger_protocol::outbound::control::{AccountInfo, ApiProvider};
 
 use super::Secret;
 use crate::env::{self, Variables};
@@ -20,18 +20,34 @@ const CREDENTIALS: &[&str] = &[
     "AWS_BEARER_TOKEN_BEDROCK",
 ];
 
+/// The variables that hold a key or a token, each an account by itself.
+pub(crate) const KEYS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+];
+
 /// Which account pays for the session.
 ///
-/// Left to itself the CLI takes the first of many sources that it finds, and a forgotten `ANTHROPIC_API_KEY` silently
-/// outranks a subscription. So there is no default: [`Options::new`](super::Options::new) wants one of these, the others are
-/// kept out of the child's environment, and [`Auth::matches`] and [`Auth::matches_account`] compare the choice with what the
-/// CLI reports.
+/// [`Agent::builder`](crate::Agent::builder) takes [`Inherit`](Self::Inherit): the account that `claude` itself would use here.
+/// Where several are at hand, the CLI takes a key of the environment before the login that it has stored. A program that must
+/// be paid by one account and no other names that account: the others are then kept out of the child's environment, and
+/// [`Auth::matches`] and [`Auth::matches_account`] compare the choice with what the CLI reports.
+///
+/// With [`Inherit`](Self::Inherit) and [`Login`](Self::Login), [`Options::start`](super::Options::start) fails with
+/// [`Cause::NotLoggedIn`](crate::Cause::NotLoggedIn) when the CLI reports that it has no account. A report that is missing or
+/// unknown, as of an older CLI, is no failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Auth {
-    /// Whatever the CLI finds: the login in its configuration directory, an `apiKeyHelper` of the settings, and this
-    /// process's `ANTHROPIC_*`, `CLAUDE_CODE_OAUTH_TOKEN` and cloud provider variables. Nothing is checked afterwards.
+    /// Whatever the CLI finds: the login in its configuration directory, an `apiKeyHelper` of the settings that are loaded, and
+    /// this process's `ANTHROPIC_*`, `CLAUDE_CODE_OAUTH_TOKEN` and cloud provider variables.
     Inherit,
+    /// The same, and nothing is asked of the account: the session also starts when the CLI reports none. For a program that
+    /// signs in through the session, and for whatever the CLI reports wrongly. A proxy that adds the credentials is no such
+    /// case: the CLI sends nothing without an account, so give it any [`AuthToken`](Self::AuthToken) or [`Gateway`](Self::Gateway)
+    /// token, which the proxy replaces.
+    Unchecked,
     /// Only the login that `claude` stored. No credential of this process's environment is passed.
     Login,
     /// Only the `apiKeyHelper` program of the settings.
@@ -102,6 +118,7 @@ impl Auth {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Inherit => "Inherit",
+            Self::Unchecked => "Unchecked",
             Self::Login => "Login",
             Self::ApiKeyHelper => "ApiKeyHelper",
             Self::ApiKey(_) => "ApiKey",
@@ -119,10 +136,15 @@ impl Auth {
         matches!(self, Self::Login | Self::ApiKeyHelper)
     }
 
+    /// Whether the login in the user's configuration directory may be what pays.
+    pub(crate) fn may_be_login(&self) -> bool {
+        self.lives_in_home() || matches!(self, Self::Inherit | Self::Unchecked)
+    }
+
     /// Whether the choice itself decides on this variable, so that nothing else may set it.
     pub(crate) fn decides(&self, name: &OsStr) -> bool {
         match self {
-            Self::Inherit => false,
+            Self::Inherit | Self::Unchecked => false,
             Self::Gateway { .. } if env::same(name, OsStr::new("ANTHROPIC_BASE_URL")) => true,
             _ => env::is_listed(CREDENTIALS, name),
         }
@@ -158,7 +180,7 @@ impl Auth {
         };
         match self {
             Self::Login | Self::ApiKeyHelper => {}
-            Self::Inherit => {
+            Self::Inherit | Self::Unchecked => {
                 pass(&["ANTHROPIC_*", "CLAUDE_CODE_SKIP_*"]);
                 pass(CREDENTIALS);
                 for provider in [&BEDROCK, &VERTEX, &FOUNDRY] {
@@ -192,7 +214,7 @@ impl Auth {
     /// If the CLI uses another source than the chosen one.
     pub fn matches(&self, api_key_source: &str) -> Result<(), AuthMismatch> {
         let expected: &[&'static str] = match self {
-            Self::Inherit | Self::Bedrock | Self::Vertex | Self::Foundry => return Ok(()),
+            Self::Inherit | Self::Unchecked | Self::Bedrock | Self::Vertex | Self::Foundry => return Ok(()),
             Self::ApiKey(_) => &["ANTHROPIC_API_KEY"],
             Self::ApiKeyHelper => &["apiKeyHelper"],
             // A login at the console leaves a managed key; a subscription needs none.
@@ -202,8 +224,11 @@ impl Auth {
         self.expect("apiKeySource", expected, Some(api_key_source))
     }
 
-    /// Compares the choice with `account` of the reply to `initialize`, which comes before the first prompt is sent. An
-    /// absent field is read as the CLI means it: no token, no key, first-party API.
+    /// Compares the choice with `account` of the reply to `initialize`, which comes before the first prompt is sent.
+    ///
+    /// The CLI leaves out a key that it does not have. It leaves out where the token of a login comes from; 2.0 does so for an
+    /// OAuth token too, and older ones, such as 2.1.50, never name the provider. So an absent key is none, and what else is
+    /// absent is unknown, which matches.
     ///
     /// # Errors
     ///
@@ -214,27 +239,26 @@ impl Auth {
         api_key_source: Option<&str>,
         api_provider: Option<&str>,
     ) -> Result<(), AuthMismatch> {
-        if *self == Self::Inherit {
+        if matches!(self, Self::Inherit | Self::Unchecked) {
             return Ok(());
         }
         let provider = self.provider().map_or("firstParty", |provider| provider.name);
-        self.expect(
-            "apiProvider",
-            &[provider],
-            Some(api_provider.unwrap_or("firstParty")),
-        )?;
+        self.expect("apiProvider", &[provider], Some(api_provider.unwrap_or(provider)))?;
         if self.provider().is_some() {
             return Ok(());
         }
         self.matches(api_key_source.unwrap_or("none"))?;
-        match self {
-            Self::AuthToken(_) | Self::Gateway { .. } => {
-                self.expect("tokenSource", &["ANTHROPIC_AUTH_TOKEN"], token_source)
-            }
-            Self::OAuthToken(_) => self.expect("tokenSource", &["CLAUDE_CODE_OAUTH_TOKEN"], token_source),
-            Self::ApiKey(_) => self.expect("tokenSource", &["none"], Some(token_source.unwrap_or("none"))),
-            _ => Ok(()),
-        }
+        let Some(token_source) = token_source else {
+            return Ok(());
+        };
+        let expected: &[&'static str] = match self {
+            Self::AuthToken(_) | Self::Gateway { .. } => &["ANTHROPIC_AUTH_TOKEN"],
+            Self::OAuthToken(_) => &["CLAUDE_CODE_OAUTH_TOKEN"],
+            // A login that is stored beside the key is reported, and not used.
+            Self::ApiKey(_) => &["none", "claude.ai"],
+            _ => return Ok(()),
+        };
+        self.expect("tokenSource", expected, Some(token_source))
     }
 
     /// [`matches_account`](Self::matches_account) with the reply itself.
@@ -292,8 +316,8 @@ impl fmt::Display for AuthMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Auth::{} was chosen, but the CLI reports {} {}, not {}; look for a login, an apiKeyHelper in the settings or a \
-             variable that outranks it, or choose Auth::Inherit to accept whatever the CLI finds",
+            "`Auth::{}` was chosen, but the CLI reports {} {}, not {}; look for a login, an apiKeyHelper in the settings or a \
+             variable that outranks it, or choose `Auth::Inherit` to accept whatever the CLI finds",
             self.chosen,
             self.field,
             self.found
@@ -309,6 +333,84 @@ impl fmt::Display for AuthMismatch {
 }
 
 impl std::error::Error for AuthMismatch {}
+
+/// The CLI reports that it has no account. Raised before a model is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoAccount {
+    /// The variant of [`Auth`] that was chosen.
+    pub chosen: &'static str,
+    /// The variables of this process that hold a credential which the choice does not pass on.
+    pub withheld: Vec<&'static str>,
+    /// Whether the session is hermetic, so that the CLI does not see the user's login.
+    pub hermetic: bool,
+}
+
+impl NoAccount {
+    /// What is known of a launch with this choice, from a process with these variables.
+    pub(crate) fn of(auth: &Auth, hermetic: bool, parent: &Variables) -> Self {
+        let passed = auth.variables(parent);
+        let is_withheld = |name: &&'static str| {
+            env::get(parent, name).is_some_and(|value| !value.is_empty()) && env::get(&passed, name).is_none()
+        };
+        Self {
+            chosen: auth.name(),
+            withheld: KEYS.iter().copied().filter(is_withheld).collect(),
+            hermetic,
+        }
+    }
+}
+
+impl fmt::Display for NoAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.chosen == "Login" {
+            "the CLI is not logged in: it found no stored login"
+        } else {
+            "the CLI is not logged in: it found no API key, no token and no stored login"
+        })?;
+        if !self.withheld.is_empty() {
+            let (names, chosen) = (self.withheld.join(", "), self.chosen);
+            write!(
+                f,
+                "; {names} in the environment is not passed on with `Auth::{chosen}`"
+            )?;
+        }
+        if self.hermetic {
+            f.write_str("; `Isolation::Hermetic` hides the user's login")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for NoAccount {}
+
+/// Whether the CLI reports outright that it has no account. All versions since 2.0.0 then say `tokenSource: "none"` and nothing
+/// of a key, a plan or an address; an empty report, as older ones make it of a cloud provider, says nothing.
+pub(crate) fn reports_none(account: &AccountInfo) -> bool {
+    let is_none = |source: &Option<String>| source.as_deref().is_none_or(|source| source == "none");
+    let is_first_party = |provider: &ApiProvider| *provider == ApiProvider::FirstParty;
+    account.token_source.as_deref() == Some("none")
+        && is_none(&account.api_key_source)
+        && account.api_provider.as_ref().is_none_or(is_first_party)
+        && account.email.is_none()
+        && account.organization.is_none()
+        && account.subscription_type.is_none()
+}
+
+/// The variable by which a user has the CLI send headers of their own.
+pub(crate) const CUSTOM_HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
+
+/// Whether headers of the user's own, one a line, carry a credential. The CLI needs no account then, and does not report them.
+pub(crate) fn carry_credentials(headers: &str) -> bool {
+    headers.lines().any(|line| {
+        line.split_once(':').is_some_and(|(name, value)| {
+            let name = name.trim();
+            let is_credential =
+                name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("x-api-key");
+            is_credential && !value.trim().is_empty()
+        })
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -432,6 +534,91 @@ mod tests {
         assert_eq!(
             (error.field, error.found.as_deref()),
             ("apiProvider", Some("bedrock"))
+        );
+        // A login is stored beside the key, which alone is sent.
+        assert_eq!(
+            key.matches_account(Some("claude.ai"), Some("ANTHROPIC_API_KEY"), Some("firstParty")),
+            Ok(())
+        );
+    }
+
+    /// The reports were made by 2.0.0 to 2.0.77.
+    #[test]
+    fn what_older_ones_leave_out_is_no_mismatch() {
+        assert_eq!(Auth::Bedrock.matches_account(None, None, None), Ok(()));
+        assert_eq!(
+            Auth::OAuthToken("k".into()).matches_account(None, None, None),
+            Ok(())
+        );
+        assert_eq!(
+            Auth::ApiKey("k".into()).matches_account(Some("none"), Some("ANTHROPIC_API_KEY"), None),
+            Ok(())
+        );
+        // What is told counts.
+        assert!(
+            Auth::ApiKey("k".into())
+                .matches_account(None, None, None)
+                .is_err()
+        );
+    }
+
+    /// What 2.0.0 to 2.1.330 report with and without an account.
+    #[test]
+    fn no_account_is_told_from_an_unknown_one() {
+        let none = |report: &str| reports_none(&serde_json::from_str(report).unwrap());
+        for report in [
+            r#"{"tokenSource":"none","apiProvider":"firstParty"}"#,
+            r#"{"tokenSource":"none"}"#,
+            r#"{"tokenSource":"none","apiKeySource":"none"}"#,
+        ] {
+            assert!(none(report), "{report}");
+        }
+        for report in [
+            "{}",
+            r#"{"apiProvider":"firstParty"}"#,
+            r#"{"apiProvider":"bedrock"}"#,
+            r#"{"tokenSource":"none","apiProvider":"gateway"}"#,
+            r#"{"tokenSource":"none","apiProvider":"of tomorrow"}"#,
+            r#"{"subscriptionType":"Claude Max","apiProvider":"firstParty"}"#,
+            r#"{"tokenSource":"none","subscriptionType":"Claude Max"}"#,
+            r#"{"tokenSource":"none","apiKeySource":"ANTHROPIC_API_KEY"}"#,
+            r#"{"tokenSource":"none","apiKeySource":"/login managed key"}"#,
+            r#"{"tokenSource":"apiKeyHelper","apiKeySource":"apiKeyHelper"}"#,
+            r#"{"tokenSource":"ANTHROPIC_AUTH_TOKEN"}"#,
+            r#"{"tokenSource":"of tomorrow"}"#,
+        ] {
+            assert!(!none(report), "{report}");
+        }
+    }
+
+    #[test]
+    fn headers_that_carry_credentials() {
+        for headers in ["Authorization: Bearer x", "X-A: 1\nx-api-key:k"] {
+            assert!(carry_credentials(headers), "{headers}");
+        }
+        for headers in [
+            "",
+            "X-A: 1",
+            "authorization",
+            "authorization: ",
+            "x-authorization: y",
+        ] {
+            assert!(!carry_credentials(headers), "{headers}");
+        }
+    }
+
+    #[test]
+    fn what_is_withheld_is_named() {
+        let told = |auth: &Auth, hermetic| NoAccount::of(auth, hermetic, &parent()).to_string();
+        let login = told(&Auth::Login, false);
+        assert!(
+            login.contains("ANTHROPIC_API_KEY") && login.contains("`Auth::Login`"),
+            "{login}"
+        );
+        let any = told(&Auth::Inherit, true);
+        assert!(
+            !any.contains("ANTHROPIC_API_KEY") && any.contains("Hermetic"),
+            "{any}"
         );
     }
 

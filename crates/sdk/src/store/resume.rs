@@ -265,7 +265,7 @@ impl Restored {
             let source = Source {
                 config,
                 claude_json,
-                login: options.auth.lives_in_home() || options.auth == crate::options::Auth::Inherit,
+                login: options.auth.may_be_login(),
             };
             seed::copy(&source, options.user, place.config())?;
             if !named {

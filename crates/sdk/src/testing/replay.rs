@@ -81,7 +81,7 @@ impl Replay {
 
     /// Options that reach it, whatever account it was recorded with. The place to set what the recorded session had set.
     pub fn options(&self) -> Options {
-        Agent::builder().auth(Auth::Inherit).transport(self.clone())
+        Agent::builder().auth(Auth::Unchecked).transport(self.clone())
     }
 
     /// Those that were started, in order.

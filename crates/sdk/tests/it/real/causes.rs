@@ -95,7 +95,7 @@ async fn accounts_and_the_api() {
         outcome.answer().unwrap_err().cause()
     };
 
-    let nobody = rig.options().auth(Auth::Login).start().await.unwrap();
+    let nobody = rig.options().auth(Auth::Unchecked).start().await.unwrap();
     assert_eq!(failed(&nobody, "%say hello").await, Some(Cause::NotLoggedIn));
 
     let session = rig

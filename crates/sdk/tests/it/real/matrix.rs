@@ -189,3 +189,10 @@ async fn streaming() {
         "{seen:?}"
     );
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "`cargo xtask cli-matrix` runs it"]
+async fn account() {
+    super::account::promised().await;
+}
