@@ -15,6 +15,7 @@ use crate::exit::{CommandResult, Failure, Status, describe};
 use crate::input::prompt_of;
 use crate::keyboard::Keyboard;
 use crate::report::text;
+use crate::run::warn_of_version;
 use crate::screen::Screen;
 use crate::signals::{Signal, Signals};
 
@@ -43,12 +44,13 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         (false, true) => Ask::by(keyboard),
         (false, false) => Ask::at_terminal(),
     };
-    let screen = Screen::new(true, args.agent.verbose, args.agent.quiet);
+    let mut screen = Screen::new(true, args.agent.verbose, args.agent.quiet);
     let options = args.agent.hosted(&asking, &screen)?;
     let session = tokio::select! {
         started = options.start() => started?,
         signal = signals.next() => return Ok(signal.status()),
     };
+    warn_of_version(&session, &mut screen)?;
     let mut chat = Chat {
         session: session.clone(),
         screen,

@@ -80,6 +80,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         started = early => started?,
         signal = signals.next() => return Ok(signal.status()),
     };
+    warn_of_version(&session, &mut screen)?;
     let (paint, quiet) = (screen.paint(), args.agent.quiet);
     let mut watchman = Watchman::post(signals, session.clone(), move |text| {
         if !quiet {
@@ -123,6 +124,21 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     }
     closed?;
     Ok(Status::Success)
+}
+
+/// Says what does not work with the CLI, if that is too old for something.
+pub(crate) fn warn_of_version(session: &Session, screen: &mut Screen) -> io::Result<()> {
+    let Some(version) = session.cli_version() else {
+        return Ok(());
+    };
+    let lacks = version.lacks();
+    if lacks.is_empty() {
+        return Ok(());
+    }
+    screen.note(&format!(
+        "warning: Claude Code {version} is old: {}; update Claude Code",
+        lacks.join("; ")
+    ))
 }
 
 /// The turns of a run.

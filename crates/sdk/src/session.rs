@@ -1,6 +1,6 @@
 //! The handle of a running agent.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use outrigger_protocol::drift::Drift;
@@ -98,6 +98,8 @@ pub(crate) struct Settings {
     pub(crate) initialize: Arc<Initialize>,
     /// Where its conversation is found.
     pub(crate) source: Arc<Source>,
+    /// The CLI's version, once it was asked.
+    pub(crate) asked_version: Arc<OnceLock<CliVersion>>,
 }
 
 impl Drop for Handle {
@@ -533,13 +535,18 @@ impl Session {
         }
     }
 
-    /// The CLI's version, from its answer to `initialize` or, for a CLI that does not tell it there, from the latest
-    /// `system/init`; `None` as long as neither told it. An untested one is logged as a warning, once in a process, and
-    /// never refused.
+    /// The CLI's version, from its answer to `initialize`; for a CLI that does not tell it there, from the latest `system/init`,
+    /// or from what it answered to `--version`. A CLI on this machine is asked that beside its start, once for each program file,
+    /// unless it runs as another user or behind [`executable_args`](Options::executable_args). `None` as long as nothing told it.
+    ///
+    /// An untested one is logged as a warning, each version once in a process, and never refused; what one lacks is said by
+    /// [`CliVersion::lacks`].
     pub fn cli_version(&self) -> Option<CliVersion> {
         let told = self.0.initialized.claude_code_version.clone();
         let version = told.or_else(|| self.init()?.claude_code_version);
-        version.map(CliVersion::new)
+        version
+            .map(CliVersion::new)
+            .or_else(|| self.0.settings.asked_version.get().cloned())
     }
 
     /// Whether the CLI announced a capability, such as `interrupt_receipt_v1`.

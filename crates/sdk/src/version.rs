@@ -1,7 +1,9 @@
 //! Which version of the CLI runs, and whether this SDK was tested with it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use outrigger_protocol::TESTED_CLI_VERSIONS;
 
@@ -10,11 +12,31 @@ use outrigger_protocol::TESTED_CLI_VERSIONS;
 /// background, for one. `cargo xtask cli-matrix` tries a dozen of them.
 pub const OLDEST_CLI_VERSION: &str = "2.0.0";
 
+/// Since about this version the CLI says what kind of reason it has to ask about a tool call; 2.1.100 did not.
+pub(crate) const TELLS_REASONS: &str = "2.1.150";
+
+/// What a CLI lacks that is older than a version.
+const LACKS: &[(&str, &str)] = &[
+    (
+        "2.1.150",
+        "it does not say why a turn ended: one that was interrupted is told as one that failed or could not start",
+    ),
+    ("2.1.150", "it does not say which turns nobody prompted"),
+    (
+        TELLS_REASONS,
+        "it does not say why it asks about a tool call: a policy with rules that ask takes each question for one of theirs",
+    ),
+];
+
+/// How many versions are remembered as warned of.
+const WARNED: usize = 64;
+
 /// The CLI's version, as it said itself, held against [`TESTED_CLI_VERSIONS`] and [`OLDEST_CLI_VERSION`].
 ///
 /// Another version is never refused: what it says beyond this build's types arrives as it came, and
 /// [`Session::stats`](crate::Session::stats) counts it. This tells where to look first when something is odd. One that is too old is
-/// named in the log with what may not work; not by an error, since the oldest say their version only in the first turn, or never.
+/// named in the log when its session starts, with what does not work ([`lacks`](Self::lacks)); not by an error, since the oldest need not
+/// tell their version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliVersion {
     text: String,
@@ -59,6 +81,26 @@ impl CliVersion {
         self.age == CliAge::Tested
     }
 
+    /// What does not work with this version and does with those that were tested, a sentence each; empty if nothing is known of the kind.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let mut lacks = Vec::new();
+        if self.age == CliAge::Unsupported {
+            lacks.push(
+                "tool calls that are allowed may fail, hooks may refuse what they guard, and servers in this program may be missing",
+            );
+        }
+        if let Some(own) = numbers(&self.text) {
+            let is_older = |version: &str| numbers(version).is_some_and(|since| own < since);
+            lacks.extend(
+                LACKS
+                    .iter()
+                    .filter(|(since, _)| is_older(since))
+                    .map(|(_, what)| *what),
+            );
+        }
+        lacks
+    }
+
     /// Whether it is this version or a newer one; not if that can't be told.
     pub(crate) fn is_since(&self, version: &str) -> bool {
         matches!((numbers(&self.text), numbers(version)), (Some(own), Some(since)) if own >= since)
@@ -75,27 +117,41 @@ impl CliVersion {
         }
     }
 
-    /// Warns of an untested version, once in this process: with a pool of sessions the tenth warning says nothing new.
+    /// Warns of an untested version, of each once in this process: with a pool of sessions the tenth warning says nothing new.
     pub(crate) fn warn(&self) {
-        static WARNED: AtomicBool = AtomicBool::new(false);
-        if self.is_tested() || WARNED.swap(true, Ordering::Relaxed) {
+        static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        if self.is_tested() {
             return;
         }
+        {
+            let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.len() >= WARNED || !seen.insert(self.text.clone()) {
+                return;
+            }
+        }
         let (oldest, newest) = TESTED_CLI_VERSIONS;
+        let lacks = self.lacks().join("; ");
         if self.age == CliAge::Unsupported {
             tracing::warn!(
                 version = %self.text,
                 supported_from = OLDEST_CLI_VERSION,
-                "this version of Claude Code is too old for this SDK: tool calls that are allowed may fail, hooks may refuse what they guard, and servers in this program may be missing; update Claude Code"
+                "this version of Claude Code is too old for this SDK: {lacks}; update Claude Code"
             );
-            return;
+        } else if lacks.is_empty() {
+            tracing::warn!(
+                version = %self.text,
+                %oldest,
+                %newest,
+                "this version of Claude Code was not tested with this SDK; Session::stats counts what it says beyond the types"
+            );
+        } else {
+            tracing::warn!(
+                version = %self.text,
+                %oldest,
+                %newest,
+                "this version of Claude Code is older than those that this SDK was tested with: {lacks}; update Claude Code"
+            );
         }
-        tracing::warn!(
-            version = %self.text,
-            %oldest,
-            %newest,
-            "this version of Claude Code was not tested with this SDK; Session::stats counts what it says beyond the types"
-        );
     }
 }
 
@@ -152,6 +208,20 @@ mod tests {
             ("", CliAge::Unclear),
         ] {
             assert_eq!(CliVersion::new(version).age(), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn what_a_version_lacks() {
+        let lacks = |version: &str| CliVersion::new(version).lacks();
+        assert!(lacks("1.0.128").len() > lacks("2.0.77").len());
+        assert!(
+            lacks("2.0.77")
+                .iter()
+                .any(|what| what.contains("why a turn ended"))
+        );
+        for version in ["2.1.150", "2.1.330", "9.9.9", "nightly"] {
+            assert!(lacks(version).is_empty(), "{version}");
         }
     }
 }

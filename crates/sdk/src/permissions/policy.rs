@@ -111,9 +111,6 @@ const READING: &[&str] = &[
     "ToolSearch",
 ];
 
-/// Since about this version the CLI says what kind of reason it has to ask; 2.1.100 did not.
-const TELLS_REASONS: &str = "2.1.150";
-
 /// Reasons that the CLI gives only if no rule that asks is one, but for commands.
 const HEEDS_RULES: &[DecisionReasonType] = &[
     DecisionReasonType::Hook,
@@ -331,7 +328,7 @@ impl Policy {
                     && request.context.session().is_some_and(|session| {
                         !session
                             .cli_version()
-                            .is_some_and(|version| version.is_since(TELLS_REASONS))
+                            .is_some_and(|version| version.is_since(crate::version::TELLS_REASONS))
                     })
             }
         }

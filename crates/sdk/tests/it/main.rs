@@ -29,6 +29,8 @@ mod stderr;
 mod stores;
 mod support;
 mod unreaped;
+#[cfg(unix)]
+mod version;
 mod watchdog;
 #[cfg(target_os = "linux")]
 mod witness;

@@ -1,0 +1,225 @@
+//! The version of a CLI, as it says itself when it is asked with `--version`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::io::AsyncReadExt;
+use tokio::sync::OnceCell;
+
+use super::doctor::VersionCheck;
+use crate::env::Surroundings;
+use crate::options::private_directory;
+
+/// How long the CLI that is being started may take to say its version beside that.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many program files are remembered; with more, all are forgotten.
+const REMEMBERED: usize = 64;
+
+/// A program file as it was when it was asked: one that was replaced is another.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct File {
+    path: PathBuf,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+type Answer = Arc<OnceCell<Option<String>>>;
+
+/// What the CLIs that were started by this process answered.
+static KNOWN: Mutex<BTreeMap<File, Answer>> = Mutex::new(BTreeMap::new());
+
+/// What starts a CLI: the program, and what comes before the CLI's own arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct Command {
+    pub(crate) program: PathBuf,
+    pub(crate) before: Vec<OsString>,
+}
+
+impl Command {
+    /// The version of the CLI that this starts; `None` if it does not say. Each program file is asked once in this process, where
+    /// it can neither see nor touch anything of the user's.
+    pub(crate) async fn version(&self, surroundings: &Surroundings) -> Option<String> {
+        let answer = self.answer().await?;
+        let asked = answer.get_or_init(async || match ask(self, surroundings, PATIENCE).await {
+            VersionCheck::Version(version) => Some(version),
+            other => {
+                tracing::debug!(?other, program = %self.program.display(), "the CLI does not say its version");
+                None
+            }
+        });
+        asked.await.clone()
+    }
+
+    /// Remembers a version that the CLI told otherwise, so that it need not be asked.
+    pub(crate) async fn note(&self, version: &str) {
+        if let Some(answer) = self.answer().await {
+            // If it is being asked, it will say the same.
+            let _ = answer.set(Some(version.to_owned()));
+        }
+    }
+
+    async fn answer(&self) -> Option<Answer> {
+        // A script is what has a version, not what runs it.
+        let path = self
+            .before
+            .last()
+            .map_or(self.program.as_path(), Path::new)
+            .to_owned();
+        let file = tokio::task::spawn_blocking(move || {
+            let meta = std::fs::metadata(&path).ok()?;
+            let (length, modified) = (meta.len(), meta.modified().ok());
+            Some(File {
+                path,
+                length,
+                modified,
+            })
+        });
+        let file = file.await.ok()??;
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED && !known.contains_key(&file) {
+            known.clear();
+        }
+        Some(Arc::clone(known.entry(file).or_default()))
+    }
+}
+
+/// Asks a program for its version, with a home of its own and next to no environment.
+pub(super) async fn ask(cli: &Command, surroundings: &Surroundings, deadline: Duration) -> VersionCheck {
+    let home = match private_directory("outrigger-version-") {
+        Ok(home) => home,
+        Err(error) => return VersionCheck::Failed(format!("no temporary home: {error}")),
+    };
+    let mut command = tokio::process::Command::new(&cli.program);
+    command
+        .args(&cli.before)
+        .arg("--version")
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .env("USERPROFILE", home.path())
+        .env("CLAUDE_CONFIG_DIR", home.path())
+        .env("CLAUDE_CODE_TMPDIR", home.path())
+        .env("DISABLE_AUTOUPDATER", "1")
+        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    for name in ["PATH", "SYSTEMROOT", "WINDIR", "NIX_LD", "NIX_LD_LIBRARY_PATH"] {
+        if let Some(value) = surroundings.var(name) {
+            command.env(name, value);
+        }
+    }
+    let run = async {
+        let mut child = command.spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdout, stderr) = tokio::join!(head(stdout), head(stderr));
+        Ok::<_, std::io::Error>((child.wait().await?, stdout, stderr))
+    };
+    match tokio::time::timeout(deadline, run).await {
+        Err(_) => VersionCheck::TimedOut,
+        Ok(Err(error)) => VersionCheck::Failed(error.to_string()),
+        Ok(Ok((status, stdout, stderr))) => match parse_version(&stdout) {
+            Some(version) if status.success() => VersionCheck::Version(version),
+            _ => {
+                let said = if stdout.trim().is_empty() { stderr } else { stdout };
+                VersionCheck::Odd(format!(
+                    "{} ({status})",
+                    said.trim().chars().take(200).collect::<String>()
+                ))
+            }
+        },
+    }
+}
+
+/// What a program says, up to 4 KiB; the rest is read and dropped so that it can end.
+async fn head(source: Option<impl tokio::io::AsyncRead + Unpin>) -> String {
+    let mut kept = Vec::new();
+    let Some(mut source) = source else {
+        return String::new();
+    };
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = source.read(&mut chunk).await {
+        let room = 4096 - kept.len().min(4096);
+        kept.extend(chunk.iter().take(read.min(room)));
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// The version in `2.1.330 (Claude Code)`.
+fn parse_version(said: &str) -> Option<String> {
+    let word = said.split_whitespace().next()?;
+    let sound = said.contains("Claude Code")
+        && word.split('.').count() >= 3
+        && word.starts_with(|c: char| c.is_ascii_digit())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c));
+    sound.then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_line() {
+        assert_eq!(
+            parse_version("2.1.330 (Claude Code)\n").as_deref(),
+            Some("2.1.330")
+        );
+        assert_eq!(
+            parse_version("2.2.0-beta.1 (Claude Code)").as_deref(),
+            Some("2.2.0-beta.1")
+        );
+        assert_eq!(parse_version("node v20"), None);
+        assert_eq!(parse_version("GNU bash, version 5.2.15"), None);
+        assert_eq!(parse_version(""), None);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_program_file_is_asked_once() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let directory = tempfile::tempdir().unwrap();
+        let (program, asked) = (directory.path().join("claude"), directory.path().join("asked"));
+        let write = |version: &str| {
+            let text = format!(
+                "#!/bin/sh\necho x >> {}\necho '{version} (Claude Code)'\n",
+                asked.display()
+            );
+            std::fs::write(&program, text).unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let times = || {
+            std::fs::read_to_string(&asked)
+                .unwrap_or_default()
+                .lines()
+                .count()
+        };
+        let command = Command {
+            program: program.clone(),
+            before: Vec::new(),
+        };
+        let surroundings = Surroundings::of_this_process();
+        write("2.0.77");
+        let both = tokio::join!(command.version(&surroundings), command.version(&surroundings));
+        assert_eq!(both, (Some("2.0.77".to_owned()), Some("2.0.77".to_owned())));
+        assert_eq!(times(), 1);
+        // Another length, so it is another file.
+        write("2.1.100");
+        assert_eq!(command.version(&surroundings).await.as_deref(), Some("2.1.100"));
+        assert_eq!(times(), 2);
+        // What was told is not asked.
+        write("2.1.100-beta");
+        command.note("2.1.330").await;
+        assert_eq!(command.version(&surroundings).await.as_deref(), Some("2.1.330"));
+        assert_eq!(times(), 2);
+    }
+}
