@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use outrigger::advice::reworded;
 use outrigger::discover::{
     AuthSource, Candidate, Directory, Doctor, DoctorReport, Format, Libc, Origin, Problem, Severity,
     VersionCheck,
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use crate::exit::{CommandResult, Status};
 use crate::paint::{Paint, plain};
+use crate::words;
 
 /// What `outrigger doctor` takes.
 ///
@@ -90,11 +92,26 @@ fn shown(report: &DoctorReport, paint: Paint) -> String {
     );
     let mut label = "Account";
     for source in &report.auth {
-        line(label, &auth(source));
+        let mark = if report.used.as_ref() == Some(source) {
+            " (this one is used)"
+        } else {
+            match source {
+                AuthSource::ApiKeyHelper(_) => {
+                    " (used only where settings are loaded, such as with --isolation interactive)"
+                }
+                _ => "",
+            }
+        };
+        line(label, &format!("{source}{mark}"));
         label = "";
     }
     if report.auth.is_empty() {
         line(label, "none found");
+    } else if report.used.is_some() {
+        line(
+            "",
+            "  by `outrigger` and by programs with Agent::builder(), unless another account is chosen",
+        );
     }
     for (label, directory) in [
         ("Home", &report.home),
@@ -131,6 +148,9 @@ fn shown(report: &DoctorReport, paint: Paint) -> String {
     };
     let verdict = match (count(Severity::Error), count(Severity::Warning)) {
         (0, 0) => paint.green("Nothing stands in the way of a session."),
+        (0, _) if report.used.is_none() => {
+            paint.yellow("A session starts only if the CLI finds an account that is not seen here.")
+        }
         (0, warnings) => paint.yellow(format!(
             "A session can be started; {}.",
             counted(warnings, "warning")
@@ -151,9 +171,9 @@ fn told(problem: &Problem, paint: Paint) -> String {
     };
     format!(
         "{severity}{}\n{:15}→ {}\n",
-        plain(&problem.found),
+        plain(&reworded(&problem.found, words::flag)),
         "",
-        plain(&problem.advice)
+        plain(&reworded(&problem.advice, words::flag))
     )
 }
 
@@ -220,15 +240,6 @@ fn libc_name(libc: Libc) -> &'static str {
         Libc::Bionic => "bionic",
         Libc::Static => "statically linked",
         _ => "another C library",
-    }
-}
-
-fn auth(source: &AuthSource) -> String {
-    match source {
-        AuthSource::Variable(name) => format!("{name} in the environment"),
-        AuthSource::Login(path) => format!("a login stored in {}", path.display()),
-        AuthSource::ApiKeyHelper(path) => format!("apiKeyHelper in {}", path.display()),
-        _ => "of a kind that this build does not know".to_owned(),
     }
 }
 

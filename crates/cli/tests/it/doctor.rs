@@ -52,7 +52,46 @@ fn an_installation_on_the_path_is_found_and_run() {
     assert_eq!(code, 0);
     assert!(text.contains("claude (this one is used)"), "{text}");
     assert!(text.contains("runs: version 9.8.7"), "{text}");
+    assert!(
+        text.contains("none found") && text.contains("A session starts only if"),
+        "{text}"
+    );
     assert!(!text.contains('\x1b'), "no colours in a pipe");
+}
+
+#[test]
+fn the_account_that_is_used_is_told_from_the_others() {
+    let home = TempDir::new().unwrap();
+    let claude = fake(home.path());
+    fs::create_dir(home.path().join(".claude")).unwrap();
+    fs::write(home.path().join(".claude/.credentials.json"), "{}").unwrap();
+    fs::write(
+        home.path().join(".claude/settings.json"),
+        r#"{"apiKeyHelper": "true"}"#,
+    )
+    .unwrap();
+    let told = |variables: &[(&str, &str)]| {
+        let mut command = doctor(home.path(), &["--cli", claude.to_str().unwrap()]);
+        ran(command.envs(variables.iter().copied())).0
+    };
+    let text = told(&[("ANTHROPIC_API_KEY", "sk-secret"), ("CLAUDE_CODE_TMPDIR", "/tmp")]);
+    for part in [
+        "ANTHROPIC_API_KEY in the environment: a key of the Claude API (this one is used)",
+        ".credentials.json\n",
+        "settings.json (used only where settings are loaded",
+        "Agent::builder()",
+        "outranks a stored login",
+        "→ choose one account with --auth",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("inside of a Claude Code session"), "{text}");
+    let text = told(&[("CLAUDECODE", "1"), ("CLAUDE_CODE_TMPDIR", "/tmp")]);
+    assert!(text.contains(".credentials.json (this one is used)"), "{text}");
+    assert!(
+        text.contains("keeps back CLAUDECODE, CLAUDE_CODE_TMPDIR"),
+        "{text}"
+    );
 }
 
 #[test]

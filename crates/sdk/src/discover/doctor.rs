@@ -3,16 +3,15 @@
 mod problems;
 mod report;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-
 use super::binary::{self, Unusable};
+use super::version::{self, Command};
 use super::{Origin, candidates};
 use crate::env::{self, Surroundings, Variables};
-use crate::options::private_directory;
+use crate::options::KEYS;
 
 pub use report::*;
 
@@ -85,7 +84,11 @@ impl Doctor {
                 Ok(_) if binary::is_module(&path) => VersionCheck::NotRun,
                 Ok(_) => match known_version(&list, real_path.as_deref()) {
                     Some(known) => known,
-                    None => version(&path, &surroundings, deadline).await,
+                    None => {
+                        let program = path.clone();
+                        let before = Vec::new();
+                        version::ask(&Command { program, before }, &surroundings, deadline).await
+                    }
                 },
             };
             let (binary, unusable) = match inspected {
@@ -125,13 +128,6 @@ const AUTH_VARIABLES: &[&str] = &[
     "AWS_BEARER_TOKEN_BEDROCK",
 ];
 
-/// The variables that pick an account by themselves, of which two at once are one too many.
-const KEYS: &[&str] = &[
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-];
-
 fn report(candidates: Vec<Candidate>, surroundings: &Surroundings) -> DoctorReport {
     let home = surroundings.home();
     let config = match surroundings.var("CLAUDE_CONFIG_DIR") {
@@ -142,6 +138,7 @@ fn report(candidates: Vec<Candidate>, surroundings: &Surroundings) -> DoctorRepo
         chosen: chosen(&candidates),
         candidates,
         host: host(surroundings),
+        used: None,
         auth: auth(config.as_deref(), surroundings),
         home: home.map(Directory::look),
         config: config.map(Directory::look),
@@ -151,6 +148,7 @@ fn report(candidates: Vec<Candidate>, surroundings: &Surroundings) -> DoctorRepo
         nested: nested(&surroundings.env),
         problems: Vec::new(),
     };
+    report.used = used(&report.auth);
     report.problems = problems::problems(&report);
     report
 }
@@ -182,7 +180,7 @@ impl Directory {
 fn auth(config: Option<&Path>, surroundings: &Surroundings) -> Vec<AuthSource> {
     let mut sources: Vec<AuthSource> = AUTH_VARIABLES
         .iter()
-        .filter(|name| surroundings.var(name).is_some())
+        .filter(|name| surroundings.var(name).is_some_and(|value| counts(name, value)))
         .map(|name| AuthSource::Variable((*name).to_owned()))
         .collect();
     let Some(config) = config else { return sources };
@@ -201,23 +199,51 @@ fn auth(config: Option<&Path>, surroundings: &Surroundings) -> Vec<AuthSource> {
     sources
 }
 
-/// The variables that a session of Claude Code gives to what it starts.
+/// Whether a variable with this value means something to the CLI: an empty key is none, and a switch can be off.
+fn counts(name: &str, value: &OsStr) -> bool {
+    let value = value.to_string_lossy();
+    let is_off = matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off");
+    !value.is_empty() && !(name.starts_with("CLAUDE_CODE_USE_") && is_off)
+}
+
+/// What the CLI takes of these in a session with the default options, which load no settings. A cloud provider comes first, then
+/// keys and tokens, then the login.
+fn used(sources: &[AuthSource]) -> Option<AuthSource> {
+    let variable = |name: &str| AuthSource::Variable(name.to_owned());
+    let switches = sources.iter().find(|source| source.is_provider());
+    let key = KEYS
+        .iter()
+        .map(|key| variable(key))
+        .find(|key| sources.contains(key));
+    let login = sources
+        .iter()
+        .find(|source| matches!(source, AuthSource::Login(_)));
+    switches.cloned().or(key).or_else(|| login.cloned())
+}
+
+/// The variables that a session of Claude Code gives to what it starts. Only some are told from what a user sets: if none of these
+/// is there, nothing is.
 fn nested(variables: &Variables) -> Vec<String> {
-    const MARKS: &[&str] = &[
+    const CERTAIN: &[&str] = &[
         "CLAUDECODE",
-        "CLAUDE_CODE_*",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_SESSION_ID",
         "CLAUDE_PID",
         "CLAUDE_ENV_FILE",
         "CLAUDE_PROJECT_DIR",
-        "AI_AGENT",
     ];
+    const MARKS: &[&str] = &["CLAUDECODE", "CLAUDE_*", "AI_AGENT"];
     const OWN: &[&str] = &[
         "CLAUDE_CODE_USE_*",
         "CLAUDE_CODE_OAUTH_*",
         "CLAUDE_CODE_DISABLE_*",
         "CLAUDE_CODE_EXECUTABLE",
         "CLAUDE_CODE_GIT_BASH_PATH",
+        "CLAUDE_CONFIG_DIR",
     ];
+    if !variables.keys().any(|name| env::is_listed(CERTAIN, name)) {
+        return Vec::new();
+    }
     let by_session = |name: &&std::ffi::OsString| env::is_listed(MARKS, name) && !env::is_listed(OWN, name);
     variables
         .keys()
@@ -247,100 +273,9 @@ fn known_version(list: &[Candidate], real_path: Option<&Path>) -> Option<Version
     list.iter().find(same).map(|candidate| candidate.version.clone())
 }
 
-/// Asks the program for its version, where it can neither see nor touch anything of the user's.
-async fn version(path: &Path, surroundings: &Surroundings, deadline: Duration) -> VersionCheck {
-    let home = match private_directory("outrigger-doctor-") {
-        Ok(home) => home,
-        Err(error) => return VersionCheck::Failed(format!("no temporary home: {error}")),
-    };
-    let mut command = tokio::process::Command::new(path);
-    command
-        .arg("--version")
-        .current_dir(home.path())
-        .env_clear()
-        .env("HOME", home.path())
-        .env("USERPROFILE", home.path())
-        .env("CLAUDE_CONFIG_DIR", home.path())
-        .env("CLAUDE_CODE_TMPDIR", home.path())
-        .env("DISABLE_AUTOUPDATER", "1")
-        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    for name in ["PATH", "SYSTEMROOT", "WINDIR", "NIX_LD", "NIX_LD_LIBRARY_PATH"] {
-        if let Some(value) = surroundings.var(name) {
-            command.env(name, value);
-        }
-    }
-    let run = async {
-        let mut child = command.spawn()?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let (stdout, stderr) = tokio::join!(head(stdout), head(stderr));
-        Ok::<_, std::io::Error>((child.wait().await?, stdout, stderr))
-    };
-    match tokio::time::timeout(deadline, run).await {
-        Err(_) => VersionCheck::TimedOut,
-        Ok(Err(error)) => VersionCheck::Failed(error.to_string()),
-        Ok(Ok((status, stdout, stderr))) => match parse_version(&stdout) {
-            Some(version) if status.success() => VersionCheck::Version(version),
-            _ => {
-                let said = if stdout.trim().is_empty() { stderr } else { stdout };
-                VersionCheck::Odd(format!(
-                    "{} ({status})",
-                    said.trim().chars().take(200).collect::<String>()
-                ))
-            }
-        },
-    }
-}
-
-/// What a program says, up to 4 KiB; the rest is read and dropped so that it can end.
-async fn head(source: Option<impl tokio::io::AsyncRead + Unpin>) -> String {
-    let mut kept = Vec::new();
-    let Some(mut source) = source else {
-        return String::new();
-    };
-    let mut chunk = [0; 4096];
-    while let Ok(read @ 1..) = source.read(&mut chunk).await {
-        let room = 4096 - kept.len().min(4096);
-        kept.extend(chunk.iter().take(read.min(room)));
-    }
-    String::from_utf8_lossy(&kept).into_owned()
-}
-
-/// The version in `2.1.330 (Claude Code)`.
-fn parse_version(said: &str) -> Option<String> {
-    let word = said.split_whitespace().next()?;
-    let sound = said.contains("Claude Code")
-        && word.split('.').count() >= 3
-        && word.starts_with(|c: char| c.is_ascii_digit())
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c));
-    sound.then(|| word.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-
     use super::*;
-
-    #[test]
-    fn version_line() {
-        assert_eq!(
-            parse_version("2.1.330 (Claude Code)\n").as_deref(),
-            Some("2.1.330")
-        );
-        assert_eq!(
-            parse_version("2.2.0-beta.1 (Claude Code)").as_deref(),
-            Some("2.2.0-beta.1")
-        );
-        assert_eq!(parse_version("node v20"), None);
-        assert_eq!(parse_version("GNU bash, version 5.2.15"), None);
-        assert_eq!(parse_version(""), None);
-    }
 
     #[test]
     fn nested_sessions_are_told_by_their_variables() {
@@ -356,6 +291,32 @@ mod tests {
             nested(&Variables::from(variables)),
             ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID"]
         );
+        // What a user sets is no mark.
+        let own = ["CLAUDE_CODE_TMPDIR", "CLAUDE_CODE_MAX_RETRIES", "AI_AGENT"]
+            .map(|name| (name.into(), "1".into()));
+        assert_eq!(nested(&Variables::from(own)), [""; 0]);
+    }
+
+    #[test]
+    fn the_account_is_what_the_cli_takes_first() {
+        let variable = |name: &str| AuthSource::Variable(name.to_owned());
+        let login = AuthSource::Login("/l".into());
+        let helper = AuthSource::ApiKeyHelper("/s".into());
+        let key = variable("ANTHROPIC_API_KEY");
+        let base = variable("ANTHROPIC_BASE_URL");
+        assert_eq!(used(&[base.clone(), helper.clone()]), None);
+        assert_eq!(used(&[helper.clone(), login.clone()]), Some(login.clone()));
+        assert_eq!(used(&[base, login.clone(), key.clone()]), Some(key.clone()));
+        let cloud = variable("CLAUDE_CODE_USE_VERTEX");
+        assert_eq!(used(&[key, login, cloud.clone()]), Some(cloud));
+        for (name, value, is) in [
+            ("ANTHROPIC_API_KEY", "", false),
+            ("ANTHROPIC_API_KEY", "0", true),
+            ("CLAUDE_CODE_USE_BEDROCK", "0", false),
+            ("CLAUDE_CODE_USE_BEDROCK", "1", true),
+        ] {
+            assert_eq!(counts(name, OsStr::new(value)), is, "{name}={value}");
+        }
     }
 
     #[test]

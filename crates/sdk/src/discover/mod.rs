@@ -8,6 +8,7 @@ mod doctor;
 mod places;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use binary::{Binary, Format, Libc, Unusable};
 pub use doctor::{
     AuthSource, Candidate, Directory, Doctor, DoctorReport, Host, Problem, Severity, VersionCheck, doctor,
 };
+pub(crate) use version::Command;
 
 use crate::env::Surroundings;
 
@@ -90,12 +92,7 @@ impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unusable { path, origin, why } => {
-                write!(
-                    f,
-                    "cannot run {} ({origin}): {why}; {}",
-                    path.display(),
-                    why.advice()
-                )
+                write!(f, "cannot run {} ({origin}): {why}", path.display())
             }
             Self::NotFound { refused, tried } => {
                 write!(f, "claude is in none of {} places", refused.len() + tried.len())?;
@@ -107,18 +104,26 @@ impl fmt::Display for FindError {
                         why.advice()
                     )?;
                 }
-                write!(
-                    f,
-                    "; install Claude Code (https://code.claude.com/docs/en/setup), or name the program with \
-                     Options::cli_path or {}",
-                    VARIABLES[0]
-                )
+                Ok(())
             }
         }
     }
 }
 
 impl std::error::Error for FindError {}
+
+impl FindError {
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Unusable { why, .. } => why.advice(),
+            Self::NotFound { .. } => {
+                "install Claude Code (https://code.claude.com/docs/en/setup), or name the program with `cli_path` or \
+                 OUTRIGGER_CLAUDE; `outrigger doctor` shows what is found"
+            }
+        }
+    }
+}
 
 /// Finds the CLI. `given` outranks everything else; a relative path with a directory in it is taken from the current
 /// directory of `surroundings`. Only reads files, starts nothing.

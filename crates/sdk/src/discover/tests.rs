@@ -148,7 +148,7 @@ fn order_and_absolute_entries_of_the_path() {
             why: Unusable::NotExecutable
         }
     );
-    assert!(error.to_string().contains("chmod"), "{error}");
+    assert!(error.advice().contains("chmod"), "{error}");
 
     assert_eq!(
         find(Some(Path::new("./claude")), &at).unwrap().path,
@@ -265,6 +265,10 @@ async fn doctor_reports_each_installation() {
             AuthSource::Login(home.join(".claude/.credentials.json")),
             AuthSource::ApiKeyHelper(home.join(".claude/settings.json")),
         ]
+    );
+    assert_eq!(
+        report.used,
+        Some(AuthSource::Variable("ANTHROPIC_API_KEY".into()))
     );
     assert_eq!(report.nested, ["CLAUDECODE"]);
     assert!(report.is_healthy(), "{:?}", report.problems);

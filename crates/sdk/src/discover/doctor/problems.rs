@@ -1,7 +1,7 @@
 //! What of a report should be put right, and how.
 
-use super::KEYS;
 use super::report::*;
+use crate::options::KEYS;
 
 pub(super) fn problems(report: &DoctorReport) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn problems(report: &DoctorReport) -> Vec<Problem> {
         None => say(
             Severity::Error,
             "there is no home directory: HOME is unset or not absolute".to_owned(),
-            "set HOME, or use Isolation::Hermetic",
+            "set HOME, or use `Isolation::Hermetic`",
         ),
         Some(home) if !home.exists => {
             say(
@@ -93,7 +93,7 @@ pub(super) fn problems(report: &DoctorReport) -> Vec<Problem> {
         None => say(
             Severity::Error,
             "the working directory does not exist any more".to_owned(),
-            "change to one that exists, or set Options::cwd",
+            "change to one that exists, or name one with `cwd`",
         ),
         Some(cwd) if !cwd.exists => {
             say(
@@ -104,13 +104,22 @@ pub(super) fn problems(report: &DoctorReport) -> Vec<Problem> {
         }
         Some(_) => {}
     }
-    if report.auth.is_empty() {
+    if report.used.is_none() {
         let advice = if cfg!(target_os = "macos") {
             "set ANTHROPIC_API_KEY or run `claude` and log in; a login in the keychain is not looked for here"
         } else {
             "set ANTHROPIC_API_KEY, or run `claude` and log in"
         };
-        say(Severity::Warning, "no credentials were found".to_owned(), advice);
+        let is_helper = |source: &AuthSource| matches!(source, AuthSource::ApiKeyHelper(_));
+        let (found, advice) = if report.auth.iter().any(is_helper) {
+            (
+                "no account was found but an apiKeyHelper, which counts only where settings are loaded",
+                "load the settings by `Isolation::Interactive`, or set ANTHROPIC_API_KEY",
+            )
+        } else {
+            ("no account was found", advice)
+        };
+        say(Severity::Warning, found.to_owned(), advice);
     }
     let keys: Vec<&str> = KEYS
         .iter()
@@ -131,17 +140,17 @@ pub(super) fn problems(report: &DoctorReport) -> Vec<Problem> {
         say(
             Severity::Warning,
             format!(
-                "{} outranks {others} where Auth::Inherit is used",
+                "{} outranks {others} unless an account is chosen",
                 keys.join(", ")
             ),
-            "choose one account with Options::auth",
+            "choose one account with `auth`",
         );
     }
     if report.root {
         say(
             Severity::Warning,
             "running as root: the CLI refuses bypassPermissions".to_owned(),
-            "use another user, or Options::assume_sandbox in a throw-away container",
+            "use another user, or `assume_sandbox` in a throw-away container",
         );
     }
     problems.sort_by_key(|problem| problem.severity);

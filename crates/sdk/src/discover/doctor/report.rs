@@ -20,6 +20,9 @@ pub struct DoctorReport {
     pub host: Host,
     /// Where credentials are, by name.
     pub auth: Vec<AuthSource>,
+    /// The one of them that the CLI uses in a session of [`Agent::builder`](crate::Agent::builder), which loads no settings, so that an
+    /// `apiKeyHelper` does not count. `None` if none is seen; the CLI may know places that are not looked at here.
+    pub used: Option<AuthSource>,
     /// The home directory, if there is one.
     pub home: Option<Directory>,
     /// The CLI's configuration directory, if there is a home to look in.
@@ -103,6 +106,37 @@ pub enum AuthSource {
     Login(PathBuf),
     /// A settings file names an `apiKeyHelper`.
     ApiKeyHelper(PathBuf),
+}
+
+impl AuthSource {
+    /// Whether it is the switch of a cloud provider, where the account is that provider's.
+    pub fn is_provider(&self) -> bool {
+        matches!(self, Self::Variable(name) if name.starts_with("CLAUDE_CODE_USE_"))
+    }
+}
+
+impl fmt::Display for AuthSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variable = match self {
+            Self::Login(path) => return write!(f, "the login stored in {}", path.display()),
+            Self::ApiKeyHelper(path) => return write!(f, "the apiKeyHelper in {}", path.display()),
+            Self::Variable(name) => name,
+        };
+        write!(f, "{variable} in the environment")?;
+        f.write_str(match variable.as_str() {
+            "ANTHROPIC_API_KEY" => ": a key of the Claude API",
+            "ANTHROPIC_AUTH_TOKEN" => ": a bearer token, as gateways take it",
+            "ANTHROPIC_BASE_URL" => ": where requests go; no account by itself",
+            "CLAUDE_CODE_OAUTH_TOKEN" => ": a token of a subscription",
+            "CLAUDE_CODE_USE_BEDROCK" => ": Amazon Bedrock",
+            "CLAUDE_CODE_USE_VERTEX" => ": Google Vertex AI",
+            "CLAUDE_CODE_USE_FOUNDRY" => ": Microsoft Foundry",
+            "AWS_BEARER_TOKEN_BEDROCK" => {
+                ": a token for Amazon Bedrock; no account without CLAUDE_CODE_USE_BEDROCK"
+            }
+            _ => "",
+        })
+    }
 }
 
 /// A directory and what may be done there.
