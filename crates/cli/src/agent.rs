@@ -110,6 +110,12 @@ pub(crate) struct AgentArgs {
     /// How much of the user's and the project's configuration the session sees.
     #[arg(long, value_enum, default_value = "plain", help_heading = "Surroundings")]
     isolation: IsolationChoice,
+    /// The home of a hermetic session, to be kept; a temporary one unless given.
+    #[arg(long, value_name = "DIR", help_heading = "Surroundings")]
+    hermetic_home: Option<PathBuf>,
+    /// Says that this is a throw-away sandbox, in which root may skip permissions (IS_SANDBOX=1).
+    #[arg(long, help_heading = "Surroundings")]
+    assume_sandbox: bool,
     /// The settings files to load, separated by commas. Outranks what `--isolation` says of them.
     #[arg(long, value_name = "SOURCES", value_delimiter = ',', value_parser = setting_source(), help_heading = "Surroundings")]
     setting_sources: Option<Vec<SettingSource>>,
@@ -175,6 +181,8 @@ enum IsolationChoice {
 enum AuthChoice {
     /// Whatever the CLI finds, as at the terminal: a key in the environment outranks the stored login.
     Inherit,
+    /// The same, and the session also starts when the CLI reports no account.
+    Unchecked,
     /// Only the login that `claude` stored.
     Login,
     /// Only the `apiKeyHelper` program of the settings.
@@ -267,6 +275,8 @@ impl AgentArgs {
         options.setting_sources = self.setting_sources.clone();
         options.cli_path = self.cli.clone();
         options.permission_mode = self.permission_mode;
+        options.hermetic_home = self.hermetic_home.clone();
+        options.assume_sandbox = self.assume_sandbox;
         // Who names this mode means it; the CLI wants to be told twice.
         options.allow_dangerously_skip_permissions =
             self.permission_mode == Some(PermissionMode::BypassPermissions);
@@ -339,6 +349,7 @@ impl AgentArgs {
                 ));
             }
             AuthChoice::Inherit => Auth::Inherit,
+            AuthChoice::Unchecked => Auth::Unchecked,
             AuthChoice::Login => Auth::Login,
             AuthChoice::ApiKeyHelper => Auth::ApiKeyHelper,
             AuthChoice::Bedrock => Auth::Bedrock,

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use outrigger::{Cause, Outcome, Phase, Verdict};
 
+use crate::words;
+
 /// What the exit status of every command means.
 pub(crate) const TABLE: &str = "\
 Exit status:
@@ -17,7 +19,7 @@ Exit status:
   5    a limit was reached: turns, budget, size of the conversation or the answer, time for background agents
   6    refused: a hook or the CLI did not let the prompt run, or the model refused to answer
   7    the session ended before the turn did
-  8    not logged in: no credentials reached the CLI
+  8    not logged in: the CLI has no account
   124  the time of --timeout was over
   130  interrupted (Ctrl-C)
   141  standard output was closed
@@ -87,6 +89,8 @@ impl Status {
         }
         if error.is_invalid() {
             Self::Usage
+        } else if error.as_no_account().is_some() {
+            Self::NotLoggedIn
         } else if error.is_spawn() {
             Self::NotStarted
         } else if error.is_closed() {
@@ -173,22 +177,95 @@ pub(crate) fn report(result: CommandResult) -> ExitCode {
     ExitCode::from(status as u8)
 }
 
-/// The error, what it came from, and what to do about it. Many errors repeat the text of their cause, which is then told once.
+/// The error, what it came from, and what to do about it, in the words of the command line.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let mut said = error.to_string();
-    let mut text = format!("outrigger: {said}\n");
-    for cause in error.chain().skip(1) {
-        let cause = cause.to_string();
-        if !said.contains(&cause) {
-            let _ = writeln!(text, "  because: {cause}");
-            said = cause;
+    let (mut said, mut hint) = (Vec::new(), None);
+    for cause in error.chain() {
+        if let Some(error) = cause.downcast_ref::<outrigger::Error>() {
+            let told = error.told(words::flag);
+            said.push(told.message);
+            said.extend(told.because);
+            hint = told.hint;
+            break;
+        }
+        said.push(cause.to_string());
+    }
+    // Some errors say what they come from by themselves.
+    let mut parts: Vec<String> = Vec::new();
+    for text in said {
+        if !parts.iter().any(|part| part.contains(&text)) {
+            parts.push(text);
         }
     }
-    if let Some(hint) = error
-        .downcast_ref::<outrigger::Error>()
-        .and_then(outrigger::Error::hint)
-    {
+    let mut text = String::new();
+    for (number, part) in parts.iter().enumerate() {
+        let label = if number == 0 { "outrigger:" } else { "  because:" };
+        let _ = writeln!(text, "{label} {part}");
+    }
+    if let Some(hint) = hint {
         let _ = writeln!(text, "  hint: {hint}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger::options::{Isolation, Options};
+    use outrigger::protocol::shared::PermissionMode;
+    use outrigger::{Agent, Error};
+
+    use super::*;
+
+    fn told(options: Options) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let error: Error = runtime.block_on(options.start()).expect_err("it does not start");
+        describe(&error.into())
+    }
+
+    #[test]
+    fn nothing_is_said_twice_and_all_in_flags() {
+        let missing = told(Agent::builder().cli_path("/no/such/claude"));
+        assert_eq!(
+            missing,
+            "outrigger: the Claude Code CLI cannot be used\n  \
+               because: cannot run /no/such/claude (the given path): no such file\n  \
+               hint: install Claude Code there or correct the path\n"
+        );
+        let cwd = told(Agent::builder().cwd("/no/such/directory").cli_path("/bin/sh"));
+        assert_eq!(
+            cwd,
+            "outrigger: --cwd: /no/such/directory does not exist: create it, or name another\n"
+        );
+        let rule = told(Agent::builder().allowed_tools(["Bash("]));
+        assert!(
+            rule.starts_with("outrigger: --allow is \"Bash(\", which "),
+            "{rule}"
+        );
+        let hermetic = Agent::builder()
+            .isolation(Isolation::Hermetic)
+            .auth(outrigger::options::Auth::Login);
+        let hermetic = told(hermetic);
+        for flag in [
+            "--auth login",
+            "--isolation hermetic",
+            "--hermetic-home",
+            "--isolation plain",
+        ] {
+            assert!(hermetic.contains(flag), "{flag}: {hermetic}");
+        }
+        #[cfg(unix)]
+        if rustix::process::geteuid().is_root() {
+            let options = Agent::builder()
+                .permission_mode(PermissionMode::BypassPermissions)
+                .allow_dangerously_skip_permissions(true);
+            let root = told(options);
+            assert!(
+                root.contains("set --assume-sandbox") && !root.contains("hint"),
+                "{root}"
+            );
+        }
+    }
 }

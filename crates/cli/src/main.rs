@@ -32,6 +32,7 @@ mod settings;
 mod signals;
 mod time;
 mod version;
+mod words;
 
 use std::process::ExitCode;
 

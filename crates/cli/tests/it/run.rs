@@ -190,7 +190,7 @@ async fn wrong_usage_is_told_before_anything_starts() {
             "[possible values: default, acceptEdits",
         ),
         (&["--cwd", "/does/not/exist", "p"], "/does/not/exist"),
-        (&["--max-turns", "0", "p"], "max_turns"),
+        (&["--max-turns", "0", "p"], "--max-turns is"),
         (&["--schema", "/does/not/exist", "p"], "--schema"),
     ] {
         let ran = rig.run(args).await;
@@ -379,4 +379,35 @@ async fn what_is_no_image_is_not_sent() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let asked = format!("{:?}", rig.api.message_requests().last().unwrap());
     assert!(asked.contains("image/png"), "{asked}");
+}
+
+#[tokio::test]
+async fn without_an_account_nothing_is_asked() {
+    let rig = Rig::start().await;
+    let run = async |args: &[&str]| {
+        let mut command = rig.std_command("run", args);
+        command
+            .env_remove("ANTHROPIC_API_KEY")
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        let child = tokio::process::Command::from(command).kill_on_drop(true).spawn();
+        rig.finish(child.unwrap()).await
+    };
+    for auth in ["inherit", "login"] {
+        let ran = run(&["--no-ask", "--auth", auth, "%say hello"]).await;
+        assert_eq!(ran.code, Some(8), "{ran:?}");
+        assert_eq!(ran.stdout, "");
+        assert!(
+            ran.stderr.starts_with("outrigger: the CLI is not logged in"),
+            "{ran:?}"
+        );
+        assert!(ran.stderr.contains("\n  hint: set ANTHROPIC_API_KEY"), "{ran:?}");
+        assert!(ran.stderr.contains("another account with --auth"), "{ran:?}");
+        assert!(!ran.stderr.contains("Auth::"), "{ran:?}");
+    }
+    assert_eq!(rig.api.request_count(), 0);
+    // Who does not want that checked gets as far as the first turn.
+    let ran = run(&["--no-ask", "--auth", "unchecked", "%say hello"]).await;
+    assert_eq!(ran.code, Some(8), "{ran:?}");
 }
