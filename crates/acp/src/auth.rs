@@ -135,6 +135,11 @@ pub(crate) fn of_account(account: &AccountInfo) -> acp::AuthStatusResponse {
     })
 }
 
+/// Whether that says that nobody is signed in.
+pub(crate) fn is_nobody(account: &AccountInfo) -> bool {
+    of_account(account).state == acp::AuthState::Unauthenticated
+}
+
 fn is_some(source: &str) -> bool {
     !source.is_empty() && source != "none"
 }

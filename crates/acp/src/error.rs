@@ -2,7 +2,10 @@
 
 use agent_client_protocol::Error;
 use agent_client_protocol::ErrorCode;
+use outrigger::advice::reworded;
 use serde_json::{Map, Value, json};
+
+use crate::words;
 
 /// A parameter that can't be used, and why.
 pub(crate) fn bad(parameter: &str, why: impl std::fmt::Display) -> Error {
@@ -39,7 +42,8 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
     if let Some(cause) = &cause {
         put("cause", json!(cause.to_string()));
     }
-    let advice = error.hint();
+    let told = error.told(words::setting);
+    let advice = error.hint().map(|hint| reworded(hint, words::setting));
     if let Some(advice) = advice {
         put("advice", json!(advice));
     }
@@ -56,25 +60,13 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
         _ if error.is_invalid() && error.as_options_error().is_none() => ErrorCode::INVALID_PARAMS,
         _ => ErrorCode::INTERNAL_ERROR,
     };
-    let said = with_sources(error);
-    let message = match advice {
-        Some(advice) if !said.contains(advice) => format!("{said} ({advice})"),
-        _ => said,
-    };
-    Error::new(code, message).data(Value::Object(data))
-}
-
-/// An error with what is behind it, in one line.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let words = error.to_string();
-        if !said.contains(&words) {
-            said.push_str(": ");
-            said.push_str(&words);
-        }
-        source = error.source();
+    let mut message = told.message;
+    for behind in &told.because {
+        message.push_str(": ");
+        message.push_str(behind);
     }
-    said
+    if let Some(hint) = told.hint {
+        message.push_str(&format!(" ({hint})"));
+    }
+    Error::new(code, message).data(Value::Object(data))
 }

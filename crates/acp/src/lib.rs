@@ -31,6 +31,7 @@ mod session;
 mod spare;
 mod tool;
 mod wire;
+mod words;
 
 pub use config::{Config, Protocol};
 pub use program::run;

@@ -367,7 +367,11 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     let base = &hub.config.options;
     let claim = wanted.claim(base, &given, prompt.as_ref());
     let spare = match &claim {
-        Some(_) => hub.spare().take().await,
+        // Without an account a claim fails when the editor was told of the session already. One that is started as usual says so first.
+        Some(_) => {
+            let warm = hub.spare().take().await;
+            warm.filter(|warm| !auth::is_nobody(&warm.spare.initialized().account))
+        }
         None => {
             // The next session is likely to be like this one.
             if wanted.origin == Origin::New {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use outrigger::advice::reworded;
 use outrigger::discover;
 use outrigger::env::Surroundings;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Config, Protocol};
 use crate::serve::serve;
+use crate::words;
 
 /// What is printed for `--help`.
 const HELP: &str = "\
@@ -154,7 +156,10 @@ fn cli(arguments: Vec<OsString>) -> ExitCode {
     let found = discover::find(executable().as_deref(), &Surroundings::of_this_process());
     let path = match found {
         Ok(found) => found.path,
-        Err(error) => return failed(&error.to_string(), 1),
+        Err(error) => {
+            let advice = reworded(error.advice(), words::setting);
+            return failed(&format!("{error}; {advice}"), 1);
+        }
     };
     let mut command = std::process::Command::new(&path);
     command.args(arguments);

@@ -10,6 +10,7 @@ use outrigger::Options;
 use outrigger::protocol::shared::SystemPrompt;
 use serde_json::{Map, Value};
 
+pub(crate) use self::options::is_option;
 pub(crate) use self::raw::{Raw, SdkMessage};
 use crate::error::bad;
 

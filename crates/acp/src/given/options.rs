@@ -55,6 +55,16 @@ const REFUSED: &[(&str, &str)] = &[
 
 const NO_CODE: &str = "no code can be handed over in a message";
 
+const UNKNOWN: &str = "there is no such option here";
+
+/// Whether an editor can give an option of this name, to some effect.
+pub(crate) fn is_option(name: &str) -> bool {
+    let is_without_effect = IGNORED.contains(&name) || REFUSED.iter().any(|(refused, _)| *refused == name);
+    // Nothing is no value of most.
+    let put = put(outrigger::Agent::builder(), name, &Value::Null);
+    !is_without_effect && !put.is_err_and(|error| error.message.contains(UNKNOWN))
+}
+
 /// These options with one more.
 pub(super) fn put(mut options: Options, name: &str, value: &Value) -> Result<Options, Error> {
     match name {
@@ -132,7 +142,7 @@ pub(super) fn put(mut options: Options, name: &str, value: &Value) -> Result<Opt
         "verbatimPrompts" => options.verbatim_prompts = read(name, value)?,
         name => {
             let refused = REFUSED.iter().find(|(refused, _)| *refused == name);
-            let why = refused.map_or("there is no such option here", |(_, why)| *why);
+            let why = refused.map_or(UNKNOWN, |(_, why)| *why);
             return Err(wrong(name, why));
         }
     }

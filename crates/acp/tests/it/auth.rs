@@ -1,5 +1,6 @@
 //! Signing in and out, and who is signed in.
 
+use outrigger::options::Auth;
 use serde_json::{Value, json};
 
 use crate::editor::Editor;
@@ -115,5 +116,41 @@ async fn the_real_cli_says_who_is_signed_in() {
     assert!(with["accounts"][0]["label"].is_string(), "{with:#}");
     // A key that comes from outside can't be signed out of, which is no failure.
     editor.call("logout", json!({})).await;
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_without_an_account_says_how_to_sign_in() {
+    let mut rig = Rig::start().await;
+    let mut options = rig.config.options.clone().auth(Auth::Inherit);
+    for name in [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    ] {
+        options = options.env(name, "");
+    }
+    rig.config = rig.config.clone().options(options);
+    let mut editor = rig.editor();
+    editor.initialize(json!({"auth": {"terminal": true}})).await;
+    // A CLI that was started ahead has none, either, and is not taken for a session that then fails.
+    rig.parked().await;
+    for _ in 0..2 {
+        let params = json!({"cwd": rig.sandbox.project(), "mcpServers": []});
+        let error = editor.refused("session/new", params).await;
+        assert_eq!(error["code"], -32000, "{error:#}");
+        assert_eq!(
+            error["data"]["authMethods"][0]["id"], "claude-ai-login",
+            "{error:#}"
+        );
+        let message = error["message"].as_str().expect("a text");
+        assert!(message.contains("not logged in"), "{message}");
+        assert!(
+            message.contains("the agent's environment") && !message.contains("`auth`"),
+            "{message}"
+        );
+    }
+    let status = editor.call("auth/status", json!({})).await;
+    assert_eq!(status["state"], "unauthenticated", "{status:#}");
     editor.leave().await;
 }

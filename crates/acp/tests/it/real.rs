@@ -57,7 +57,7 @@ impl Rig {
     }
 
     /// Waits until a spare is parked: it has a directory, and has told other sessions how to reach it.
-    async fn parked(&self) {
+    pub(crate) async fn parked(&self) {
         let has = |name: &str, end: &str| {
             let found = std::fs::read_dir(self.sandbox.config().join(name));
             let mut names = found
