@@ -1,6 +1,7 @@
 //! `outrigger replay`: plays the CLI's side of a cassette to a client.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
     let cassette = tokio::task::spawn_blocking(move || super::read(&file)).await??;
     if asks_for_version(&args.arguments) {
         let version = cassette.cli_version().unwrap_or_else(|| "0.0.0".to_owned());
-        println!("{version} (Claude Code)");
+        writeln!(std::io::stdout(), "{version} (Claude Code)")?;
         return Ok(Status::Success);
     }
     let text = |text: OsString| text.to_string_lossy().into_owned();

@@ -30,6 +30,7 @@ mod kept;
 mod lists;
 #[cfg(unix)]
 mod mock_api;
+#[cfg(unix)]
 mod pipes;
 mod policy;
 mod protocol;

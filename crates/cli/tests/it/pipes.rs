@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::kept::{ONE, Place};
+use crate::rig::Rig;
 use crate::tool::outrigger;
 
 /// Runs a command whose standard output is closed.
@@ -86,4 +87,31 @@ fn a_cause_that_an_error_repeats_is_told_once() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.matches("os error").count() <= 1, "{args:?}: {said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_do_runs_and_conversations() {
+    let rig = Rig::start().await;
+    for arguments in [
+        &["--no-ask", "--quiet", "%say Hello."][..],
+        &["--no-ask", "--quiet", "--json", "%say Hello."],
+        &["--no-ask", "--quiet", "--output", "json", "%say Hello."],
+        &["--no-ask", "--quiet", "--output", "text", "%say Hello."],
+    ] {
+        let mut command = rig.std_command("run", arguments);
+        command.stdin(Stdio::null());
+        let ended = tokio::task::spawn_blocking(move || closed(&mut command))
+            .await
+            .unwrap();
+        assert_eq!(ended, (Some(141), String::new()), "{arguments:?}");
+        rig.nothing_left().await;
+    }
+    let mut child = rig.spawn("chat", &["--no-ask", "--quiet"]);
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stdin, b"%say Hello.\n")
+        .await
+        .unwrap();
+    let ran = rig.finish(child).await;
+    assert_eq!((ran.code, &*ran.stderr), (Some(141), ""), "{ran:?}");
 }
