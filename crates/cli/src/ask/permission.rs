@@ -6,7 +6,7 @@ use outrigger::permissions::{PermissionRequest, PermissionResult, PermissionUpda
 use outrigger::protocol::RawJson;
 use outrigger::protocol::shared::{PermissionAllow, PermissionDecisionClassification};
 
-use super::{NO_ANSWER, Person, by_subagent};
+use super::{Attention, NO_ANSWER, Person, by_subagent};
 
 /// How much of a tool's input is shown.
 const INPUT_SHOWN: usize = 4000;
@@ -16,12 +16,12 @@ pub(super) async fn decide(person: &Person, request: &PermissionRequest) -> Perm
         return PermissionResult::deny("the terminal can't be read, and no rule allows this call");
     };
     let mut text = describe(request);
-    let may_always = may_always(request);
+    let suggestions = suggestions(request);
     let result = loop {
-        text.push_str(if may_always {
-            "Allow? [y]es, [a]lways, [n]o, or what to do instead: "
-        } else {
+        text.push_str(if suggestions.is_empty() {
             "Allow? [y]es, [n]o, or what to do instead: "
+        } else {
+            "Allow? [y]es, [a]lways, [n]o, or what to do instead: "
         });
         let Some(answer) = attention.ask(&text).await else {
             break PermissionResult::deny(NO_ANSWER);
@@ -32,12 +32,16 @@ pub(super) async fn decide(person: &Person, request: &PermissionRequest) -> Perm
                     .decision_classification(PermissionDecisionClassification::UserTemporary)
                     .into();
             }
-            "a" | "always" if may_always => {
-                break PermissionAllow::default()
-                    .updated_permissions(request.suggestions.iter().cloned())
-                    .decision_classification(PermissionDecisionClassification::UserPermanent)
-                    .into();
-            }
+            "a" | "always" if !suggestions.is_empty() => match always(&attention, suggestions).await {
+                Always::Take(updates) => {
+                    break PermissionAllow::default()
+                        .updated_permissions(updates)
+                        .decision_classification(PermissionDecisionClassification::UserPermanent)
+                        .into();
+                }
+                Always::Back => text.clear(),
+                Always::NoAnswer => break PermissionResult::deny(NO_ANSWER),
+            },
             "n" | "no" => break PermissionResult::deny("the person at the terminal refused this call"),
             "" | "a" | "always" => text.clear(),
             _ => {
@@ -52,9 +56,69 @@ pub(super) async fn decide(person: &Person, request: &PermissionRequest) -> Perm
     result
 }
 
-/// Whether the CLI has something to suggest that would spare the next question.
-fn may_always(request: &PermissionRequest) -> bool {
-    !request.suggestions.is_empty() && !request.suppress_always_allow_rule
+/// What a person wants the CLI to remember.
+enum Always {
+    Take(Vec<PermissionUpdate>),
+    /// To decide anew.
+    Back,
+    NoAnswer,
+}
+
+/// Lets the person choose among the suggestions. One alone needs no choice: it stands in the question.
+async fn always(attention: &Attention<'_>, suggestions: &[PermissionUpdate]) -> Always {
+    if let [only] = suggestions {
+        return Always::Take(vec![only.clone()]);
+    }
+    let mut text = String::new();
+    for (number, suggestion) in suggestions.iter().enumerate() {
+        let _ = writeln!(text, "  {}. {}", number + 1, shown_update(suggestion));
+    }
+    loop {
+        text.push_str("Which? Numbers separated by commas, [a]ll of them, or nothing to go back: ");
+        let Some(answer) = attention.ask(&text).await else {
+            return Always::NoAnswer;
+        };
+        match chosen(&answer, suggestions.len()) {
+            Ok(numbers) if numbers.is_empty() => return Always::Back,
+            Ok(numbers) => {
+                let chosen = numbers.into_iter().filter_map(|number| suggestions.get(number));
+                return Always::Take(chosen.cloned().collect());
+            }
+            Err(why) => text = format!("{why}\n"),
+        }
+    }
+}
+
+/// The suggestions that a line chooses, counted from 0.
+fn chosen(line: &str, count: usize) -> Result<Vec<usize>, String> {
+    if matches!(line.to_ascii_lowercase().as_str(), "a" | "all") {
+        return Ok((0..count).collect());
+    }
+    let mut chosen = Vec::new();
+    for word in line.split([',', ' ']).filter(|word| !word.is_empty()) {
+        match word
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_sub(1))
+        {
+            Some(number) if number < count => {
+                if !chosen.contains(&number) {
+                    chosen.push(number);
+                }
+            }
+            _ => return Err(format!("There is no number {word}.")),
+        }
+    }
+    Ok(chosen)
+}
+
+/// What the CLI suggests that would spare the next question.
+fn suggestions(request: &PermissionRequest) -> &[PermissionUpdate] {
+    if request.suppress_always_allow_rule {
+        &[]
+    } else {
+        &request.suggestions
+    }
 }
 
 /// What stands behind `n:`, or just the words.
@@ -78,8 +142,14 @@ fn describe(request: &PermissionRequest) -> String {
         }
     }
     let _ = writeln!(text, "  input: {}", shown_input(&request.input));
-    for suggestion in request.suggestions.iter().filter(|_| may_always(request)) {
-        let _ = writeln!(text, "  always would mean: {}", shown_update(suggestion));
+    match suggestions(request) {
+        [] => {}
+        [only] => {
+            let _ = writeln!(text, "  always would mean: {}", shown_update(only));
+        }
+        several => {
+            let _ = writeln!(text, "  always: choose among {} suggestions", several.len());
+        }
     }
     text
 }
@@ -131,6 +201,18 @@ fn shown_update(update: &PermissionUpdate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn suggestions_are_chosen_singly_or_together() {
+        assert_eq!(chosen("2", 3), Ok(vec![1]));
+        assert_eq!(chosen("3, 1,3", 3), Ok(vec![2, 0]));
+        assert_eq!(chosen("1 2", 3), Ok(vec![0, 1]));
+        assert_eq!(chosen("A", 3), Ok(vec![0, 1, 2]));
+        assert_eq!(chosen("", 3), Ok(vec![]));
+        for wrong in ["0", "4", "one", "1,x", "-1"] {
+            assert!(chosen(wrong, 3).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn updates_are_shown_with_where_they_are_kept() {
