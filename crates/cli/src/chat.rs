@@ -1,9 +1,10 @@
-//! `outrigger chat`: a conversation, a line at a time.
+//! `outrigger chat`: a conversation, a prompt at a time.
 
 mod local;
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use outrigger::{AmbientEvent, Error, Event, Outcome, Session, Turn};
@@ -13,10 +14,10 @@ use crate::agent::AgentArgs;
 use crate::ask::Ask;
 use crate::exit::{CommandResult, Failure, Status, describe};
 use crate::input::prompt_of;
-use crate::keyboard::Keyboard;
+use crate::keyboard::{Input, Keyboard};
 use crate::report::text;
 use crate::run::warn_of_version;
-use crate::screen::Screen;
+use crate::screen::{Phase, Screen, console};
 use crate::signals::{Signal, Signals};
 
 /// How many lines may wait for the turn before them; beyond that the keyboard waits.
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// How long agents in the background may take once the input has ended, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = "Limits")]
     wait_limit: u64,
+    /// Shows the answer as the model writes it, without rendering its Markdown at a terminal.
+    #[arg(long)]
+    plain: bool,
 
     #[command(flatten)]
     agent: AgentArgs,
@@ -36,24 +40,41 @@ pub(crate) struct Args {
 /// Talks until the input ends.
 pub(crate) async fn run(args: Args) -> CommandResult {
     let mut signals = Signals::catch()?;
-    let (keyboard, lines) = Keyboard::of_stdin();
+    let (keyboard, inputs) = Keyboard::of_stdin();
     let interactive = io::stdin().is_terminal();
+    let talked = talk(&args, &mut signals, keyboard.clone(), inputs, interactive).await;
+    keyboard.close().await;
+    talked
+}
+
+async fn talk(
+    args: &Args,
+    signals: &mut Signals,
+    keyboard: Keyboard,
+    inputs: mpsc::Receiver<Input>,
+    interactive: bool,
+) -> CommandResult {
     let asking = match (args.agent.no_ask, interactive) {
         (true, _) => Ask::nobody(),
         // Two readers of one terminal would take each other's lines.
-        (false, true) => Ask::by(keyboard),
+        (false, true) => Ask::by(keyboard.clone()),
         (false, false) => Ask::at_terminal(),
     };
-    let mut screen = Screen::new(true, args.agent.verbose, args.agent.quiet);
+    let mut screen = Screen::new(true, args.agent.verbose, args.agent.quiet).live(args.plain);
     let options = args.agent.hosted(&asking, &screen)?;
+    let directory = options.cwd.clone().or_else(|| std::env::current_dir().ok());
+    screen.waits(Phase::Starting);
     let session = tokio::select! {
         started = options.start() => started?,
         signal = signals.next() => return Ok(signal.status()),
     };
     warn_of_version(&session, &mut screen)?;
+    screen.rests();
     let mut chat = Chat {
         session: session.clone(),
         screen,
+        keyboard,
+        directory: directory.unwrap_or_default(),
         interactive,
         waiting: VecDeque::new(),
         unfinished: String::new(),
@@ -62,7 +83,7 @@ pub(crate) async fn run(args: Args) -> CommandResult {
         status: Status::Success,
     };
     let talked = chat
-        .talk(lines, &mut signals, Duration::from_secs(args.wait_limit))
+        .talk(inputs, signals, Duration::from_secs(args.wait_limit))
         .await;
     let closed = session.close();
     tokio::pin!(closed);
@@ -78,6 +99,9 @@ pub(crate) async fn run(args: Args) -> CommandResult {
 struct Chat {
     session: Session,
     screen: Screen,
+    keyboard: Keyboard,
+    /// Where the names of files begin.
+    directory: PathBuf,
     /// A person types; else lines come from a pipe.
     interactive: bool,
     waiting: VecDeque<String>,
@@ -99,7 +123,7 @@ enum Next {
 impl Chat {
     async fn talk(
         &mut self,
-        mut lines: mpsc::Receiver<String>,
+        mut inputs: mpsc::Receiver<Input>,
         signals: &mut Signals,
         limit: Duration,
     ) -> CommandResult {
@@ -108,7 +132,7 @@ impl Chat {
         let mut open = true;
         if self.interactive {
             self.screen
-                .note("/help lists commands; a backslash at the end of a line continues it; Ctrl-D ends")?;
+                .note("/help lists commands; Alt-Enter, or a backslash at the end, begins another line; Ctrl-D ends")?;
         }
         self.show_prompt();
         loop {
@@ -123,13 +147,16 @@ impl Chat {
             }
             let busy = self.turn.is_some();
             tokio::select! {
-                line = lines.recv(), if open && self.waiting.len() < WAITING => match line {
-                    Some(line) => {
+                input = inputs.recv(), if open && self.waiting.len() < WAITING => match input {
+                    Some(Input::Line(line)) => {
                         if let Next::Quit = self.line(&line).await? {
                             return Ok(self.status);
                         }
                     }
-                    None => {
+                    Some(Input::Interrupt) => if let Some(status) = self.signal(Signal::Interrupt).await? {
+                        return Ok(status);
+                    },
+                    Some(Input::End) | None => {
                         open = false;
                         let rest = std::mem::take(&mut self.unfinished);
                         if !rest.is_empty() {
@@ -183,7 +210,8 @@ impl Chat {
             return self.begin(&line).await;
         }
         if self.turn.is_some() && self.interactive {
-            self.screen.note("(queued)")?;
+            // It was not shown while it was typed.
+            self.screen.note(&format!("(queued) {line}"))?;
         }
         self.waiting.push_back(line);
         Ok(Next::GoOn)
@@ -191,6 +219,16 @@ impl Chat {
 
     /// Carries out a line: a command to this program, or a prompt.
     async fn begin(&mut self, line: &str) -> Result<Next, Failure> {
+        if local::read(line).is_none()
+            && let Some(tip) = local::unknown(line, &self.session.command_names())
+        {
+            if !self.interactive {
+                self.status = Status::Usage;
+            }
+            self.screen.end_line()?;
+            console().err(&format!("{}\n", crate::screen::plain(&tip)));
+            return Ok(Next::GoOn);
+        }
         match local::read(line) {
             Some(local::Command::Quit) => return Ok(Next::Quit),
             Some(command) => {
@@ -204,7 +242,10 @@ impl Chat {
                 self.screen.end_line()?;
             }
             None => match self.session.prompt(prompt_of(&self.session, line)).await {
-                Ok(turn) => self.turn = Some(turn),
+                Ok(turn) => {
+                    self.turn = Some(turn);
+                    self.screen.waits(Phase::Waiting);
+                }
                 Err(error) if error.is_closed() => return Err(error.into()),
                 Err(error) => self.tell(error),
             },
@@ -231,6 +272,7 @@ impl Chat {
         }
         self.screen.begin_turn();
         self.screen.end_line()?;
+        self.screen.rests();
         if !outcome.is_success()
             && let Err(error) = outcome.clone().answer()
         {
@@ -246,9 +288,9 @@ impl Chat {
     fn ambient(&mut self, event: &Event) -> io::Result<()> {
         let says = matches!(event, Event::Text(_));
         if says && !self.screen.said_any() && self.turn.is_none() {
-            if self.interactive {
+            if self.interactive && !self.keyboard.edits() {
                 // Off the line with the prompt.
-                eprintln!();
+                console().err("\n");
             }
             self.screen.note("(from the background)")?;
         }
@@ -265,8 +307,10 @@ impl Chat {
                 return Ok(Some(Status::Interrupted));
             }
             self.unfinished.clear();
-            self.screen
-                .note("\n(Ctrl-C again, or Ctrl-D, ends the conversation)")?;
+            let newline = if self.keyboard.edits() { "" } else { "\n" };
+            self.screen.note(&format!(
+                "{newline}(Ctrl-C again, or Ctrl-D, ends the conversation)"
+            ))?;
             self.show_prompt();
             return Ok(None);
         }
@@ -294,14 +338,14 @@ impl Chat {
     }
 
     fn tell(&self, error: Error) {
-        eprint!("{}", describe(&error.into()));
+        console().err(&describe(&error.into()));
     }
 
+    /// Has the person type.
     fn show_prompt(&self) {
         if self.interactive {
-            eprint!("> ");
-            // Where it can't be shown nobody misses it.
-            let _ = io::stderr().flush();
+            self.keyboard
+                .shows_prompt(|| (local::completions(&self.session), self.directory.clone()));
         }
     }
 }

@@ -1,10 +1,18 @@
 //! The person at the terminal, a line at a time.
 
+#[cfg(unix)]
+mod editor;
+
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
+
+#[cfg(unix)]
+use self::editor::{Editor, Words};
+use crate::screen::{console, is_dumb};
 
 /// How many lines may wait that nobody has read yet.
 const LINES: usize = 64;
@@ -24,11 +32,129 @@ pub(crate) fn has_terminal() -> bool {
     File::open(TERMINAL.0).is_ok()
 }
 
-/// Reads lines in a thread of its own, and hands each to the question that is open, else to the conversation.
-///
-/// The thread ends with the program: a read from a terminal cannot be taken back.
+/// What a person types for the conversation.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A prompt, or a command; in an edited one are line breaks.
+    Line(String),
+    /// Ctrl-C at the edited line, when nothing was typed.
+    Interrupt,
+    /// Ctrl-D, or the end of the input.
+    End,
+}
+
+/// Hands each line that is typed to the question that is open, else to the conversation.
 #[derive(Clone)]
-pub(crate) struct Keyboard {
+pub(crate) enum Keyboard {
+    Lines(Lines),
+    #[cfg(unix)]
+    Edited(Editor),
+}
+
+impl Keyboard {
+    /// Reads from the terminal itself, whatever standard input is. Lines outside of questions are let go: an answer must
+    /// never be older than its question.
+    ///
+    /// # Errors
+    /// When this process has no terminal.
+    pub(crate) fn of_terminal() -> io::Result<Self> {
+        Ok(Self::Lines(Lines::read(File::open(TERMINAL.0)?, None)))
+    }
+
+    /// Reads from standard input, and gives the lines of the conversation. Where that and both outputs are a terminal, lines are
+    /// edited.
+    pub(crate) fn of_stdin() -> (Self, mpsc::Receiver<Input>) {
+        #[cfg(unix)]
+        {
+            let is_terminal =
+                io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+            if is_terminal
+                && !is_dumb()
+                && let Ok((editor, inputs)) = Editor::start()
+            {
+                return (Self::Edited(editor), inputs);
+            }
+        }
+        let (tx, rx) = mpsc::channel(LINES);
+        (Self::Lines(Lines::read(io::stdin(), Some(tx))), rx)
+    }
+
+    /// Whether lines are edited.
+    pub(crate) fn edits(&self) -> bool {
+        !matches!(self, Self::Lines(_))
+    }
+
+    /// Shows that a line is awaited. `words` are what can be completed in it: commands with what they do, and the directory of
+    /// the files.
+    pub(crate) fn shows_prompt(&self, words: impl FnOnce() -> (Vec<(String, String)>, PathBuf)) {
+        match self {
+            Self::Lines(_) => console().err("> "),
+            #[cfg(unix)]
+            Self::Edited(editor) => {
+                let (commands, directory) = words();
+                editor.completes(Words { commands, directory });
+                editor.edit();
+            }
+        }
+    }
+
+    /// Gives the terminal back as it was.
+    pub(crate) async fn close(&self) {
+        #[cfg(unix)]
+        if let Self::Edited(editor) = self {
+            editor.close().await;
+        }
+    }
+
+    /// Something is to be asked. Nothing else is written, until [`question_ends`](Self::question_ends) is called, which is due even
+    /// if this is dropped.
+    pub(crate) async fn question_begins(&self) {
+        console().question_begins();
+        #[cfg(unix)]
+        if let Self::Edited(editor) = self {
+            editor.question_begins().await;
+        }
+    }
+
+    /// It is answered, or withdrawn.
+    pub(crate) fn question_ends(&self) {
+        #[cfg(unix)]
+        if let Self::Edited(editor) = self {
+            editor.question_ends();
+        }
+        console().question_ends();
+    }
+
+    /// The next line, as the answer to a question; `None` at the end of the input. Cancel safe: a question that is given up
+    /// takes no line away.
+    pub(crate) async fn answer(&self) -> Option<String> {
+        match self {
+            Self::Lines(lines) => lines.answer().await,
+            #[cfg(unix)]
+            Self::Edited(editor) => editor.answer().await,
+        }
+    }
+
+    /// Lets go what has been typed of a line that is not ended: it was meant for a question that is gone, and must not become
+    /// the beginning of an answer to the next.
+    pub(crate) fn forget(&self) {
+        match self {
+            #[cfg(unix)]
+            Self::Edited(editor) => editor.forget(),
+            Self::Lines(_) => {
+                #[cfg(unix)]
+                if let Ok(terminal) = File::open(TERMINAL.0) {
+                    // Input that is no terminal has no line that is being typed.
+                    let _ = rustix::termios::tcflush(&terminal, rustix::termios::QueueSelector::IFlush);
+                }
+            }
+        }
+    }
+}
+
+/// Reads lines in a thread of its own, which ends with the program: a read cannot be taken back.
+#[derive(Clone)]
+pub(crate) struct Lines {
     desk: Arc<Mutex<Desk>>,
 }
 
@@ -39,25 +165,10 @@ struct Desk {
     closed: bool,
 }
 
-impl Keyboard {
-    /// Reads from the terminal itself, whatever standard input is. Lines outside of questions are let go: an answer must
-    /// never be older than its question.
-    ///
-    /// # Errors
-    /// When this process has no terminal.
-    pub(crate) fn of_terminal() -> io::Result<Self> {
-        Ok(Self::read(File::open(TERMINAL.0)?, None))
-    }
-
-    /// Reads from standard input, and gives the lines of the conversation.
-    pub(crate) fn of_stdin() -> (Self, mpsc::Receiver<String>) {
-        let (tx, rx) = mpsc::channel(LINES);
-        (Self::read(io::stdin(), Some(tx)), rx)
-    }
-
-    fn read(source: impl Read + Send + 'static, conversation: Option<mpsc::Sender<String>>) -> Self {
-        let keyboard = Self { desk: Arc::default() };
-        let desk = Arc::clone(&keyboard.desk);
+impl Lines {
+    fn read(source: impl Read + Send + 'static, conversation: Option<mpsc::Sender<Input>>) -> Self {
+        let lines = Self { desk: Arc::default() };
+        let desk = Arc::clone(&lines.desk);
         std::thread::spawn(move || {
             let mut source = BufReader::new(source);
             loop {
@@ -79,7 +190,7 @@ impl Keyboard {
                     Some(Err(_)) | None => line,
                 };
                 if let Some(conversation) = &conversation
-                    && conversation.blocking_send(line).is_err()
+                    && conversation.blocking_send(Input::Line(line)).is_err()
                 {
                     break;
                 }
@@ -90,12 +201,10 @@ impl Keyboard {
                 closed: true,
             };
         });
-        keyboard
+        lines
     }
 
-    /// The next line, as the answer to a question; `None` at the end of the input. Cancel safe: a question that is given up
-    /// takes no line away.
-    pub(crate) async fn answer(&self) -> Option<String> {
+    async fn answer(&self) -> Option<String> {
         let (tx, rx) = oneshot::channel();
         {
             let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,20 +215,10 @@ impl Keyboard {
         }
         rx.await.ok()
     }
-
-    /// Lets go what has been typed of a line that is not ended: it was meant for a question that is gone, and must not become
-    /// the beginning of an answer to the next.
-    pub(crate) fn forget(&self) {
-        #[cfg(unix)]
-        if let Ok(terminal) = File::open(TERMINAL.0) {
-            // Input that is no terminal has no line that is being typed.
-            let _ = rustix::termios::tcflush(&terminal, rustix::termios::QueueSelector::IFlush);
-        }
-    }
 }
 
 /// Writes to the terminal itself, or to stderr where that is not possible.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn write_to_terminal(text: &str) {
     let terminal = File::options().write(true).open(TERMINAL.1);
     // Without a terminal nobody sees it anyhow.
     let _ = match terminal {

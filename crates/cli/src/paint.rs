@@ -14,6 +14,11 @@ impl Paint {
         Self(stream.is_terminal() && !set("NO_COLOR") && !dumb)
     }
 
+    /// Whether it paints.
+    pub(crate) fn is_on(self) -> bool {
+        self.0
+    }
+
     pub(crate) fn bold(self, text: impl AsRef<str>) -> String {
         self.wrap("1", text.as_ref())
     }

@@ -16,7 +16,7 @@ use crate::exit::{CommandResult, Failure, Status};
 use crate::input::Asked;
 use crate::paint::Paint;
 use crate::report::{Report, final_text, text};
-use crate::screen::{Screen, note};
+use crate::screen::{Phase, Screen, note};
 use crate::signals::{Signals, Watchman};
 use crate::time;
 
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// A file with the JSON schema that the answer must fit; the answer is then written as JSON.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     schema: Option<PathBuf>,
+    /// Shows the answer as the model writes it, without rendering its Markdown at a terminal.
+    #[arg(long, help_heading = "Output")]
+    plain: bool,
     /// Ends with the prompt's own turn, and does not wait for agents that it left in the background.
     #[arg(long, help_heading = "Output")]
     no_wait: bool,
@@ -70,7 +73,8 @@ enum Output {
 /// Asks, shows what happens, and waits until it is over.
 pub(crate) async fn run(args: Args) -> CommandResult {
     let mut signals = Signals::catch()?.within(args.timeout);
-    let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet);
+    let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet).live(args.plain);
+    screen.waits(Phase::Starting);
     let early = async {
         let asked = Asked::read(args.prompt.clone()).await?;
         let options = args.options(&screen).await?;
@@ -159,6 +163,7 @@ async fn ask(
     let prompt = asked.prompt(session, &args.image, &args.file).await?;
     let mut ambient = session.ambient();
     let mut turn = session.prompt(prompt).await?;
+    screen.waits(Phase::Waiting);
     while let Some(event) = turn.next().await {
         screen.event(&event?)?;
     }
@@ -168,6 +173,7 @@ async fn ask(
         out_of_time: false,
     };
     end_turn(screen, &turns.outcome)?;
+    rest(screen, session);
     if args.no_wait || watchman.status().is_some() {
         return Ok(turns);
     }
@@ -183,6 +189,7 @@ async fn ask(
                 Some(AmbientEvent::Event(event)) => screen.event(&event)?,
                 Some(AmbientEvent::TurnEnded(outcome)) => {
                     end_turn(screen, &outcome)?;
+                    rest(screen, session);
                     turns.follow_ups.push(outcome);
                 }
                 Some(_) => {}
@@ -203,6 +210,22 @@ async fn ask(
                 }
             }
         }
+    }
+}
+
+/// The turn is over; agents in the background may not be.
+fn rest(screen: &Screen, session: &Session) {
+    screen.rests();
+    let tasks = session.tasks();
+    let agents: Vec<&str> = tasks
+        .running()
+        .filter(|task| task.is_agent())
+        .map(|task| task.description.as_str())
+        .collect();
+    match agents.as_slice() {
+        [] => {}
+        [only] => screen.waits(Phase::Background(format!("a background agent: {only}"))),
+        several => screen.waits(Phase::Background(format!("{} background agents", several.len()))),
     }
 }
 

@@ -1,20 +1,31 @@
 //! What people see: the answer on stdout, everything else on stderr.
 
+mod console;
+mod markdown;
+mod status;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
 
 use outrigger::protocol::inbound::SystemMessage;
 use outrigger::protocol::inbound::system::{HookResponse, InitMcpServer};
 use outrigger::protocol::{Message, RawJson};
 use outrigger::{BlockKind, Event, ToolUse};
+use tokio::task::JoinHandle;
+use unicode_width::UnicodeWidthChar as _;
 
+pub(crate) use self::console::{console, is_dumb};
+use self::markdown::Markdown;
+pub(crate) use self::status::Phase;
 use crate::paint::Paint;
 
 /// How many characters of a tool's target are shown.
 const TARGET_SHOWN: usize = 120;
+
+/// How often the status line is looked at.
+const TICK: Duration = Duration::from_millis(100);
 
 /// The two streams of the terminal.
 #[derive(Debug)]
@@ -26,8 +37,10 @@ pub(crate) struct Screen {
     /// Control characters in the answer would reach a terminal.
     guards_stdout: bool,
     paint: Paint,
-    /// The last thing on stdout was not a line break.
-    in_line: Arc<AtomicBool>,
+    /// Renders the answer, where a person reads it.
+    markdown: Option<Markdown>,
+    /// Draws the status line.
+    ticker: Option<JoinHandle<()>>,
     /// The states of the MCP servers that were shown last.
     servers: BTreeMap<String, String>,
     /// Text came since the last call of [`begin_turn`](Self::begin_turn).
@@ -42,10 +55,42 @@ impl Screen {
             quiet,
             guards_stdout: io::stdout().is_terminal(),
             paint: Paint::on(&io::stderr()),
-            in_line: Arc::default(),
+            markdown: None,
+            ticker: None,
             servers: BTreeMap::new(),
             said_any: false,
         }
+    }
+
+    /// At a terminal also shows what is waited for, and renders the answer's Markdown unless it is wanted `plain`.
+    pub(crate) fn live(mut self, plain: bool) -> Self {
+        if self.quiet {
+            return self;
+        }
+        if self.streaming && !plain && Paint::on(&io::stdout()).is_on() && !is_dumb() {
+            self.markdown = Some(Markdown::default());
+        }
+        if console().set_live(true) {
+            self.ticker = Some(tokio::spawn(async {
+                let mut due = tokio::time::interval(TICK);
+                due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+                loop {
+                    due.tick().await;
+                    console().tick();
+                }
+            }));
+        }
+        self
+    }
+
+    /// Something begins that may take long.
+    pub(crate) fn waits(&self, phase: Phase) {
+        console().board(|board| board.begin(phase));
+    }
+
+    /// Nothing is waited for any more.
+    pub(crate) fn rests(&self) {
+        console().board(|board| board.end());
     }
 
     /// Forgets whether anything was said.
@@ -63,6 +108,10 @@ impl Screen {
     /// # Errors
     /// When stdout can't be written to.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        console().board(|board| board.see(event));
+        if !matches!(event, Event::Text(_) | Event::Subagent(_) | Event::Message(..)) {
+            self.end_block()?;
+        }
         match event {
             Event::Text(text) => return self.say(text),
             // The next text is another one, perhaps of another message.
@@ -129,7 +178,24 @@ impl Screen {
     /// When stdout can't be written to.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         self.said_any |= !text.is_empty();
-        if self.streaming { self.print(text) } else { Ok(()) }
+        if !self.streaming {
+            return Ok(());
+        }
+        match &mut self.markdown {
+            Some(markdown) => console().out(&markdown.push(&plain(text), width())),
+            None => self.print(text),
+        }
+    }
+
+    /// A block of text has ended: shows what was kept back of it.
+    ///
+    /// # Errors
+    /// When stdout can't be written to.
+    pub(crate) fn end_block(&mut self) -> io::Result<()> {
+        match &mut self.markdown {
+            Some(markdown) => console().out(&markdown.finish(width())),
+            None => Ok(()),
+        }
     }
 
     /// Writes to stdout.
@@ -137,17 +203,11 @@ impl Screen {
     /// # Errors
     /// When stdout can't be written to.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
-        let Some(last) = text.chars().next_back() else {
-            return Ok(());
-        };
-        let mut stdout = io::stdout().lock();
         if self.guards_stdout {
-            stdout.write_all(plain(text).as_bytes())?;
+            console().out(&plain(text))
         } else {
-            stdout.write_all(text.as_bytes())?;
+            console().out(text)
         }
-        self.in_line.store(last != '\n', Ordering::Relaxed);
-        stdout.flush()
     }
 
     /// Ends the line on stdout if one is begun.
@@ -155,11 +215,8 @@ impl Screen {
     /// # Errors
     /// When stdout can't be written to.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
-        if self.in_line.load(Ordering::Relaxed) {
-            self.print("\n")
-        } else {
-            Ok(())
-        }
+        self.end_block()?;
+        console().end_line()
     }
 
     /// Says something beside the answer, unless this is a quiet run.
@@ -170,7 +227,7 @@ impl Screen {
         if self.quiet {
             return Ok(());
         }
-        self.end_line()?;
+        console().end_line()?;
         note(text, self.paint);
         Ok(())
     }
@@ -180,7 +237,6 @@ impl Screen {
         Notes {
             quiet: self.quiet,
             paint: self.paint,
-            in_line: Arc::clone(&self.in_line),
         }
     }
 
@@ -190,12 +246,20 @@ impl Screen {
     }
 }
 
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if let Some(ticker) = &self.ticker {
+            ticker.abort();
+            console().set_live(false);
+        }
+    }
+}
+
 /// Says something beside the answer, from any task.
 #[derive(Debug, Clone)]
 pub(crate) struct Notes {
     quiet: bool,
     paint: Paint,
-    in_line: Arc<AtomicBool>,
 }
 
 impl Notes {
@@ -203,10 +267,7 @@ impl Notes {
         if self.quiet {
             return;
         }
-        // Where the answer goes to a file, its lines are its own.
-        if io::stdout().is_terminal() && self.in_line.swap(false, Ordering::Relaxed) {
-            let _ = writeln!(io::stdout());
-        }
+        console().end_line_at_terminal();
         note(text, self.paint);
     }
 }
@@ -214,7 +275,33 @@ impl Notes {
 /// Writes a line on stderr. That nobody reads there is no reason to stop.
 pub(crate) fn note(text: &str, paint: Paint) {
     let text = plain(text.trim_end());
-    let _ = writeln!(io::stderr(), "{}", paint.dim(text));
+    console().err(&format!("{}\n", paint.dim(text)));
+}
+
+/// How wide the terminal is, in columns.
+fn width() -> usize {
+    ::console::Term::stdout()
+        .size_checked()
+        .map_or(80, |(_, columns)| usize::from(columns))
+}
+
+/// The begin of a line that fits into so many columns.
+fn shortened(line: &str, width: usize) -> String {
+    let columns = |char: char| char.width().unwrap_or_default();
+    if line.chars().map(columns).sum::<usize>() <= width {
+        return line.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let mut shown = String::new();
+    for char in line.chars() {
+        let Some(rest) = left.checked_sub(columns(char)) else {
+            break;
+        };
+        left = rest;
+        shown.push(char);
+    }
+    shown.push('…');
+    shown
 }
 
 /// Text without what a terminal would take for commands: control characters except line breaks and tabs, and marks that
@@ -299,6 +386,11 @@ fn shown_system(message: &SystemMessage) -> Option<String> {
             "permission: {} refused by the CLI: {}",
             denied.tool_name,
             first_line(denied.decision_reason.as_deref().unwrap_or(&denied.message))
+        )),
+        SystemMessage::ApiRetry(retry) => Some(format!(
+            "{} in {:.1} s",
+            status::shown_retry(retry),
+            retry.retry_delay_ms / 1000.0
         )),
         other => Some(format!("system: {}", other.tag())),
     }

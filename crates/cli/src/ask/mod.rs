@@ -19,7 +19,7 @@ use outrigger::transport::BoxFuture;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::keyboard::{self, Keyboard};
-use crate::screen::{Notes, plain};
+use crate::screen::{Notes, console, plain};
 
 /// What records call the rules of `--policy`.
 const POLICY: &str = "--policy";
@@ -165,11 +165,14 @@ impl Person {
             // An answer is never older than its question.
             keyboard.forget();
         }
-        Some(Attention {
+        let mut attention = Attention {
             keyboard,
             _turn: turn,
-            open: true,
-        })
+            open: false,
+        };
+        keyboard.question_begins().await;
+        attention.open = true;
+        Some(attention)
     }
 }
 
@@ -183,13 +186,13 @@ struct Attention<'a> {
 impl Attention<'_> {
     /// Shows `text` and returns the line that is typed then, without the spaces around it; `None` at the end of the input.
     async fn ask(&self, text: &str) -> Option<String> {
-        keyboard::tell(&plain(text));
+        console().ask(&plain(text));
         let answer = self.keyboard.answer().await?;
         Some(answer.trim().to_owned())
     }
 
     fn tell(&self, text: &str) {
-        keyboard::tell(&plain(text));
+        console().ask(&plain(text));
     }
 
     /// It is decided.
@@ -202,8 +205,9 @@ impl Drop for Attention<'_> {
     fn drop(&mut self) {
         if self.open {
             self.keyboard.forget();
-            keyboard::tell("\n(withdrawn: nobody waits for an answer to this any more)\n");
+            console().ask("\n(withdrawn: nobody waits for an answer to this any more)\n");
         }
+        self.keyboard.question_ends();
     }
 }
 

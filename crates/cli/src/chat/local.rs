@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use outrigger::protocol::shared::PermissionMode;
 use outrigger::{Result, Session};
 
+use crate::screen::plain;
+
 /// What `/help` says before it lists the CLI's own commands.
 const HELP: &str = "\
 /model NAME   changes the model; without NAME back to the default
@@ -23,6 +25,57 @@ pub(super) enum Command {
     Cost,
     Help,
     Quit,
+}
+
+/// These commands, with what they do.
+const COMMANDS: &[(&str, &str)] = &[
+    ("model", "changes the model"),
+    ("mode", "changes the permission mode"),
+    ("tasks", "what runs in the background"),
+    ("cost", "what the conversation cost so far"),
+    ("help", "lists commands"),
+    ("quit", "ends the conversation"),
+];
+
+/// All commands that can be typed, with what they do: ours, and the CLI's.
+pub(super) fn completions(session: &Session) -> Vec<(String, String)> {
+    let ours = COMMANDS
+        .iter()
+        .map(|(name, does)| ((*name).to_owned(), (*does).to_owned()));
+    let described = &session.initialized().commands;
+    let theirs = session.command_names().into_iter().map(|name| {
+        let known = described.iter().find(|command| command.name == name);
+        let does = known.map_or("", |command| {
+            command.description.lines().next().unwrap_or_default()
+        });
+        (name, plain(does))
+    });
+    let mut all: Vec<(String, String)> = ours.collect();
+    all.extend(theirs.filter(|(name, _)| !COMMANDS.iter().any(|(ours, _)| ours == name)));
+    all.sort();
+    all
+}
+
+/// What to say of a line that names a command which nobody has; `None` if it is for the agent.
+pub(super) fn unknown(line: &str, theirs: &[String]) -> Option<String> {
+    let name = line.strip_prefix('/')?.split_whitespace().next()?;
+    let is_name = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | ':');
+    if !name.chars().all(is_name) || theirs.iter().any(|known| known == name) {
+        // A path is no command.
+        return None;
+    }
+    let known = COMMANDS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(theirs.iter().map(String::as_str));
+    let near = known
+        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let tip = near.map_or_else(String::new, |(_, known)| format!(" Did you mean /{known}?"));
+    Some(format!(
+        "There is no command /{name}.{tip} /help lists commands; with a space before it, the line goes to the model as it is."
+    ))
 }
 
 /// Whether a line is such a command.
@@ -125,5 +178,30 @@ mod tests {
             ),
             (None, None, None, None)
         );
+    }
+
+    #[test]
+    fn commands_that_nobody_has_are_told_with_a_tip() {
+        let theirs = ["compact".to_owned(), "context".to_owned()];
+        let tip = unknown("/compcat now", &theirs).unwrap();
+        assert!(
+            tip.starts_with("There is no command /compcat. Did you mean /compact?"),
+            "{tip}"
+        );
+        assert!(
+            unknown("/zzz", &theirs)
+                .unwrap()
+                .starts_with("There is no command /zzz. /help")
+        );
+        for line in [
+            "/compact",
+            "/etc/tasks is what?",
+            " /zzz",
+            "zzz",
+            "/",
+            "// a comment",
+        ] {
+            assert_eq!(unknown(line, &theirs), None, "{line}");
+        }
     }
 }
