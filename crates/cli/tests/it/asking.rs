@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::display::Display;
 use crate::rig::Rig;
 use crate::terminal::{at_terminal, blocking, ends_with};
 
@@ -53,19 +54,19 @@ async fn choices_are_taken_by_number() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_takes_own_words_and_may_be_skipped() {
     let rig = Rig::start().await;
-    let mut session = at_terminal(&rig, "chat", &[]);
-    let questions = questions().replace('\n', "\\\n");
+    let mut display = Display::start(&rig, "chat", 80, &[]);
     blocking(move || {
-        session.exp_string("> ").unwrap();
-        session.send_line(&questions).unwrap();
-        session.exp_string("skip): ").unwrap();
-        session.send_line("").unwrap();
-        session.exp_string("Which rooms?").unwrap();
-        session.send_line("the shed, rather").unwrap();
-        session.exp_string("Done:").unwrap();
-        session.exp_string("> ").unwrap();
-        session.send_control('d').unwrap();
-        ends_with(&mut session, 0);
+        display.at("> ");
+        display.enter(&questions().replace('\n', "\\\r"));
+        display.asks("skip): ");
+        display.enter("");
+        display.shows("3. Cellar - dark");
+        display.asks("skip): ");
+        display.enter("the shed, rather");
+        display.shows("\nDone:");
+        display.at("> ");
+        display.press("\x04");
+        display.ends_with(0);
     })
     .await;
     let told = told(&rig);
@@ -300,20 +301,19 @@ async fn an_address_is_shown_and_never_opened() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_that_is_withdrawn_takes_no_line_with_it() {
     let rig = Rig::start().await;
-    let mut session = at_terminal(&rig, "chat", &[]);
-    let questions = questions().replace('\n', "\\\n");
+    let mut display = Display::start(&rig, "chat", 80, &[]);
     blocking(move || {
-        session.exp_string("> ").unwrap();
-        session.send_line(&questions).unwrap();
-        session.exp_string("skip): ").unwrap();
-        session.send_control('c').unwrap();
-        session.exp_string("withdrawn").unwrap();
-        session.exp_string("> ").unwrap();
-        session.send_line("%say Next.").unwrap();
-        session.exp_string("Next.").unwrap();
-        session.exp_string("> ").unwrap();
-        session.send_control('d').unwrap();
-        ends_with(&mut session, 0);
+        display.at("> ");
+        display.enter(&questions().replace('\n', "\\\r"));
+        display.asks("skip): ");
+        display.press("\x03");
+        display.shows("withdrawn");
+        display.at("> ");
+        display.enter("%say Next.");
+        display.shows("\nNext.\n");
+        display.at("> ");
+        display.press("\x04");
+        display.ends_with(0);
     })
     .await;
     rig.nothing_left().await;
@@ -325,23 +325,22 @@ async fn half_an_answer_goes_with_its_question() {
     use rexpect::process::Signal;
 
     let rig = Rig::start().await;
-    let mut session = at_terminal(&rig, "chat", &[]);
-    let questions = questions().replace('\n', "\\\n");
+    let mut display = Display::start(&rig, "chat", 80, &[]);
     blocking(move || {
-        session.exp_string("> ").unwrap();
-        session.send_line(&questions).unwrap();
-        session.exp_string("skip): ").unwrap();
-        session.send("the half of it ").unwrap();
-        session.flush().unwrap();
+        display.at("> ");
+        display.enter(&questions().replace('\n', "\\\r"));
+        display.asks("skip): ");
+        display.press("the half of it ");
+        display.asks("skip): the half of it ");
         // By the signal alone: Ctrl-C at a terminal takes what was typed with it.
-        session.process_mut().signal(Signal::SIGINT).unwrap();
-        session.exp_string("withdrawn").unwrap();
-        session.exp_string("> ").unwrap();
-        session.send_line("%say Next.").unwrap();
-        session.exp_string("Next.").unwrap();
-        session.exp_string("> ").unwrap();
-        session.send_control('d').unwrap();
-        ends_with(&mut session, 0);
+        display.signal(Signal::SIGINT);
+        display.shows("withdrawn");
+        display.at("> ");
+        display.enter("%say Next.");
+        display.shows("\nNext.\n");
+        display.at("> ");
+        display.press("\x04");
+        display.ends_with(0);
     })
     .await;
     let requests = rig.api.message_requests();

@@ -20,7 +20,11 @@ mod chat;
 #[cfg(unix)]
 mod config;
 mod demo;
+#[cfg(unix)]
+mod display;
 mod doctor;
+#[cfg(unix)]
+mod edited;
 #[cfg(unix)]
 mod flags;
 #[cfg(unix)]
@@ -46,3 +50,5 @@ mod stored;
 #[cfg(unix)]
 mod terminal;
 mod tool;
+#[cfg(unix)]
+mod waiting;
