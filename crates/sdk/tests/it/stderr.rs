@@ -45,9 +45,9 @@ async fn a_bad_callback_harms_nothing() {
         let (options, _running) = reaching(script.spawn_in_memory());
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(Mutex::new(wait));
-        let options = options.stderr(move |_| match hangs {
-            true => drop(wait.lock().unwrap().recv()),
-            false => panic!("a bug in the callback"),
+        let options = options.stderr(move |_| {
+            assert!(hangs, "a bug in the callback");
+            let _ = wait.lock().unwrap().recv();
         });
         let session = options.start().await.unwrap();
         let answer = session.prompt("go").await.unwrap().answer().await.unwrap();
