@@ -316,12 +316,18 @@ impl Hand {
 
     /// Takes what is typed so far out of the terminal: whole lines for the conversation, and the begin of one for later.
     fn takes_half_a_line(&mut self) -> bool {
-        let typed = std::mem::take(&mut self.draft) + &self.terminal.rest();
+        let typed = self.terminal.rest();
         let mut lines: VecDeque<&str> = typed.split('\n').collect();
-        self.draft = lines.pop_back().unwrap_or_default().to_owned();
-        lines
-            .into_iter()
-            .all(|line| self.gives(Input::Line(line.to_owned())))
+        let begun = lines.pop_back().unwrap_or_default();
+        // What was edited may have several lines, and is one prompt all the same.
+        for line in lines {
+            let line = std::mem::take(&mut self.draft) + line;
+            if !self.gives(Input::Line(line)) {
+                return false;
+            }
+        }
+        self.draft.push_str(begun);
+        true
     }
 
     /// Has a line edited, until it is ended or something else is wanted.
@@ -397,6 +403,7 @@ impl Hand {
             Err(_) => {
                 // A terminal that does not say where its cursor is.
                 console().editing_ends(true);
+                self.draft = text;
                 self.can_edit = false;
                 true
             }

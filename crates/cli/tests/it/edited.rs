@@ -242,15 +242,15 @@ async fn background_work_disturbs_no_line() {
         display.enter("");
         display.shows("\nStarted.\n");
         display.at("> ");
-        display.press("%say half a ");
-        display.at("> %say half a ");
+        display.press("two lines:\x1b\r%say half a ");
+        display.at("  %say half a ");
         gate.open();
         display.shows("Allow?");
         display.asks("do instead: ");
         display.enter("y");
-        display.at("> %say half a ");
+        display.at("  %say half a ");
         display.shows("than the terminal is wide.");
-        display.at("> %say half a ");
+        display.at("  %say half a ");
         display.enter("line");
         display.shows("\nhalf a line\n");
         display.at("> ");
@@ -263,7 +263,7 @@ async fn background_work_disturbs_no_line() {
     .await;
     assert!(made.exists());
     assert!(
-        last_said(&rig).ends_with("%say half a line"),
+        last_said(&rig).ends_with("two lines:\n%say half a line"),
         "{}",
         last_said(&rig)
     );
