@@ -12,7 +12,6 @@ use outrigger::protocol::shared::{Effort, PermissionMode, PluginConfig, SettingS
 use serde::de::DeserializeOwned;
 
 use crate::ask::Ask;
-use crate::config::ConfigArgs;
 use crate::exit::{Failure, Status};
 use crate::policy;
 use crate::screen::{Notes, Screen};
@@ -158,9 +157,6 @@ pub(crate) struct AgentArgs {
     /// Shows no tool calls and no summary.
     #[arg(long, short)]
     pub(crate) quiet: bool,
-
-    #[command(flatten)]
-    _config: ConfigArgs,
 }
 
 /// `--isolation`.

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::agent::AgentArgs;
 use crate::ask::Ask;
+use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status, describe};
 use crate::input::prompt_of;
 use crate::keyboard::{Input, Keyboard};
@@ -35,6 +36,8 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     agent: AgentArgs,
+    #[command(flatten)]
+    _config: ConfigArgs,
 }
 
 /// Talks until the input ends.

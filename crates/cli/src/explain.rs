@@ -7,6 +7,7 @@ use outrigger::protocol::shared::JsonObject;
 
 use crate::agent::{AgentArgs, usage};
 use crate::ask::Ask;
+use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Status};
 use crate::screen::{Screen, plain};
 
@@ -22,6 +23,8 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     agent: AgentArgs,
+    #[command(flatten)]
+    _config: ConfigArgs,
 }
 
 /// Writes who may decide, in order, and why.

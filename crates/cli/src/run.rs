@@ -12,6 +12,7 @@ use outrigger::{AmbientEvent, Frames, Outcome, Session};
 
 use crate::agent::{AgentArgs, usage};
 use crate::ask::Ask;
+use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
 use crate::input::Asked;
 use crate::paint::Paint;
@@ -57,6 +58,8 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     agent: AgentArgs,
+    #[command(flatten)]
+    _config: ConfigArgs,
 }
 
 /// `--output`.

@@ -12,6 +12,7 @@ use tokio::process::{Child, Command};
 
 use super::Redaction;
 use crate::agent::AgentArgs;
+use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status};
 
 /// Record a session: run the CLI in its place, pass everything through, and write it to a cassette.
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     prompts: Vec<String>,
     #[command(flatten)]
     agent: AgentArgs,
+    #[command(flatten)]
+    _config: ConfigArgs,
     /// The CLI and its arguments.
     #[arg(
         required_unless_present = "prompts",

@@ -187,6 +187,10 @@ fn what_is_wrong_is_told_with_file_line_and_the_nearest_key() {
         // Help needs no file.
         assert_eq!(ran(&mut stub.command(&["run", "--help"])).1, 0);
     }
+    // A recorder whose client is elsewhere takes no flags of an agent, and must not stand in its way.
+    let stub = with("a = [");
+    let mut recorder = stub.command(&["record", "-o", "session.ndjson", "--", "true"]);
+    assert_eq!(ran(recorder.env("OUTRIGGER_PROFILE", "work")).1, 0);
     let stub = Stub::new("exit 1");
     for (args, words) in [
         (&["--profile", "work"][..], "since there is no file"),

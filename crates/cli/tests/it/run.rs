@@ -373,8 +373,9 @@ async fn what_is_no_image_is_not_sent() {
         assert!(ran.stderr.contains(why), "{ran:?}");
     }
     assert!(rig.api.message_requests().is_empty());
-    let png = b"\x89PNG\r\n\x1a\n and more";
-    rig.sandbox.write("picture", png).unwrap();
+    // The CLI looks into it, too.
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\0\x05\0\x01\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82";
+    rig.sandbox.write("picture", PNG).unwrap();
     let ran = rig.run(&["--image", "picture", "%say seen"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let asked = format!("{:?}", rig.api.message_requests().last().unwrap());
