@@ -114,10 +114,10 @@ fn reconsider<T: Union>(
     let last = reader.last_tag(&raw, T::NAME, T::TAG)?;
     if last != tag {
         drift::forget(noted);
-        let mut reader = Reader::careful(raw.get());
-        fitted = T::fit(&last, &mut reader);
+        let mut again = reader.careful(raw.get());
+        fitted = T::fit(&last, &mut again);
         if let Some(Err(failed)) = &fitted {
-            reason = reader.reason(failed);
+            reason = again.reason(failed);
         }
     }
     match fitted {
@@ -130,10 +130,10 @@ fn reconsider<T: Union>(
     }
     if let Some(mended) = crate::repair::lone_surrogates(raw.get()) {
         drift::forget(noted);
-        let mut reader = Reader::careful(&mended);
-        match T::fit(&last, &mut reader) {
+        let mut again = reader.careful(&mended);
+        match T::fit(&last, &mut again) {
             Some(Ok(value)) => return Ok(value),
-            Some(Err(failed)) => reason = reader.reason(&failed),
+            Some(Err(failed)) => reason = again.reason(&failed),
             None => {}
         }
     }

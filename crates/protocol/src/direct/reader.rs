@@ -85,9 +85,10 @@ impl<'de> Reader<'de> {
         Self::at(text, Level { depth, careful })
     }
 
-    pub(super) fn careful(text: &'de str) -> Self {
-        let (depth, careful) = (0, true);
-        Self::at(text, Level { depth, careful })
+    /// Reads the union again, of another text, as deep as it is: the stack has only so much room.
+    pub(super) fn careful<'t>(&self, text: &'t str) -> Reader<'t> {
+        let (depth, careful) = (self.tag_depth.saturating_sub(1), true);
+        Reader::at(text, Level { depth, careful })
     }
 
     pub(super) fn position(&self) -> usize {
