@@ -90,6 +90,7 @@ pub mod settings;
 pub mod testing;
 pub mod transport;
 
+mod account;
 mod answer;
 mod assemble;
 mod callbacks;

@@ -537,7 +537,7 @@ impl Session {
 
     /// The CLI's version, from its answer to `initialize`; for a CLI that does not tell it there, from the latest `system/init`,
     /// or from what it answered to `--version`. A CLI on this machine is asked that beside its start, once for each program file,
-    /// unless it runs as another user or behind [`executable_args`](Options::executable_args). `None` as long as nothing told it.
+    /// unless it runs as another user, or behind a wrapper or [`executable_args`](Options::executable_args). `None` as long as nothing told it.
     ///
     /// An untested one is logged as a warning, each version once in a process, and never refused; what one lacks is said by
     /// [`CliVersion::lacks`].

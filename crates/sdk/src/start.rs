@@ -1,7 +1,7 @@
 //! From options to a running session.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,30 +9,25 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
-use outrigger_protocol::outbound::control::{ControlRequest, GetSettings};
-use serde::Deserialize;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use crate::account::check_account;
 use crate::callbacks::Handlers;
 use crate::child::Local;
 use crate::conn::budget::SlowReader;
 use crate::conn::watchdog::{Patience, Phase, Stall};
 use crate::conn::{Closing, Conn, Limits};
 use crate::discover;
-use crate::env::{self, Surroundings};
+use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::history::Source;
 use crate::lease::{self, LeaseOptions};
 use crate::mcp::{Bridge, McpHosting, hold_prompts};
-use crate::options::{
-    Auth, CUSTOM_HEADERS, Host, Isolation, Launch, NoAccount, Options, PermissionPrompts, carry_credentials,
-    reports_none,
-};
+use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
 use crate::outcome::Fields;
 use crate::session::{Session, Settings, encode_request};
-use crate::settings::{ResolveSettings, SettingSource};
 use crate::store::{self, Mirror, Places, StoreOptions};
 use crate::transport::Transport;
 use crate::version::CliVersion;
@@ -40,9 +35,6 @@ use crate::version::CliVersion;
 /// How long the CLI may take to get ready unless another time is set, and how long its hooks may besides.
 const INITIALIZE: Duration = Duration::from_secs(60);
 const HOOKS: Duration = Duration::from_secs(600);
-
-/// How long it may take to tell its settings, where they decide whether there is an account.
-const SETTINGS: Duration = Duration::from_secs(5);
 
 /// What of a session lives in this program rather than in the CLI.
 #[derive(Clone)]
@@ -493,7 +485,7 @@ impl Opened {
         if let Some(version) = &initialized.claude_code_version {
             if let (Some(asking), Some(cli)) = (&self.asking, started_by(&self.launch, &self.options)) {
                 asking.abort();
-                cli.note(version).await;
+                cli.note(version, &Surroundings::of_this_process()).await;
             }
             CliVersion::new(version.as_str()).warn();
         }
@@ -534,87 +526,6 @@ impl Opened {
             self.conn.router().stats.misfits += misfits;
         }
         initialized
-    }
-
-    /// Whether the account is the chosen one, and there is one.
-    pub(crate) async fn check_account(&self, initialized: &InitializeReply) -> Result<()> {
-        check_account(&self.launch.auth, initialized)?;
-        self.require_account(initialized).await
-    }
-
-    /// Fails if the CLI reports that it has no account, so that the first turn would. Not for an account that was handed over
-    /// by name: what is reported of that one was held against it.
-    async fn require_account(&self, initialized: &InitializeReply) -> Result<()> {
-        let auth = &self.launch.auth;
-        if !matches!(auth, Auth::Inherit | Auth::Login) || !reports_none(&initialized.account) {
-            return Ok(());
-        }
-        let own = env::get(&self.launch.env, CUSTOM_HEADERS).map(OsStr::to_string_lossy);
-        if own.is_some_and(|headers| carry_credentials(&headers)) || self.settings_may_pay().await {
-            return Ok(());
-        }
-        let hermetic = self.options.isolation == Isolation::Hermetic && self.options.hermetic_home.is_none();
-        Err(Error::new(Kind::NoAccount(NoAccount::of(
-            auth,
-            hermetic,
-            &Surroundings::of_this_process().env,
-        ))))
-    }
-
-    /// Whether the settings of the CLI carry a credential in headers, which it does not report.
-    async fn settings_may_pay(&self) -> bool {
-        let Ok(request) = encode_request(GetSettings::SUBTYPE, &GetSettings::new()) else {
-            return true;
-        };
-        let asked = self.conn.request(GetSettings::SUBTYPE, request, Some(SETTINGS));
-        let Ok(reply) = asked.await else {
-            return self.files_may_pay().await;
-        };
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Reply {
-            effective: Effective,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Effective {
-            env: BTreeMap<String, RawJson>,
-        }
-        let Ok(reply) = reply.decode::<Reply>() else {
-            return true;
-        };
-        let headers = reply.effective.env.get(CUSTOM_HEADERS);
-        let headers = headers.and_then(|headers| headers.decode::<String>().ok());
-        headers.is_some_and(|headers| carry_credentials(&headers))
-    }
-
-    /// The same for a CLI that does not tell its settings, as those before 2.1.100 don't: by the files that it reads. If these can't be
-    /// read from here, they may.
-    async fn files_may_pay(&self) -> bool {
-        let is_readable = self.options.hosting.is_local() && self.launch.run_as.is_none();
-        let config = store::config_dir(&self.launch.env).filter(|_| is_readable);
-        let (Some(config), None) = (config, &self.options.settings) else {
-            return true;
-        };
-        let sources = match (&self.options.setting_sources, self.options.isolation) {
-            (Some(sources), _) => Some(sources.clone()),
-            (None, Isolation::Plain | Isolation::Hermetic) => Some(Vec::new()),
-            (None, Isolation::Project) => Some(vec![SettingSource::Project, SettingSource::Local]),
-            (None, Isolation::Interactive) => None,
-        };
-        let mut files = ResolveSettings::new().cwd(&self.launch.cwd).config_dir(config);
-        if let Some(sources) = sources {
-            files = files.setting_sources(sources);
-        }
-        let Ok(read) = tokio::task::spawn_blocking(move || files.resolve()).await else {
-            return true;
-        };
-        let headers = read
-            .effective
-            .env
-            .as_ref()
-            .and_then(|env| env.get(CUSTOM_HEADERS));
-        headers.is_some_and(|headers| carry_credentials(headers))
     }
 
     /// The session, which ends the process from now on.
@@ -700,17 +611,6 @@ fn read_reply(payload: &RawJson) -> (InitializeReply, u64) {
             .unwrap_or_default(),
         misfits,
     )
-}
-
-/// What the CLI reports before the first prompt.
-fn check_account(auth: &Auth, initialized: &InitializeReply) -> Result<()> {
-    let account = &initialized.account;
-    auth.matches_account(
-        account.token_source.as_deref(),
-        account.api_key_source.as_deref(),
-        account.api_provider.as_ref().map(|provider| provider.as_str()),
-    )
-    .map_err(|error| Error::new(Kind::Account(error)))
 }
 
 /// Ends the session when the first turn reports another account than was chosen. Looks at the version, too, for a CLI that tells

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use tokio::io::AsyncReadExt;
 use tokio::sync::OnceCell;
 
+use super::binary::{Binary, Format, inspect, is_module};
 use super::doctor::VersionCheck;
 use crate::env::Surroundings;
 use crate::options::private_directory;
@@ -44,7 +45,7 @@ impl Command {
     /// The version of the CLI that this starts; `None` if it does not say. Each program file is asked once in this process, where
     /// it can neither see nor touch anything of the user's.
     pub(crate) async fn version(&self, surroundings: &Surroundings) -> Option<String> {
-        let answer = self.answer().await?;
+        let answer = self.answer(surroundings).await?;
         let asked = answer.get_or_init(async || match ask(self, surroundings, PATIENCE).await {
             VersionCheck::Version(version) => Some(version),
             other => {
@@ -56,21 +57,27 @@ impl Command {
     }
 
     /// Remembers a version that the CLI told otherwise, so that it need not be asked.
-    pub(crate) async fn note(&self, version: &str) {
-        if let Some(answer) = self.answer().await {
+    pub(crate) async fn note(&self, version: &str, surroundings: &Surroundings) {
+        if let Some(answer) = self.answer(surroundings).await {
             // If it is being asked, it will say the same.
             let _ = answer.set(Some(version.to_owned()));
         }
     }
 
-    async fn answer(&self) -> Option<Answer> {
+    /// Where the answer is kept; `None` for what is not asked. That is a wrapper: what it does besides is its own affair, and it may leave
+    /// something behind.
+    async fn answer(&self, surroundings: &Surroundings) -> Option<Answer> {
         // A script is what has a version, not what runs it.
         let path = self
             .before
             .last()
             .map_or(self.program.as_path(), Path::new)
             .to_owned();
+        let (is_run, surroundings) = (!self.before.is_empty(), surroundings.clone());
         let file = tokio::task::spawn_blocking(move || {
+            if !is_run && is_wrapper(&path, &surroundings) {
+                return None;
+            }
             let meta = std::fs::metadata(&path).ok()?;
             let (length, modified) = (meta.len(), meta.modified().ok());
             Some(File {
@@ -86,6 +93,13 @@ impl Command {
         }
         Some(Arc::clone(known.entry(file).or_default()))
     }
+}
+
+/// Whether this is a script for a shell rather than Claude Code itself, a program or a script for a JavaScript runtime.
+fn is_wrapper(path: &Path, surroundings: &Surroundings) -> bool {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let is_program = |binary: Binary| binary.format != Format::Script;
+    !is_module(&real) && !inspect(&real, surroundings).is_ok_and(is_program)
 }
 
 /// Asks a program for its version, with a home of its own and next to no environment.
@@ -204,8 +218,8 @@ mod tests {
                 .count()
         };
         let command = Command {
-            program: program.clone(),
-            before: Vec::new(),
+            program: "/bin/sh".into(),
+            before: vec![program.clone().into()],
         };
         let surroundings = Surroundings::of_this_process();
         write("2.0.77");
@@ -218,8 +232,15 @@ mod tests {
         assert_eq!(times(), 2);
         // What was told is not asked.
         write("2.1.100-beta");
-        command.note("2.1.330").await;
+        command.note("2.1.330", &surroundings).await;
         assert_eq!(command.version(&surroundings).await.as_deref(), Some("2.1.330"));
+        assert_eq!(times(), 2);
+        // By itself it may be anything.
+        let wrapper = Command {
+            program,
+            before: Vec::new(),
+        };
+        assert_eq!(wrapper.version(&surroundings).await, None);
         assert_eq!(times(), 2);
     }
 }

@@ -9,35 +9,29 @@ use outrigger::{Agent, CliAge, Options, Session};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-/// Does this when it is asked for its version; else it answers `initialize` without one, and waits for the end of its input.
+/// A script for Node, as the old ones are. It does this when it is asked for its version; else it answers `initialize` without one, once
+/// the version was asked for, and waits for the end of its input.
 fn old_cli(directory: &TempDir, says: &str) -> PathBuf {
-    let path = directory.path().join("claude");
+    let path = directory.path().join("cli.js");
+    let asked = directory.path().join("asked");
     let text = format!(
-        r#"#!/bin/sh
-if [ "$1" = --version ]; then
-  echo "$HOME" >> {0}/asked
+        r#"const fs = require("fs"), asked = {asked:?};
+if (process.argv[2] === "--version") {{
+  fs.appendFileSync(asked, process.env.HOME + "\n");
   {says}
-  exit 0
-fi
-IFS= read -r line || exit 0
-id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
-{1}
-printf '{{"type":"control_response","response":{{"subtype":"success","request_id":"%s","response":{{"account":{{"apiKeySource":"ANTHROPIC_API_KEY"}}}}}}}}\n' "$id"
-exec cat >/dev/null
-"#,
-        directory.path().display(),
-        // The answer comes when the version is there, if it is to be there.
-        if says.starts_with("echo") {
-            format!(
-                "while [ ! -e {}/asked ]; do sleep 0.01; done; sleep 0.2",
-                directory.path().display()
-            )
-        } else {
-            String::new()
-        }
+}} else {{
+  const account = {{ apiKeySource: "ANTHROPIC_API_KEY" }};
+  require("readline").createInterface({{ input: process.stdin }}).once("line", (line) => {{
+    const response = {{ subtype: "success", request_id: JSON.parse(line).request_id, response: {{ account }} }};
+    const answer = () => fs.existsSync(asked)
+      ? console.log(JSON.stringify({{ type: "control_response", response }}))
+      : setTimeout(answer, 10);
+    answer();
+  }});
+}}
+"#
     );
     std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 
@@ -64,7 +58,7 @@ async fn version_comes(session: &Session) {
 #[tokio::test]
 async fn an_old_cli_is_known_when_its_session_starts() {
     let directory = TempDir::new().unwrap();
-    let cli = old_cli(&directory, "echo '2.0.77 (Claude Code)'");
+    let cli = old_cli(&directory, r#"console.log("2.0.77 (Claude Code)");"#);
     let session = options(&cli).start().await.unwrap();
     version_comes(&session).await;
     let version = session.cli_version().unwrap();
@@ -93,7 +87,7 @@ async fn an_old_cli_is_known_when_its_session_starts() {
 #[tokio::test]
 async fn a_cli_that_does_not_say_its_version_holds_up_nobody() {
     let directory = TempDir::new().unwrap();
-    let cli = old_cli(&directory, "exec sleep 1000");
+    let cli = old_cli(&directory, "setInterval(() => {}, 1000);");
     let session = timeout(Duration::from_secs(8), options(&cli).start())
         .await
         .expect("the start does not wait for the version")
@@ -103,12 +97,18 @@ async fn a_cli_that_does_not_say_its_version_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_behind_other_arguments_is_not_asked() {
+async fn what_may_be_a_wrapper_is_not_asked() {
     let directory = TempDir::new().unwrap();
-    let cli = old_cli(&directory, "exit 1");
-    let mut options = options(&cli);
-    options.executable_args = vec!["exec".to_owned()];
-    let session = options.start().await.unwrap();
+    let cli = directory.path().join("claude");
+    let text = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo x >> {}\nread -r line\nid=${{line#*'\"request_id\":\"'}}\nid=${{id%%'\"'*}}\n\
+         printf '{{\"type\":\"control_response\",\"response\":{{\"subtype\":\"success\",\"request_id\":\"%s\",\
+         \"response\":{{\"account\":{{\"apiKeySource\":\"ANTHROPIC_API_KEY\"}}}}}}}}\\n' \"$id\"\nexec cat >/dev/null\n",
+        directory.path().join("asked").display()
+    );
+    std::fs::write(&cli, text).unwrap();
+    std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let session = options(&cli).start().await.unwrap();
     session.close().await.unwrap();
     assert!(asked(&directory).is_empty());
 }
