@@ -36,7 +36,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "`a_next_that_is_dropped_loses_no_message`, with the servers' tests",
     ),
     ("RawSender::send", "hands a message over, or has not"),
-    ("ask", "makes a handler; `a_handler_is_dropped_by_a_withdrawal`"),
     (
         "Chain::last",
         "makes a handler; `what_is_dropped_decides_nothing`",
