@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "it is a program for a terminal")]
 
-use outrigger::{Agent, Event, Policy};
+use outrigger::{Agent, BlockKind, Event, Policy};
 
 #[tokio::main]
 async fn main() -> outrigger::Result<()> {
@@ -15,11 +15,16 @@ async fn main() -> outrigger::Result<()> {
         .await?;
     let mut turn = session.prompt("Why does the build fail?").await?;
     while let Some(event) = turn.next().await {
-        if let Event::Text(text) = event? {
-            print!("{text}");
+        match event? {
+            Event::Text(text) => print!("{text}"),
+            Event::ContentBlockStop {
+                kind: BlockKind::Text,
+                ..
+            } => println!(),
+            _ => {}
         }
     }
-    println!("\n${:.4}", turn.outcome().await?.cost());
+    println!("${:.4}", turn.answer().await?.cost());
     session.close().await?;
     Ok(())
 }

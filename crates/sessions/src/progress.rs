@@ -25,7 +25,6 @@ use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
@@ -50,7 +49,7 @@ pub struct Progress {
 
 impl Progress {
     /// Adds to what is done; `since` counts what was not told yet. Whether it is worth a report.
-    fn add(&mut self, bytes: u64, since: &mut u64) -> bool {
+    pub(crate) fn add(&mut self, bytes: u64, since: &mut u64) -> bool {
         self.done = self.done.saturating_add(bytes);
         *since = since.saturating_add(bytes);
         let is_worth_it = *since >= STEP;
@@ -61,7 +60,7 @@ impl Progress {
     }
 
     /// As it is told before the end: all of it is done then and not before.
-    fn before_end(self) -> Self {
+    pub(crate) fn before_end(self) -> Self {
         let done = self.done.min(self.total.saturating_sub(1));
         Self { done, ..self }
     }
@@ -161,56 +160,6 @@ impl<'o> Meter<'o> {
             copied += read as u64;
             self.add(read as u64)?;
         }
-    }
-}
-
-/// Who hears of work that several threads do.
-pub(crate) type Observer = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send>;
-
-/// Work that several threads do, and that somebody hears of.
-pub(crate) struct SharedMeter(Mutex<Shared>);
-
-struct Shared {
-    observe: Observer,
-    at: Progress,
-    since: u64,
-}
-
-impl SharedMeter {
-    pub(crate) fn new(total: u64, observe: Observer) -> Self {
-        let at = Progress { done: 0, total };
-        Self(Mutex::new(Shared {
-            observe,
-            at,
-            since: 0,
-        }))
-    }
-
-    /// Tells how much there is to do.
-    pub(crate) fn begin(&self) -> ControlFlow<()> {
-        self.with(|shared| (shared.observe)(shared.at))
-    }
-
-    /// So much more is done.
-    pub(crate) fn add(&self, bytes: u64) -> ControlFlow<()> {
-        self.with(|shared| {
-            if shared.at.add(bytes, &mut shared.since) {
-                return (shared.observe)(shared.at.before_end());
-            }
-            ControlFlow::Continue(())
-        })
-    }
-
-    /// Everything is done.
-    pub(crate) fn end(&self) {
-        self.with(|shared| {
-            let done = shared.at.total;
-            let _ = (shared.observe)(Progress { done, ..shared.at });
-        });
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

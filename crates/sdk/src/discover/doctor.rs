@@ -203,7 +203,7 @@ fn auth(config: Option<&Path>, surroundings: &Surroundings) -> Vec<AuthSource> {
 fn counts(name: &str, value: &OsStr) -> bool {
     let value = value.to_string_lossy();
     let is_off = matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off");
-    !value.is_empty() && !(name.starts_with("CLAUDE_CODE_USE_") && is_off)
+    !(value.is_empty() || name.starts_with("CLAUDE_CODE_USE_") && is_off)
 }
 
 /// What the CLI takes of these in a session with the default options, which load no settings. A cloud provider comes first, then

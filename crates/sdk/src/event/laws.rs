@@ -91,10 +91,10 @@ fn unbalanced(told: &[Vec<Event>]) -> Option<String> {
         };
         let is_call = |kind: &BlockKind| !matches!(kind, BlockKind::Text | BlockKind::Thinking);
         match event {
-            Event::MessageStart { id, .. } => {
-                if open.insert(parent.to_owned(), (id.clone(), None)).is_some() {
-                    return wrong("a message begins in another");
-                }
+            Event::MessageStart { id, .. }
+                if open.insert(parent.to_owned(), (id.clone(), None)).is_some() =>
+            {
+                return wrong("a message begins in another");
             }
             Event::ContentBlockStart {
                 message_id,
@@ -135,9 +135,12 @@ fn unbalanced(told: &[Vec<Event>]) -> Option<String> {
     (!open.is_empty()).then(|| format!("left open: {open:?}"))
 }
 
+/// The block of text and the block of thinking that each frame is of.
+type ByFrame = BTreeMap<usize, (usize, usize)>;
+
 /// In which block each frame told text or thinking, counted from the beginning, for each conversation.
-fn blocks(told: &[Vec<Event>]) -> BTreeMap<String, BTreeMap<usize, (usize, usize)>> {
-    let mut blocks: BTreeMap<String, (usize, BTreeMap<usize, (usize, usize)>)> = BTreeMap::new();
+fn blocks(told: &[Vec<Event>]) -> BTreeMap<String, ByFrame> {
+    let mut blocks: BTreeMap<String, (usize, ByFrame)> = BTreeMap::new();
     for (number, event) in told
         .iter()
         .enumerate()
@@ -372,7 +375,7 @@ fn an_error_of_the_api_that_does_not_name_its_kind_is_one() {
         "content":[{"type":"text","text":"API Error: 400"}],"stop_reason":"stop_sequence","stop_sequence":"",
         "usage":{"input_tokens":0,"output_tokens":0}},"parent_tool_use_id":null,"session_id":"s","uuid":"u",
         "is_api_error_message":true,"api_error_type":"invalid_request_error"}"#;
-    let told = all_told(&[Frame::from_line(line.replace('\n', ""))]);
+    let told = all_told(&Frame::from_line(line.replace('\n', "")));
     assert_eq!(shown(&told[0]), ["error invalid_request_error: API Error: 400"]);
 }
 

@@ -25,7 +25,7 @@ async fn a_text_that_looks_like_a_known_command_warns_and_is_sent_as_text() {
     ] {
         assert_eq!(
             warnings(&session, text.as_str().into()).await,
-            [expected.clone()],
+            std::slice::from_ref(&expected),
             "{text}"
         );
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
@@ -256,8 +257,8 @@ fn a_search_tells_how_far_it_is_and_can_be_stopped() {
         total += file.size * 3;
     }
     let search = Search::new("needle").include_subagents(true).per_session(1000);
-    let observed = std::sync::Arc::new(Mutex::new(Observed::new()));
-    let keep = |observed: &std::sync::Arc<Mutex<Observed>>| {
+    let observed = Arc::new(Mutex::new(Observed::new()));
+    let keep = |observed: &Arc<Mutex<Observed>>| {
         let observed = observed.clone();
         move |progress| observed.lock().unwrap().observe()(progress)
     };

@@ -141,6 +141,7 @@ impl Sessions {
     }
 
     /// The transcripts that there are to list, the one that was written to last first.
+    #[cfg(feature = "search")]
     pub(crate) fn newest_first(&self, options: &ListOptions) -> Result<(Vec<Place>, Vec<Candidate>)> {
         let (places, mut candidates) = self.candidates(options)?;
         sort(&mut candidates);

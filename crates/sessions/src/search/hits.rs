@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use super::meter::{Observer, SharedMeter};
 use super::session::{Desk, Plan};
 use super::{Hit, Search};
 use crate::error::{Error, Result};
 use crate::place::Sessions;
-use crate::progress::{Observer, SharedMeter};
 use crate::read::ListOptions;
 use crate::read::list::Candidate;
 

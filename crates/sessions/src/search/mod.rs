@@ -4,6 +4,7 @@
 //! found comes lazily and in a fixed order, the session that was written to last first.
 
 mod hits;
+mod meter;
 mod needle;
 mod scan;
 mod session;

@@ -43,7 +43,7 @@ fn not_logged_in(error: &Error) {
 async fn says_hello(options: Options) {
     let session = timeout(PATIENCE, options.start()).await.unwrap().unwrap();
     let (_, outcome) = turn(&session, "%say hello").await;
-    assert_eq!(outcome.text(), "hello");
+    assert_eq!(outcome.result_text(), "hello");
     session.close().await.unwrap();
 }
 
@@ -163,7 +163,7 @@ async fn a_spare_without_an_account_is_not_claimed() {
     let settings = serde_json::from_str(r#"{"apiKeyHelper": "echo dummy"}"#).unwrap();
     let session = spare.claim(claim().settings(settings)).await.unwrap();
     let (_, outcome) = turn(&session, "%say hello").await;
-    assert_eq!(outcome.text(), "hello");
+    assert_eq!(outcome.result_text(), "hello");
     session.close().await.unwrap();
 
     let pool = Pool::new(PoolLimits::default());
