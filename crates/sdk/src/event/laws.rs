@@ -91,10 +91,11 @@ fn unbalanced(told: &[Vec<Event>]) -> Option<String> {
         };
         let is_call = |kind: &BlockKind| !matches!(kind, BlockKind::Text | BlockKind::Thinking);
         match event {
-            Event::MessageStart { id, .. }
-                if open.insert(parent.to_owned(), (id.clone(), None)).is_some() =>
-            {
-                return wrong("a message begins in another");
+            Event::MessageStart { id, .. } => {
+                let before = open.insert(parent.to_owned(), (id.clone(), None));
+                if before.is_some() {
+                    return wrong("a message begins in another");
+                }
             }
             Event::ContentBlockStart {
                 message_id,
