@@ -21,6 +21,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("mcp_config_files", "--mcp-config"),
     ("output_format", "--schema"),
     ("permissions", "--policy"),
+    ("persist_session", "--no-session-persistence"),
+    ("plugins", "--plugin-dir"),
 ];
 
 /// The flags of `run` and `chat`.

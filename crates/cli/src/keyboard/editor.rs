@@ -100,8 +100,10 @@ impl Editor {
         };
         let shared = Arc::clone(&editor.shared);
         let mut resumed = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
+        let (goes_on, went_on) = std::sync::mpsc::sync_channel(1);
         tokio::spawn(async move {
             while resumed.recv().await.is_some() {
+                let _ = goes_on.try_send(());
                 shared.wake.wake();
             }
         });
@@ -112,6 +114,7 @@ impl Editor {
                 let mut hand = Hand {
                     shared: Arc::clone(&shared),
                     terminal,
+                    went_on,
                     inputs: tx,
                     lines: None,
                     away: None,
@@ -220,6 +223,8 @@ impl Desk {
 struct Hand {
     shared: Arc<Shared>,
     terminal: Terminal,
+    /// Gets something whenever the program goes on after it was stopped.
+    went_on: std::sync::mpsc::Receiver<()>,
     inputs: mpsc::Sender<Input>,
     lines: Option<Reedline>,
     /// The line was put away for a moment, with the cursor here.
@@ -390,7 +395,7 @@ impl Hand {
                 terminal::leave_line("");
                 console().editing_ends(true);
                 self.draft = text;
-                self.terminal.suspend();
+                self.terminal.suspend(&self.went_on);
                 true
             }
             Ok(_) => {

@@ -112,7 +112,9 @@ impl Display {
             command.env(name, value.unwrap());
         }
         command.envs(variables.iter().copied());
-        let process = PtyProcess::new(command).expect("a terminal");
+        let mut process = PtyProcess::new(command).expect("a terminal");
+        // A shell that talks to a person does not end by SIGTERM.
+        process.set_kill_timeout(Some(1000));
         let keys = process.get_file_handle().unwrap();
         let seen = Arc::new(Seen {
             state: Mutex::new(State {

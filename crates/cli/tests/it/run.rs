@@ -27,7 +27,7 @@ async fn the_answer_goes_to_stdout_and_the_rest_to_stderr() {
 async fn texts_of_two_messages_are_two_lines_with_nothing_between() {
     let rig = Rig::start().await;
     let prompt = "%say Looking.\n%+tool Bash {\"command\":\"echo hi\"}\n%say Done.";
-    let ran = rig.run(&["--no-ask", "--quiet", prompt]).await;
+    let ran = rig.run(&["--quiet", prompt]).await;
     assert_eq!(
         (ran.code, &*ran.stdout),
         (Some(0), "Looking.\nDone.\n"),

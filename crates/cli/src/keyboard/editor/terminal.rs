@@ -3,6 +3,8 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{
@@ -13,6 +15,9 @@ use rustix::termios::{
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::keyboard::{LONGEST, write_to_terminal};
+
+/// How long a program may take to stop.
+const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How many columns stand before each line that is edited.
 const MARK: usize = 2;
@@ -149,10 +154,14 @@ impl Terminal {
     }
 
     /// Stops this program as Ctrl-Z does, with the terminal as it was, until it goes on.
-    pub(super) fn suspend(&self) {
+    pub(super) fn suspend(&self, went_on: &Receiver<()>) {
         self.restore();
+        while went_on.try_recv().is_ok() {}
         // Like the terminal itself, which stops all programs of a command line.
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        // Another thread may take the signal, and this one would draw the line again before the program stops. Nobody stops a program
+        // that no shell looks after, so there is an end to it.
+        let _ = went_on.recv_timeout(STOPS_WITHIN);
     }
 }
 
