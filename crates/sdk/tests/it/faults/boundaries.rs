@@ -295,7 +295,7 @@ async fn the_conversation_is_whole() {
         .unwrap();
     let mut ambient = session.ambient();
     let first = session.prompt(FIRST).await.unwrap().text().await.unwrap();
-    assert_eq!(first.0, "first of alldone with it");
+    assert_eq!(first.0, "first of all\n\ndone with it");
     session.raw_request("mcp_status", json!({})).await.unwrap();
     let second = session.prompt(SECOND).await.unwrap().text().await.unwrap();
     assert_eq!(second.0, "begun");
