@@ -396,3 +396,75 @@ fn the_foreign_clients_are_pinned() {
         "clients/typescript and upstream/ have to move together"
     );
 }
+
+/// The targets of a page's links, code blocks aside.
+fn links(page: &str) -> Vec<&str> {
+    let mut in_code = false;
+    let prose = page.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        in_code ^= fence;
+        !fence && !in_code
+    });
+    prose
+        .flat_map(|line| line.split("](").skip(1))
+        .filter_map(|rest| rest.split(')').next())
+        .collect()
+}
+
+/// The name by which mdBook and GitHub link to a heading.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    heading
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter(kept)
+        .collect::<String>()
+        .replace(' ', "-")
+}
+
+fn has_anchor(page: &str, wanted: &str) -> bool {
+    page.lines()
+        .filter(|line| line.starts_with('#'))
+        .any(|line| anchor(line.trim_start_matches('#')) == wanted)
+}
+
+#[test]
+fn the_book_has_every_page_and_no_dead_link() {
+    let docs = root().join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let listed: BTreeSet<&str> = links(&summary).into_iter().collect();
+    let mut pages: Vec<_> = std::fs::read_dir(&docs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    let names: BTreeSet<&str> = pages
+        .iter()
+        .map(|path| path.file_name().and_then(|name| name.to_str()).unwrap())
+        .filter(|name| *name != "SUMMARY.md")
+        .collect();
+    assert_eq!(listed, names, "docs/SUMMARY.md lists what docs/ has");
+
+    let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
+    pages.extend(others);
+    let mut dead = Vec::new();
+    for path in &pages {
+        let text = std::fs::read_to_string(path).unwrap();
+        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => path.clone(),
+                _ => path.with_file_name("").join(file),
+            };
+            let is_alive = match std::fs::read_to_string(&target) {
+                Ok(text) => heading.is_empty() || has_anchor(&text, heading),
+                Err(_) => target.exists() && heading.is_empty(),
+            };
+            if !is_alive {
+                dead.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "links that lead nowhere: {dead:#?}");
+}

@@ -181,6 +181,26 @@ struct Readme;
 #[doc = include_str!("../../../docs/production.md")]
 struct Production;
 
+/// The examples of the page on installing, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/install.md")]
+struct InstallPage;
+
+/// The examples of the page on the first program, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/first-program.md")]
+struct FirstProgramPage;
+
+/// The examples of the page on tools, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tools.md")]
+struct ToolsPage;
+
+/// The examples of the page on servers, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/hosting.md")]
+struct HostingPage;
+
 /// The examples of the page for those who come from the Python SDK, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/coming-from-python.md")]
