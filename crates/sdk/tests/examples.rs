@@ -30,7 +30,12 @@ fn program(example: &str) -> PathBuf {
 
 /// Runs one to its end, which must be a good one, and returns what it showed.
 async fn run(example: &str, typed: &str) -> String {
+    run_with(example, &[], typed).await
+}
+
+async fn run_with(example: &str, arguments: &[&str], typed: &str) -> String {
     let mut command = Command::new(program(example));
+    command.args(arguments);
     command.env_clear();
     for name in [
         "PATH",
@@ -245,4 +250,149 @@ async fn the_readmes_program_fails_without_an_account() {
             "{stderr}"
         );
     }
+}
+
+/// One of the official Python SDK's examples.
+async fn from_python(name: &str, expected: &[&str]) {
+    in_order(&run_with("from_python", &[name], "").await, expected);
+}
+
+#[tokio::test]
+async fn from_python_has_a_test_for_each() {
+    let tests = include_str!("examples.rs");
+    let listed = run_with("from_python", &[], "").await;
+    assert_eq!(listed.lines().count(), 15, "{listed}");
+    for name in listed.lines() {
+        assert!(
+            tests.contains(&format!("from_python(\"{name}\"")),
+            "{name} is not run"
+        );
+    }
+}
+
+#[tokio::test]
+async fn from_python_one_question() {
+    from_python(
+        "quick_start",
+        &[
+            "Claude: 4.",
+            "Claude: A language",
+            "Claude: It is written.",
+            "Cost: $0.0",
+        ],
+    )
+    .await;
+    from_python(
+        "system_prompt",
+        &["unset: 4.", "empty: 4.", "text: 4.", "preset and more: 4."],
+    )
+    .await;
+    from_python(
+        "max_budget_usd",
+        &["None: 4.", "Some(0.1): 4.", "the budget is spent: "],
+    )
+    .await;
+    from_python("session_stores", &["Claude: Hello, Ada.", "Claude: Ada."]).await;
+    from_python("stderr_callback", &["Claude: 4.", "stderr came: true"]).await;
+}
+
+#[tokio::test]
+async fn from_python_what_a_session_has() {
+    from_python(
+        "tools_option",
+        &["some: ", "Read", "none: \n", "preset: more than five: true"],
+    )
+    .await;
+    let sources = [
+        "none: /deploy is not there",
+        "user: /deploy is not there",
+        "user and project: /deploy is there",
+    ];
+    from_python("setting_sources", &sources).await;
+    from_python(
+        "plugin_example",
+        &["Claude: Ahoy, captain!", "plugin: demo-plugin"],
+    )
+    .await;
+    from_python(
+        "filesystem_agents",
+        &["Claude: Hello to you.", "test-agent found: true"],
+    )
+    .await;
+    from_python(
+        "agents",
+        &[
+            "starts: Agent",
+            "subagent: Line 3 leaks a handle.",
+            "Claude: The reviewer found a leak.",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn from_python_callbacks() {
+    let hooks = [
+        "--- PreToolUse",
+        "hook: blocked",
+        "foo.sh is not to be run",
+        "--- UserPromptSubmit",
+        "model: Pink.",
+        "--- PostToolUse",
+        "hook: the command reported an error",
+        "--- permissionDecision",
+        "important files stay as they are",
+        "model: Done.",
+        "--- continue: false",
+        "outcome: stopped by a hook",
+    ];
+    from_python("hooks", &hooks).await;
+    let permissions = [
+        "asked about Write",
+        "goes to safe_output/hello.py instead",
+        "failed: a dangerous command: sudo",
+        "made.txt is there: true",
+        "redirected: true",
+    ];
+    from_python("tool_permission_callback", &permissions).await;
+    let calculator = [
+        "model: 15 + 27 = 42",
+        "failed: division by zero",
+        "model: √144 = 12",
+        "model: 2^8 = 256",
+    ];
+    from_python("mcp_calculator", &calculator).await;
+}
+
+#[tokio::test]
+async fn from_python_streams() {
+    let partial = ["[Three jokes.", "It was shellfish.", "in pieces: true"];
+    from_python("include_partial_messages", &partial).await;
+    let scenes = [
+        "--- many turns",
+        "model: Paris.",
+        "model: Two million.",
+        "--- prompts at once",
+        "What is 2 + 2? 4\n",
+        "The square root of 144? 12\n",
+        "10 % of 80? 8\n",
+        "--- interrupt",
+        "ended: interrupted",
+        "model: Knock",
+        "--- events by hand",
+        "found Python, Rust, Go",
+        "--- queued prompts",
+        "Claude: Ask.",
+        "Claude: Tokyo.",
+        "Claude: 30.",
+        "--- a command",
+        "model: It says: Hello from bash!",
+        "--- control",
+        "commands: true",
+        "model: With another model.",
+        "--- errors",
+        "not installed: ",
+        "too slow: cancelled",
+    ];
+    from_python("streaming_mode", &scenes).await;
 }

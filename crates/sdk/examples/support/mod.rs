@@ -49,6 +49,11 @@ impl Stage {
         options
     }
 
+    /// The agent's working directory.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.sandbox.project()
+    }
+
     /// A prompt, with what the scripted model is to do about it, which the real one does not get to see.
     pub(crate) fn prompt(&self, prompt: &str, script: &str) -> String {
         match self.demo {
