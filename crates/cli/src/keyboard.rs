@@ -125,13 +125,13 @@ impl Keyboard {
         console().question_ends();
     }
 
-    /// The next line, as the answer to a question; `None` at the end of the input. Cancel safe: a question that is given up
-    /// takes no line away.
-    pub(crate) async fn answer(&self) -> Option<String> {
+    /// The next line is the answer to a question; `None` at the end of the input. Call it before the question is shown: somebody may
+    /// answer at once. A question that is given up takes no line away.
+    pub(crate) fn expects_answer(&self) -> Expected {
         match self {
-            Self::Lines(lines) => lines.answer().await,
+            Self::Lines(lines) => lines.expects_answer(),
             #[cfg(unix)]
-            Self::Edited(editor) => editor.answer().await,
+            Self::Edited(editor) => editor.expects_answer(),
         }
     }
 
@@ -152,6 +152,9 @@ impl Keyboard {
     }
 }
 
+/// The line that answers a question; an error or `None` at the end of the input.
+pub(crate) type Expected = oneshot::Receiver<Option<String>>;
+
 /// Reads lines in a thread of its own, which ends with the program: a read cannot be taken back.
 #[derive(Clone)]
 pub(crate) struct Lines {
@@ -160,7 +163,7 @@ pub(crate) struct Lines {
 
 #[derive(Default)]
 struct Desk {
-    question: Option<oneshot::Sender<String>>,
+    question: Option<oneshot::Sender<Option<String>>>,
     /// The input has ended.
     closed: bool,
 }
@@ -184,7 +187,7 @@ impl Lines {
                     .unwrap_or_else(PoisonError::into_inner)
                     .question
                     .take();
-                let line = match open.map(|open| open.send(line.clone())) {
+                let line = match open.map(|open| open.send(Some(line.clone()))) {
                     Some(Ok(())) => continue,
                     // No question, or one that was withdrawn.
                     Some(Err(_)) | None => line,
@@ -204,16 +207,14 @@ impl Lines {
         lines
     }
 
-    async fn answer(&self) -> Option<String> {
+    fn expects_answer(&self) -> Expected {
         let (tx, rx) = oneshot::channel();
-        {
-            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-            if desk.closed {
-                return None;
-            }
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where the input has ended, the sender is dropped: no answer.
+        if !desk.closed {
             desk.question = Some(tx);
         }
-        rx.await.ok()
+        rx
     }
 }
 

@@ -186,8 +186,9 @@ struct Attention<'a> {
 impl Attention<'_> {
     /// Shows `text` and returns the line that is typed then, without the spaces around it; `None` at the end of the input.
     async fn ask(&self, text: &str) -> Option<String> {
+        let answer = self.keyboard.expects_answer();
         console().ask(&plain(text));
-        let answer = self.keyboard.answer().await?;
+        let answer = answer.await.ok().flatten()?;
         Some(answer.trim().to_owned())
     }
 

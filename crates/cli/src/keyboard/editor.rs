@@ -26,7 +26,7 @@ use self::complete::Completer;
 pub(crate) use self::complete::Words;
 use self::history::open_history;
 use self::terminal::{Mode, Terminal, Typed};
-use super::{Input, LINES};
+use super::{Expected, Input, LINES};
 use crate::paint::Paint;
 use crate::screen::console;
 
@@ -161,17 +161,15 @@ impl Editor {
         });
     }
 
-    /// The next line, as the answer to the open question; `None` if there is none. Cancel safe.
-    pub(super) async fn answer(&self) -> Option<String> {
+    /// The next line is the answer to the open question.
+    pub(super) fn expects_answer(&self) -> Expected {
         let (tx, rx) = oneshot::channel();
-        {
-            let mut desk = self.shared.desk();
-            if desk.closed {
-                return None;
-            }
+        let mut desk = self.shared.desk();
+        // Where the input has ended, the sender is dropped: no answer.
+        if !desk.closed {
             desk.answer = Some(tx);
         }
-        rx.await.ok().flatten()
+        rx
     }
 
     /// Lets go what was typed of a line that is not ended.
