@@ -18,14 +18,44 @@ use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
 
 pub use self::reader::{Failed, Reader};
 use crate::drift::{self, DriftKind};
-use crate::json::RawJson;
-use crate::wire_enum::{MisfitValue, peek_tag};
+use crate::json::{RawJson, mending};
 
 /// Decodes `text`, which has to be one value.
 pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     let mut reader = Reader::of(text);
     let read = T::deserialize(&mut reader);
     reader.done(read)
+}
+
+impl RawJson {
+    /// Decodes the value into a type of this crate, by the one reader that is made for all of them: quicker than
+    /// [`decode`](Self::decode), and to build as well.
+    ///
+    /// # Errors
+    /// When the text is not of `T`'s shape.
+    #[doc(hidden)]
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        mending(self.get(), decode)
+    }
+}
+
+/// A value with a known tag whose body did not have the expected shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MisfitValue {
+    /// The tag, as the CLI wrote it.
+    pub tag: String,
+    /// What did not fit, with line and column inside `raw`.
+    pub reason: String,
+    /// The whole value as it came.
+    pub raw: RawJson,
+}
+
+impl MisfitValue {
+    #[doc(hidden)]
+    pub fn __new(tag: String, reason: String, raw: RawJson) -> Self {
+        Self { tag, reason, raw }
+    }
 }
 
 /// A union that is told apart by a tag.

@@ -17,7 +17,6 @@ pub use self::delta::{Delta, PieceKind};
 use self::head::{Field, Head, Read, Span, mend, read_head};
 use self::lines::{Body, Lines, Text};
 pub use self::reader::FrameReader;
-pub(crate) use self::skim::{elements, fields, value_end};
 use crate::framer::Framed;
 use crate::inbound::Message;
 use crate::json::RawJson;

@@ -44,16 +44,6 @@ impl RawJson {
         mending(raw.get(), |text| serde_json::from_str(text))
     }
 
-    /// Decodes the value into a type of this crate, by the one reader that is made for all of them: quicker than
-    /// [`decode`](Self::decode), and to build as well.
-    ///
-    /// # Errors
-    /// When the text is not of `T`'s shape.
-    #[doc(hidden)]
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        mending(self.get(), crate::direct::decode)
-    }
-
     /// Decodes the value into a [`Value`].
     ///
     /// # Errors

@@ -1,5 +1,6 @@
-//! Seeds that take a value of the expected kind and skip any other, instead of failing.
+//! What takes a value of the expected kind and skips any other, instead of failing.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -49,4 +50,36 @@ impl<'de, F: FnOnce(&str) -> R, R> Visitor<'de> for Each<F> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
+}
+
+/// The string at key `key` of the object in `text`; the last one if there are several.
+pub fn peek_tag(text: &str, key: &str) -> Option<String> {
+    struct Key<'k>(&'k str);
+    impl<'de> Visitor<'de> for Key<'_> {
+        type Value = Option<String>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                if key == self.0 {
+                    found = map.next_value_seed(Text)?;
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+    impl<'de> DeserializeSeed<'de> for Key<'_> {
+        type Value = Option<String>;
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+            deserializer.deserialize_map(self)
+        }
+    }
+    Key(key)
+        .deserialize(&mut serde_json::Deserializer::from_str(text))
+        .ok()
+        .flatten()
 }

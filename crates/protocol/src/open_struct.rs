@@ -22,7 +22,7 @@ macro_rules! open_struct {
         $( $(#[$fm:meta])* $field:ident : $wire:literal => $ty:ty ),* $(,)?
     }) => {
         $(#[$m])*
-        #[derive(Debug, Clone, Default)]
+        #[derive(Debug, Default)]
         #[non_exhaustive]
         $vis struct $name {
             $( $(#[$fm])* pub $field: Option<$ty>, )*
@@ -34,6 +34,17 @@ macro_rules! open_struct {
         impl $name {
             /// The keys that have a field.
             pub const KNOWN: &'static [&'static str] = &[$($wire),*];
+        }
+
+        // What is derived is inlined: into each crate, and each part of it, all of the settings again.
+        impl Clone for $name {
+            #[inline(never)]
+            fn clone(&self) -> Self {
+                Self {
+                    $( $field: self.$field.clone(), )*
+                    extra: self.extra.clone(),
+                }
+            }
         }
 
         impl<'de> serde::Deserialize<'de> for $name {

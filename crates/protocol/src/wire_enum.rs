@@ -7,19 +7,10 @@ use std::fmt;
 
 use serde::de::{Deserializer, Visitor};
 
-use crate::json::RawJson;
-
-/// A value with a known tag whose body did not have the expected shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MisfitValue {
-    /// The tag, as the CLI wrote it.
-    pub tag: String,
-    /// What did not fit, with line and column inside `raw`.
-    pub reason: String,
-    /// The whole value as it came.
-    pub raw: RawJson,
-}
+#[doc(inline)]
+pub use crate::direct::MisfitValue;
+#[doc(hidden)]
+pub use crate::lenient::peek_tag;
 
 /// A string that is none of those a set lists. Made only by the set's own `From<&str>`, so that a listed value can
 /// never hide in here.
@@ -201,46 +192,4 @@ pub fn text<'de, T, D: Deserializer<'de>>(deserializer: D, read: fn(&str) -> T) 
         }
     }
     deserializer.deserialize_str(Text(read))
-}
-
-impl MisfitValue {
-    #[doc(hidden)]
-    pub fn __new(tag: String, reason: String, raw: RawJson) -> Self {
-        Self { tag, reason, raw }
-    }
-}
-
-/// The string at key `key` of the object in `text`; the last one if there are several.
-#[doc(hidden)]
-pub fn peek_tag(text: &str, key: &str) -> Option<String> {
-    use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-
-    struct Key<'k>(&'k str);
-    impl<'de> Visitor<'de> for Key<'_> {
-        type Value = Option<String>;
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut found = None;
-            while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-                if key == self.0 {
-                    found = map.next_value_seed(crate::lenient::Text)?;
-                } else {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-            Ok(found)
-        }
-    }
-    impl<'de> DeserializeSeed<'de> for Key<'_> {
-        type Value = Option<String>;
-        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-            deserializer.deserialize_map(self)
-        }
-    }
-    Key(key)
-        .deserialize(&mut serde_json::Deserializer::from_str(text))
-        .ok()
-        .flatten()
 }

@@ -6,17 +6,17 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::value::BorrowedStrDeserializer;
+use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IgnoredAny, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, Error, Expected, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
-use super::{HANDOVER, Handover, UNION, peek_tag};
-use crate::frame::value_end;
+use super::{HANDOVER, Handover, UNION};
 use crate::json::RawJson;
+use crate::lenient::peek_tag;
 use crate::scan;
+use crate::walk::value_end;
 
 /// How deep it reads, as serde_json.
 const DEEPEST: u8 = 127;
@@ -398,6 +398,17 @@ macro_rules! numbers {
     };
 }
 
+/// Methods that read what another one reads, whatever else they are told.
+macro_rules! forward {
+    ($($method:ident($($told:ty),*) to $other:ident;)+) => {
+        $(
+            fn $method<V: Visitor<'de>>(self, $(_: $told,)* visitor: V) -> Result<V::Value, Failed> {
+                self.$other(visitor)
+            }
+        )+
+    };
+}
+
 impl<'de> Deserializer<'de> for &mut Reader<'de> {
     type Error = Failed;
 
@@ -437,14 +448,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        self.deserialize_unit(visitor)
-    }
-
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
         match self.null()? {
             true => visitor.visit_none(),
@@ -459,33 +462,11 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         Ok(value)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Failed> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        self.deserialize_seq(visitor)
-    }
-
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
         let elements = self.open(b'{', &visitor)?;
         let value = visitor.visit_map(elements)?;
         self.close(b'}')?;
         Ok(value)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Failed> {
-        self.deserialize_map(visitor)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -526,23 +507,21 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, Failed> {
         let text = self.string(&visitor)?;
-        visitor.visit_enum(Text(&text))
+        visitor.visit_enum(StrDeserializer::new(&text))
     }
 
     forward_to_deserialize_any! {
         bytes byte_buf
     }
 
-    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        self.deserialize_str(visitor)
+    forward! {
+        deserialize_char() to deserialize_str;
+        deserialize_string() to deserialize_str;
+        deserialize_identifier() to deserialize_str;
+        deserialize_unit_struct(&'static str) to deserialize_unit;
+        deserialize_tuple(usize) to deserialize_seq;
+        deserialize_tuple_struct(&'static str, usize) to deserialize_seq;
+        deserialize_struct(&'static str, &'static [&'static str]) to deserialize_map;
     }
 }
 
@@ -620,13 +599,14 @@ impl<'de> MapAccess<'de> for Elements<'_, 'de> {
         }
     }
 
+    #[inline(never)]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failed> {
         self.reader.expect(b':')?;
         seed.deserialize(&mut *self.reader)
     }
 }
 
-/// A key, or the name of a variant.
+/// A key.
 struct Text<'t>(&'t str);
 
 impl<'de> Deserializer<'de> for Text<'_> {
@@ -654,44 +634,12 @@ impl<'de> Deserializer<'de> for Text<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Failed> {
-        visitor.visit_enum(self)
+        visitor.visit_enum(StrDeserializer::new(self.0))
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
         tuple_struct map struct identifier ignored_any
-    }
-}
-
-impl<'de> EnumAccess<'de> for Text<'_> {
-    type Error = Failed;
-    type Variant = NoBody;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, NoBody), Failed> {
-        Ok((seed.deserialize(self)?, NoBody))
-    }
-}
-
-/// What a variant that is only a string has besides.
-struct NoBody;
-
-impl<'de> VariantAccess<'de> for NoBody {
-    type Error = Failed;
-
-    fn unit_variant(self) -> Result<(), Failed> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Failed> {
-        Err(Failed::invalid_type(Unexpected::UnitVariant, &"newtype variant"))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Failed> {
-        Err(Failed::invalid_type(Unexpected::UnitVariant, &"tuple variant"))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Failed> {
-        Err(Failed::invalid_type(Unexpected::UnitVariant, &"struct variant"))
     }
 }
 

@@ -7,70 +7,19 @@
 
 use super::delta::{Piece, PieceKind};
 use super::head::{Field, Found, Head, Span};
-use crate::scan;
+use crate::walk::Walk;
 
 /// Reads the object at the beginning of `text`; how many bytes it takes, `None` when it gave up. The head is to be empty,
 /// and has no meaning afterwards when it gave up.
 pub(super) fn object(text: &[u8], head: &mut Head) -> Option<usize> {
-    let mut skim = Skim {
-        text,
-        at: 0,
-        plain: Plain::default(),
-    };
+    let mut skim = Skim::new(text, 0, Plain::default());
     skim.space();
     skim.frame(head)?;
     Some(skim.at)
 }
 
-/// Goes over the value at `at`; where it ends. Gives up on what [`object`] gives up on within a value.
-pub(crate) fn value_end(text: &[u8], at: usize) -> Option<usize> {
-    let mut skim = Skim {
-        text,
-        at,
-        plain: Plain::default(),
-    };
-    skim.value()?;
-    Some(skim.at)
-}
-
-/// Goes over the fields of the object that `text` is; each as its key and the text of its value.
-pub(crate) fn fields<'t>(text: &'t str, mut each: impl FnMut(&'t str, &'t str)) -> Option<()> {
-    let mut skim = Skim::of(text);
-    skim.fields(|skim, key| {
-        let from = skim.at;
-        skim.value()?;
-        each(std::str::from_utf8(key).ok()?, text.get(from..skim.at)?);
-        Some(())
-    })?;
-    skim.end()
-}
-
-/// Goes over the elements of the array that `text` is.
-pub(crate) fn elements<'t>(text: &'t str, mut each: impl FnMut(&'t str)) -> Option<()> {
-    let mut skim = Skim::of(text);
-    skim.take(b'[')?;
-    skim.space();
-    if skim.take(b']').is_some() {
-        return skim.end();
-    }
-    loop {
-        let from = skim.at;
-        skim.value()?;
-        each(text.get(from..skim.at)?);
-        skim.space();
-        if skim.take(b']').is_some() {
-            return skim.end();
-        }
-        skim.take(b',')?;
-        skim.space();
-    }
-}
-
-struct Skim<'t> {
-    text: &'t [u8],
-    at: usize,
-    plain: Plain,
-}
+/// The walk, and what it has seen of a piece.
+type Skim<'t> = Walk<'t, Plain>;
 
 /// Whether the frame is a piece of a block and nothing else: each of the fields that it has to have once, those that it may have
 /// at most once, all of their type, and no others.
@@ -104,37 +53,6 @@ impl Plain {
 }
 
 impl<'t> Skim<'t> {
-    fn of(text: &'t str) -> Self {
-        let mut skim = Self {
-            text: text.as_bytes(),
-            at: 0,
-            plain: Plain::default(),
-        };
-        skim.space();
-        skim
-    }
-
-    /// Nothing but space is left.
-    fn end(&mut self) -> Option<()> {
-        self.space();
-        (self.at == self.text.len()).then_some(())
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    /// Other kinds of space are control characters.
-    fn space(&mut self) {
-        while self.peek() == Some(b' ') {
-            self.at += 1;
-        }
-    }
-
-    fn take(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
-    }
-
     fn frame(&mut self, head: &mut Head) -> Option<()> {
         self.fields(|skim, key| {
             let is_string = skim.peek()? == b'"';
@@ -145,22 +63,22 @@ impl<'t> Skim<'t> {
                 b"session_id" => (Field::SessionId, Plain::SESSION_ID, is_string),
                 b"parent_tool_use_id" => (Field::ParentToolUseId, Plain::PARENT, is_optional),
                 b"event" => {
-                    skim.plain.see(Plain::EVENT, true);
+                    skim.seen.see(Plain::EVENT, true);
                     return skim.event(head);
                 }
                 b"api_message_id" => {
-                    skim.plain.see(Plain::API_MESSAGE_ID, is_optional);
+                    skim.seen.see(Plain::API_MESSAGE_ID, is_optional);
                     return skim.value();
                 }
                 _ => {
-                    skim.plain.is_not = true;
+                    skim.seen.is_not = true;
                     return skim.rarer(key, head);
                 }
             };
-            skim.plain.see(bit, is_right);
+            skim.seen.see(bit, is_right);
             skim.text(field, head)
         })?;
-        head.piece = std::mem::take(&mut self.plain).piece();
+        head.piece = std::mem::take(&mut self.seen).piece();
         // An object without a type is for the other to tell.
         (!head.span(Field::Kind).is_none()).then_some(())
     }
@@ -232,7 +150,7 @@ impl<'t> Skim<'t> {
             }
         })?;
         // Three fields, and all three of them.
-        self.plain.piece = match (seen, is_delta, index, delta) {
+        self.seen.piece = match (seen, is_delta, index, delta) {
             (3, true, Some(index), Some((kind, text))) => Some(Piece { index, kind, text }),
             _ => None,
         };
@@ -277,46 +195,6 @@ impl<'t> Skim<'t> {
         }
     }
 
-    #[inline]
-    fn fields(&mut self, mut field: impl FnMut(&mut Self, &'t [u8]) -> Option<()>) -> Option<()> {
-        self.take(b'{')?;
-        self.space();
-        if self.take(b'}').is_some() {
-            return Some(());
-        }
-        loop {
-            let key = self.ascii()?;
-            self.colon()?;
-            field(self, key)?;
-            self.space();
-            match self.peek()? {
-                b',' => self.at += 1,
-                b'}' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                _ => return None,
-            }
-            self.space();
-        }
-    }
-
-    fn colon(&mut self) -> Option<()> {
-        self.space();
-        self.take(b':')?;
-        self.space();
-        Some(())
-    }
-
-    /// A string of ASCII without escapes.
-    #[inline]
-    fn ascii(&mut self) -> Option<&'t [u8]> {
-        let from = self.at + 1;
-        let escaped = self.string()?;
-        let text = self.text.get(from..self.at - 1)?;
-        (!escaped && text.is_ascii()).then_some(text)
-    }
-
     /// A routing string; any other value leaves what was there.
     fn text(&mut self, field: Field, head: &mut Head) -> Option<()> {
         match self.peek()? {
@@ -354,107 +232,6 @@ impl<'t> Skim<'t> {
             }
             self.space();
         }
-    }
-
-    /// Goes over a value of any kind.
-    fn value(&mut self) -> Option<()> {
-        // One bit for each level of nesting: whether it is an object.
-        let mut objects = 0_u64;
-        let mut depth = 0;
-        loop {
-            match self.peek()? {
-                b'"' => {
-                    self.string()?;
-                }
-                open @ (b'{' | b'[') => {
-                    if depth == u64::BITS {
-                        return None;
-                    }
-                    depth += 1;
-                    objects = objects << 1 | u64::from(open == b'{');
-                    self.at += 1;
-                    self.space();
-                    // An empty one is closed below.
-                    match (self.peek()?, open) {
-                        (b'}', b'{') | (b']', b'[') => {}
-                        (_, b'{') => {
-                            self.string()?;
-                            self.colon()?;
-                            continue;
-                        }
-                        _ => continue,
-                    }
-                }
-                b't' => self.word(b"true")?,
-                b'f' => self.word(b"false")?,
-                b'n' => self.word(b"null")?,
-                _ => self.number()?,
-            }
-            loop {
-                if depth == 0 {
-                    return Some(());
-                }
-                self.space();
-                let in_object = objects & 1 == 1;
-                match self.peek()? {
-                    b',' => {
-                        self.at += 1;
-                        self.space();
-                        if in_object {
-                            self.string()?;
-                            self.colon()?;
-                        }
-                        break;
-                    }
-                    b'}' if in_object => {}
-                    b']' if !in_object => {}
-                    _ => return None,
-                }
-                self.at += 1;
-                depth -= 1;
-                objects >>= 1;
-            }
-        }
-    }
-
-    fn word(&mut self, word: &[u8]) -> Option<()> {
-        self.text[self.at..]
-            .starts_with(word)
-            .then(|| self.at += word.len())
-    }
-
-    fn number(&mut self) -> Option<()> {
-        let _ = self.take(b'-');
-        if self.take(b'0').is_none() {
-            self.digits()?;
-        }
-        if self.take(b'.').is_some() {
-            self.digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        Some(())
-    }
-
-    fn digits(&mut self) -> Option<()> {
-        let from = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        (self.at > from).then_some(())
-    }
-
-    /// Goes over a string; whether it has escapes.
-    fn string(&mut self) -> Option<bool> {
-        self.take(b'"')?;
-        let end = scan::string_end(self.text, self.at)?;
-        self.at = end.at;
-        Some(end.escaped)
     }
 }
 

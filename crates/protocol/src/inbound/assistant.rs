@@ -7,6 +7,7 @@ use super::api_error::*;
 use super::context_usage::{ContextUsage, UsageReport};
 use crate::json::RawJson;
 use crate::open_enum;
+pub use crate::shared::AssistantError;
 
 /// `assistant`: one finished content block of an answer, or an answer that the CLI made up (API errors, local
 /// commands).
@@ -107,38 +108,6 @@ pub struct AssistantMessage {
     pub attribution_mcp_server: Option<String>,
     /// The MCP tool that it is counted under.
     pub attribution_mcp_tool: Option<String>,
-}
-
-open_enum! {
-    /// Why there is an error in place of an answer.
-    pub enum AssistantError {
-        /// The credentials were refused.
-        AuthenticationFailed = "authentication_failed",
-        /// The organisation does not allow this login.
-        OauthOrgNotAllowed = "oauth_org_not_allowed",
-        /// The account is suspended.
-        AccountOnHold = "account_on_hold",
-        /// The account has to be verified.
-        VerificationRequired = "verification_required",
-        /// No credit, or another matter of money.
-        BillingError = "billing_error",
-        /// Too many requests, or a usage limit.
-        RateLimit = "rate_limit",
-        /// The API is overloaded.
-        Overloaded = "overloaded",
-        /// The API refused the request as wrong.
-        InvalidRequest = "invalid_request",
-        /// There is no such model.
-        ModelNotFound = "model_not_found",
-        /// The API failed.
-        ServerError = "server_error",
-        /// Anything else.
-        Unknown = "unknown",
-        /// The answer grew too long.
-        MaxOutputTokens = "max_output_tokens",
-        /// The credentials of a cloud provider do not work.
-        CloudCredentialError = "cloud_credential_error",
-    }
 }
 
 open_enum! {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::RawJson;
 use crate::open_enum;
+pub use crate::shared::ElicitationMode;
 use crate::shared::{HookInput, PermissionUpdate};
 use crate::wire_enum;
 
@@ -228,16 +229,6 @@ pub struct Elicitation {
     pub display_name: Option<String>,
     /// What the server is.
     pub description: Option<String>,
-}
-
-open_enum! {
-    /// How an MCP server asks.
-    pub enum ElicitationMode {
-        /// By a form.
-        Form = "form",
-        /// At an address.
-        Url = "url",
-    }
 }
 
 /// `request_user_dialog`: the CLI asks the user something. Kinds that are not known have to be answered as cancelled.

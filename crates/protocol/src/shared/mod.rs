@@ -1,10 +1,12 @@
 //! What goes both ways.
 
 pub mod agent;
+mod assistant_error;
 mod citation;
 pub(crate) mod closed_enum;
 mod content;
 pub mod effort;
+mod elicitation;
 pub mod hook;
 pub mod mcp;
 pub mod object;
@@ -22,9 +24,11 @@ pub mod thinking;
 mod usage;
 
 pub use agent::{AgentDefinition, AgentEffort, AgentMcpServer, AgentMemory, InvalidAgent};
+pub use assistant_error::AssistantError;
 pub use citation::*;
 pub use content::*;
 pub use effort::Effort;
+pub use elicitation::ElicitationMode;
 pub use hook::{AnyHookOutput, HookEvent, HookInput, HookKind, HookOutput};
 pub use mcp::{
     McpClaudeAiProxyServerConfig, McpOrgMaxPermission, McpPermissionPolicy, McpRemoteServerConfig,

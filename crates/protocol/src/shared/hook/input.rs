@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::cause::*;
-use crate::inbound::{AssistantError, ElicitationMode};
 use crate::json::RawJson;
-use crate::shared::{McpServerProvenance, PermissionUpdate, ReportedPermissionMode};
+use crate::shared::{
+    AssistantError, ElicitationMode, McpServerProvenance, PermissionUpdate, ReportedPermissionMode,
+};
 use crate::tools::ToolInput;
 
 /// What is told about every event.

@@ -308,7 +308,7 @@ pub enum NoOutput {}
 /// Generates the answers: public optional fields in camel case, and a setter for each.
 macro_rules! hook_outputs {
     ($( $(#[$m:meta])* pub struct $name:ident {
-        $( $(#[doc = $doc:literal])* $(#[serde($($s:tt)*)])? pub $field:ident: $ty:ty, )*
+        $( $(#[doc = $doc:literal])* $(#[serde($($s:tt)*)])? pub $field:ident: $ty:ty $(as $how:ident)?, )*
     } )+) => { $(
         $(#[$m])*
         #[derive(Debug, Clone, Default, Deserialize, Serialize)]
@@ -319,12 +319,32 @@ macro_rules! hook_outputs {
         }
 
         impl $name {
-            $( $(#[doc = $doc])* pub fn $field(mut self, value: impl Into<$ty>) -> Self {
-                self.$field = Some(value.into());
-                self
-            } )*
+            $( hook_setter! { $(#[doc = $doc])* $field: $ty $(as $how)? } )*
         }
     )+ };
+}
+
+/// The setter of a field. What is `encoded` takes whatever becomes a JSON object, as answers to permission requests do.
+macro_rules! hook_setter {
+    ($(#[doc = $doc:literal])* $field:ident: $ty:ty) => {
+        $(#[doc = $doc])*
+        pub fn $field(mut self, value: impl Into<$ty>) -> Self {
+            self.$field = Some(value.into());
+            self
+        }
+    };
+    ($(#[doc = $doc:literal])* $field:ident: $ty:ty as encoded) => {
+        $(#[doc = $doc])*
+        ///
+        /// The value is a type of [`tools`](crate::tools), a map, a JSON value, or anything else that becomes a JSON object.
+        ///
+        /// # Errors
+        /// When `value` does not serialize, or not to an object.
+        pub fn $field(mut self, value: impl Serialize) -> Result<Self, serde_json::Error> {
+            self.$field = Some(<$ty>::encode(&value)?);
+            Ok(self)
+        }
+    };
 }
 
 hook_outputs! {
@@ -340,7 +360,7 @@ hook_outputs! {
         /// Says why.
         pub permission_decision_reason: String,
         /// Runs the tool with another input. Without a decision the call is still asked, with the new input.
-        pub updated_input: JsonObject,
+        pub updated_input: JsonObject as encoded,
         /// Tells the model something.
         pub additional_context: String,
         /// Words for the question that `ask` leads to. Only a CLI that says `host_worded_asks` reads it.
@@ -529,7 +549,7 @@ hook_outputs! {
     /// The call runs.
     pub struct PermissionRequestAllow {
         /// Runs it with another input.
-        pub updated_input: JsonObject,
+        pub updated_input: JsonObject as encoded,
         /// Changes permissions too.
         pub updated_permissions: Vec<PermissionUpdate>,
     }

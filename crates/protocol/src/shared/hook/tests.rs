@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::event::*;
 use super::*;
 use crate::drift;
-use crate::shared::JsonObject;
+use crate::tools::BashInput;
 
 fn wire<E: HookKind>(output: HookOutput<E>) -> Value {
     let text = serde_json::to_string(&AnyHookOutput::from(output)).unwrap();
@@ -28,10 +28,26 @@ fn answers_are_written_as_the_cli_reads_them() {
     );
     assert_eq!(
         wire(HookOutput::<PreToolUse>::specific(
-            PreToolUseOutput::deny("no").updated_input(JsonObject::empty())
+            PreToolUseOutput::deny("no").updated_input(json!({})).unwrap()
         )),
         json!({"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",
             "permissionDecisionReason":"no","updatedInput":{}}})
+    );
+    let typed = BashInput::new("ls");
+    assert_eq!(
+        wire(HookOutput::<PreToolUse>::specific(
+            PreToolUseOutput::default().updated_input(&typed).unwrap()
+        )),
+        json!({"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"command":"ls"}}})
+    );
+    assert!(PreToolUseOutput::default().updated_input("ls").is_err());
+    let allow = PermissionRequestAllow::default().updated_input(typed).unwrap();
+    assert_eq!(
+        wire(HookOutput::<PermissionRequest>::specific(
+            PermissionRequestDecision::Allow(allow).into()
+        )),
+        json!({"hookSpecificOutput":{"hookEventName":"PermissionRequest",
+            "decision":{"behavior":"allow","updatedInput":{"command":"ls"}}}})
     );
     assert_eq!(
         wire(HookOutput::<TaskCompleted>::none()),
