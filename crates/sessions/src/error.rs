@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::id::{AgentId, InvalidId, SessionId};
-use crate::lease::Busy;
+use crate::owner::Busy;
 
 /// The result of everything here that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -94,6 +94,11 @@ impl Error {
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }
+    }
+
+    /// What was just written is not there any more.
+    pub(crate) fn gone(path: &Path) -> Self {
+        Self::io("find", path)(io::ErrorKind::NotFound.into())
     }
 }
 

@@ -33,10 +33,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
+mod draft;
 mod error;
 mod file;
 mod id;
 pub mod lease;
+mod owner;
 pub mod place;
 pub mod progress;
 pub mod read;

@@ -7,10 +7,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Deserialize;
 
-use super::{Busy, Owner, host};
+use super::{Busy, Owner};
 use crate::clock::iso;
 use crate::file;
 use crate::id::SessionId;
+use crate::owner::host;
 
 /// How many entries are looked at: the CLI removes those of processes that are gone.
 const MOST_ENTRIES: usize = 10_000;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{Fence, Owner};
+use crate::draft::{create_dir, private, remove, replace};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
-use crate::write::draft::{create_dir, private, remove, replace};
 
 /// How long a change by somebody else may take. It is a few file operations; one that is killed frees its lock.
 const DEADLINE: Duration = Duration::from_secs(10);

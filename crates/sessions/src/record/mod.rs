@@ -6,6 +6,7 @@ mod damage;
 mod envelope;
 mod fields;
 mod lines;
+pub(crate) mod object;
 mod reader;
 
 use std::borrow::Cow;

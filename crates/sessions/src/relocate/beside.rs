@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::draft::{Draft, create_dir};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::progress::Meter;
 use crate::record::Lines;
-use crate::write::draft::{Draft, create_dir};
 
 /// What becomes of a line of a transcript at this path; `None` leaves it as it is.
 pub(crate) type Rewrite<'r> = &'r dyn Fn(&Path, &str) -> Option<String>;

@@ -7,7 +7,7 @@ use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, project_dir_name};
 use crate::record::Lines;
-use crate::write::object::Object;
+use crate::record::object::Object;
 
 impl SessionFile {
     /// The directory that the session is to be resumed in: the one that it was last [relocated](Self::relocate) to, else the first

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::beside::{Copy, files_below};
 use super::home::moved;
+use crate::draft::{Draft, create_dir, remove};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, real_path};
 use crate::progress::{Meter, Progress};
 use crate::record::Lines;
-use crate::write::draft::{Draft, create_dir, remove};
-use crate::write::object::Object;
+use crate::record::object::Object;
 
 /// What the CLI keeps of a session in other places of the config directory, each in a directory with the session's id: the undo history
 /// of files, and the list of tasks.
@@ -169,7 +169,7 @@ impl SessionFile {
         }
         created.keep();
         meter.end();
-        SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| crate::write::gone(&path))
+        SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| Error::gone(&path))
     }
 
     /// How much there is to copy.

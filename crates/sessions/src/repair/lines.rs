@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::{Finding, Problem};
 use crate::error::Result;
 use crate::progress::Meter;
+use crate::record::object::Object;
 use crate::record::{Damage, DamageReason, Envelope, Position, RecordKind};
-use crate::write::object::Object;
 
 /// A line of the mended transcript. What is fine is borrowed from the old one.
 #[derive(Debug, Clone)]

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Finding, Problem, lines, links, tools};
+use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 use crate::progress::{Meter, Progress};
 use crate::record::Position;
+use crate::record::object::Object;
 use crate::relocate::Created;
 use crate::relocate::beside::{Copy, files_below};
-use crate::write::draft::Draft;
-use crate::write::object::Object;
 
 /// How many backups of one transcript there may be.
 const MOST_BACKUPS: u32 = 1000;
@@ -176,7 +176,7 @@ impl Repair {
         draft.replace()?;
         self.carry_over(&backup)?;
         let file = SessionFile::at(&self.file.id, path.clone(), self.file.project.as_deref());
-        let file = file.ok_or_else(|| crate::write::gone(path))?;
+        let file = file.ok_or_else(|| Error::gone(path))?;
         meter.end();
         Ok(Mended { file, backup })
     }
@@ -235,8 +235,7 @@ impl Repair {
         draft.create()?;
         created.keep();
         meter.end();
-        SessionFile::at(&id, path.clone(), self.file.project.as_deref())
-            .ok_or_else(|| crate::write::gone(&path))
+        SessionFile::at(&id, path.clone(), self.file.project.as_deref()).ok_or_else(|| Error::gone(&path))
     }
 
     fn has_something_to_mend(&self) -> Result<()> {

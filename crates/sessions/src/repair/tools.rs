@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::lines::Row;
 use super::{Finding, Problem};
 use crate::record::RecordKind;
-use crate::write::object::{Object, elements, quoted};
+use crate::record::object::{Object, elements, quoted};
 
 /// What the model is told in the place of a result that is lost.
 const LOST: &str = "[The result of this tool call was not recorded: the session ended before it, or the record was lost. What the \

@@ -118,10 +118,6 @@ impl Transcripts {
 /// choice (records of its requests to the API) is left out of account.
 pub fn compare(here: &Transcripts, there: &Transcripts) -> Vec<Difference> {
     let mut differences = vec![difference(None, &here.main, &there.main)];
-    let part = |of: &Transcripts, name: &str| -> Vec<RawJson> {
-        let found = of.parts.iter().find(|(other, _)| other == name);
-        found.map(|(_, entries)| entries.clone()).unwrap_or_default()
-    };
     let mut names: Vec<&String> = here
         .parts
         .iter()
@@ -131,10 +127,18 @@ pub fn compare(here: &Transcripts, there: &Transcripts) -> Vec<Difference> {
     names.sort();
     names.dedup();
     for name in names {
-        let (here, there) = (part(here, name), part(there, name));
-        differences.push(difference(Some(name.clone()), &here, &there));
+        differences.push(difference(
+            Some(name.clone()),
+            part(here, name),
+            part(there, name),
+        ));
     }
     differences
+}
+
+fn part<'t>(of: &'t Transcripts, name: &str) -> &'t [RawJson] {
+    let found = of.parts.iter().find(|(other, _)| other == name);
+    found.map_or(&[], |(_, entries)| entries)
 }
 
 /// An entry, as far as it is compared.

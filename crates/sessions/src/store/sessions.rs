@@ -12,7 +12,7 @@ use super::summary::info;
 use super::{Result, SessionKey, SessionStore, StoreError, StoreErrorKind, SummaryEntry, fold_summary};
 use crate::id::{AgentId, SessionId};
 use crate::read::{ListOptions, MessageOptions, SessionInfo, SessionMessage};
-use crate::write::object::Object;
+use crate::record::object::Object;
 use crate::write::{ForkOptions, clean_tag};
 
 /// The sessions of one project in a store: the functions of [`Sessions`](crate::Sessions), by their names.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use outrigger_protocol::RawJson;
 
 use super::{Difference, split_metadata};
+use crate::draft::private;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::write::append::append;
-use crate::write::draft::private;
 
 /// The transcripts of a session as a store has them: its own, and those of its parts.
 #[derive(Debug, Clone, Default)]

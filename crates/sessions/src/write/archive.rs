@@ -1,11 +1,11 @@
 //! Putting sessions out of sight without removing anything.
 
-use super::draft::{create_dir, replace};
-use super::object::Object;
 use crate::clock::now;
+use crate::draft::{create_dir, replace};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
+use crate::record::object::Object;
 
 impl Sessions {
     /// Archives a session: lists say so until it goes on with a prompt.

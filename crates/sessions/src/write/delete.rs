@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::draft::remove;
+use crate::draft::remove;
 use crate::error::{Error, NotFound, Result};
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};

@@ -18,13 +18,13 @@ use std::io::{Read as _, Write};
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 
-use super::draft::Draft;
-use super::object::{Object, quoted};
 use crate::clock::now;
+use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::place::SessionFile;
 use crate::progress::{Meter, Progress};
+use crate::record::object::{Object, quoted};
 use crate::relocate::ELSEWHERE;
 use crate::relocate::beside::files_below;
 

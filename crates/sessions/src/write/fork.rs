@@ -2,8 +2,8 @@
 
 use std::io::{Read as _, Seek as _};
 
-use super::draft::Draft;
 use super::plan::Plan;
+use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
@@ -84,7 +84,7 @@ impl SessionFile {
         }
         draft.create()?;
         let project = self.project.as_deref();
-        SessionFile::at(&id, path.clone(), project).ok_or_else(|| gone(&path))
+        SessionFile::at(&id, path.clone(), project).ok_or_else(|| Error::gone(&path))
     }
 }
 
@@ -105,11 +105,6 @@ fn readable<R: std::io::Read>(records: Records<R>) -> impl Iterator<Item = Resul
         Ok(Item::Damaged(_)) => None,
         Err(error) => Some(Err(error)),
     })
-}
-
-/// What was just written is not there any more.
-pub(crate) fn gone(path: &std::path::Path) -> Error {
-    Error::io("find", path)(std::io::ErrorKind::NotFound.into())
 }
 
 /// The title that a forked session gets when none is given.

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::draft::{Draft, create_dir};
 use super::export::{BESIDE, KIND, TRANSCRIPT, VERSION};
-use super::object::Object;
+use crate::draft::{Draft, create_dir};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions, real_path};
 use crate::progress::{Meter, Progress};
+use crate::record::object::Object;
 use crate::record::{Item, Lines, Records};
 use crate::relocate::ELSEWHERE;
 use crate::relocate::{Change, Created};
@@ -141,7 +141,7 @@ impl Sessions {
         draft.create()?;
         arrival.created.keep();
         arrival.meter.end();
-        let file = SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| super::gone(&path))?;
+        let file = SessionFile::at(&id, path.clone(), Some(&real)).ok_or_else(|| Error::gone(&path))?;
         Ok(Imported {
             file,
             was: is_taken.then_some(old),
@@ -190,7 +190,7 @@ fn described(source: &Path) -> Result<(SessionId, Option<PathBuf>)> {
         ));
     }
     let id = id.or(named).unwrap_or_else(SessionId::random);
-    let file = SessionFile::at(&id, source.to_owned(), None).ok_or_else(|| super::gone(source))?;
+    let file = SessionFile::at(&id, source.to_owned(), None).ok_or_else(|| Error::gone(source))?;
     Ok((id, file.recorded_dir()?))
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::object::Object;
 use crate::record::Record;
+use crate::record::object::Object;
 
 /// The longest id that the CLI takes, in UTF-16 code units.
 const LONGEST: usize = 256;

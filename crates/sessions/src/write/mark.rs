@@ -1,11 +1,11 @@
 //! Titles and tags: records that are appended, of which the last one counts.
 
 use super::append::append;
-use super::object::Object;
 use super::tag::clean_tag;
 use crate::error::{Error, NotFound, Result};
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
+use crate::record::object::Object;
 
 impl SessionFile {
     /// Gives the session a title, which lists show in place of its first prompt. Space around it is taken off.

@@ -8,19 +8,16 @@
 pub(crate) mod append;
 mod archive;
 mod delete;
-pub(crate) mod draft;
 mod export;
 mod fork;
 mod import;
 mod lineage;
 mod mark;
-pub(crate) mod object;
 mod plan;
 mod tag;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use fork::ForkOptions;
-pub(crate) use fork::gone;
 pub use import::Imported;
 pub use tag::clean_tag;

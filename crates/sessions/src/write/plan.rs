@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use super::fork::{ForkOptions, title_of_fork};
 use super::lineage::Lineage;
-use super::object::{Object, elements, quoted};
 use crate::clock::now;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::read::prompt;
+use crate::record::object::{Object, elements, quoted};
 use crate::record::{Record, RecordKind};
 
 /// What belongs to the process or team that the session was in, or to its turns, and to nobody in the fork.

@@ -105,13 +105,18 @@ pub(crate) fn replace(target: &Path, content: &[u8]) -> Result<()> {
     draft.replace()
 }
 
-/// Creates a directory, and those above it, for its owner only. What is there stays as it is.
+/// Creates a directory, and those above it, for its owner only, with their names on disk. What is there stays as it is.
 pub(crate) fn create_dir(path: &Path) -> Result<()> {
+    // A path without a beginning is in the working directory.
+    let is_there = |above: &&Path| above.as_os_str().is_empty() || above.is_dir();
+    let there = path.ancestors().find(is_there);
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(Error::io("create", path))
+    builder.create(path).map_err(Error::io("create", path))?;
+    let is_new = |above: &&Path| Some(*above) != there;
+    path.ancestors().take_while(is_new).try_for_each(sync_dir_of)
 }
 
 /// Removes a file or a directory with all that is in it; it need not be there. Links are removed, not followed.
@@ -136,7 +141,13 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Makes a change of names last. Where directories cannot be opened there is nothing to do.
 fn sync_dir_of(path: &Path) -> Result<()> {
-    let dir = path.parent().unwrap_or(path);
+    let dir = match path.parent() {
+        Some(dir) if dir.as_os_str().is_empty() => Path::new("."),
+        Some(dir) => dir,
+        None => path,
+    };
+    #[cfg(test)]
+    tests::SYNCED.with_borrow_mut(|synced| synced.push(dir.to_owned()));
     let synced: io::Result<()> = if cfg!(unix) {
         File::open(dir).and_then(|dir| dir.sync_all())
     } else {
@@ -153,7 +164,27 @@ fn sync_dir_of(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    thread_local! {
+        /// The directories that this thread had written to disk.
+        pub(super) static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Else a loss of power could take away the directory of what is on disk: of leases, whose numbers must not be used again.
+    #[test]
+    fn the_names_of_new_directories_are_on_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let above = place.path().join("a");
+        create_dir(&above.join("b")).unwrap();
+        assert_eq!(SYNCED.take(), [above, place.path().to_owned()]);
+        create_dir(place.path()).unwrap();
+        assert!(SYNCED.take().is_empty(), "nothing was made");
+        sync_dir_of(Path::new("x")).unwrap();
+        assert_eq!(SYNCED.take(), [PathBuf::from(".")]);
+    }
 
     fn names(dir: &Path) -> Vec<String> {
         let entries = fs::read_dir(dir).unwrap();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::record::{self, Fields, fields, last, text_of};
+use super::{Fields, fields, last, text_of};
 
 /// The fields of a JSON object in their order, each with the text of its value.
 ///
@@ -83,7 +83,7 @@ impl<'t> Object<'t> {
 
 /// The elements of a JSON array as texts; none of what is no array.
 pub(crate) fn elements(text: &str) -> Vec<Cow<'_, str>> {
-    record::elements(text).unwrap_or_default()
+    super::elements(text).unwrap_or_default()
 }
 
 /// A string as JSON.
