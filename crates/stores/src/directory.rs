@@ -16,7 +16,7 @@ use outrigger_sessions::store::{
     SummaryEntry,
 };
 
-use self::files::{failed, read_json};
+use self::files::{failed, make_dir, read_json};
 use self::places::places;
 use self::transcripts::{PART, Shared, Summary};
 
@@ -44,7 +44,7 @@ impl DirectoryStore {
     /// When it can't be made.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_owned();
-        fs::create_dir_all(&root).map_err(|error| failed("make", &root, error))?;
+        make_dir(&root).map_err(|error| failed("make", &root, error))?;
         Ok(Self {
             shared: Arc::new(Shared::new(root)),
         })

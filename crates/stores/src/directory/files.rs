@@ -54,6 +54,17 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
         .map_err(|error| failed("list", directory, error))
 }
 
+/// Makes a directory, and those above it that are missing, and has their names written to disk.
+pub(super) fn make_dir(directory: &Path) -> io::Result<()> {
+    let directory = std::path::absolute(directory)?;
+    let there = directory.ancestors().find(|above| above.is_dir());
+    fs::create_dir_all(&directory)?;
+    match there {
+        Some(there) if there != directory => sync_up(&directory, there),
+        _ => Ok(()),
+    }
+}
+
 /// Has the names in a directory written to disk, and in those above it up to `root`: else a loss of power could take away the way to a
 /// file that is on disk.
 pub(super) fn sync_up(directory: &Path, root: &Path) -> io::Result<()> {
@@ -82,5 +93,16 @@ pub(super) mod tests {
     thread_local! {
         /// The directories that this thread had written to disk.
         pub(in crate::directory) static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+    }
+
+    #[test]
+    fn the_way_to_a_directory_that_is_made_is_on_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let (above, root) = (place.path().join("a"), place.path().join("a/b"));
+        SYNCED.take();
+        super::make_dir(&root).unwrap();
+        assert_eq!(SYNCED.take(), [root.clone(), above, place.path().to_owned()]);
+        super::make_dir(&root).unwrap();
+        assert!(SYNCED.take().is_empty(), "nothing was made");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outrigger_sessions::store::{Lease, Result, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::files::{read_json, write_json};
+use super::files::{failed, read_json, sync_up, write_json};
 use super::transcripts::{Locked, Shared};
 
 /// `lease.json`.
@@ -31,6 +31,11 @@ impl Shared {
                 key,
                 Some((held.lease.owner.clone(), held.lease.expires_at)),
             ));
+        }
+        if old.is_none() {
+            // Whoever made the directory may have ended before its name was on disk, and the number must not get lost with it.
+            sync_up(&locked.directory, &self.root)
+                .map_err(|error| failed("write", &locked.directory, error))?;
         }
         let fence = old.map_or(0, |held| held.lease.fence) + 1;
         let lease = Lease::new(key, owner, fence, now + crate::millis(ttl));

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use outrigger_sessions::store::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::files::{entries, failed, read_json, sync_up, write_json};
+use super::files::{entries, failed, read_json, sync_directory, sync_up, write_json};
 use super::places::{place, places};
 use crate::lines::{lines, write_line};
 
@@ -22,7 +22,7 @@ pub(super) const PART: &str = ".jsonl";
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// How long somebody else may have a session's lock.
     patience: Duration,
     /// What is known of transcripts that were appended to, so that they need not be read again.
@@ -297,19 +297,20 @@ impl Shared {
         }
         let locked = self.lock(key)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = match &key.subpath {
+        let (gone, from) = match &key.subpath {
             Some(_) => {
                 known.remove(key);
-                vec![self.file(key)]
+                let file = self.file(key);
+                let from = file.parent().map(Path::to_owned);
+                (vec![file], from.into_iter().collect())
             }
             None => {
                 known.retain(|other, _| other.main() != *key);
                 // The lease stays, since its number must not be used again.
-                let parts = entries(&locked.directory.join("parts"))?;
-                parts
-                    .into_iter()
-                    .chain(["summary.json", "main.jsonl"].map(|name| locked.directory.join(name)))
-                    .collect()
+                let parts = locked.directory.join("parts");
+                let mut gone = entries(&parts)?;
+                gone.extend(["summary.json", "main.jsonl"].map(|name| locked.directory.join(name)));
+                (gone, vec![parts, locked.directory.clone()])
             }
         };
         for path in gone {
@@ -324,6 +325,10 @@ impl Shared {
                 }
                 _ => {}
             }
+        }
+        // Else a loss of power could bring it back. What an earlier attempt has removed counts, too.
+        for directory in from.iter().filter(|directory| directory.is_dir()) {
+            sync_directory(directory).map_err(|error| failed("remove from", directory, error))?;
         }
         Ok(())
     }
@@ -381,6 +386,56 @@ mod tests {
         synced();
         shared.append(&other, &[entry("a")], None).unwrap();
         assert!(synced().contains(&shared.session(&other)));
+    }
+
+    #[test]
+    fn what_is_deleted_is_gone_on_disk_before_the_call_returns() {
+        let root = tempfile::tempdir().unwrap();
+        let shared = Shared::new(root.path().to_owned());
+        let key = SessionKey::new("-p", "s");
+        let (short, long) = (key.with_subpath("x"), key.with_subpath("x".repeat(600)));
+        for key in [&key, &short, &long] {
+            shared.append(key, &[entry("a")], None).unwrap();
+        }
+        let parts = shared.session(&key).join("parts");
+        for part in [&short, &long] {
+            SYNCED.take();
+            shared.delete(part).unwrap();
+            assert_eq!(SYNCED.take(), [shared.file(part).parent().unwrap()]);
+        }
+        shared.append(&long, &[entry("a")], None).unwrap();
+        // Twice, for the first may have failed when it had removed all.
+        for _ in 0..2 {
+            SYNCED.take();
+            shared.delete(&key).unwrap();
+            assert_eq!(SYNCED.take(), [parts.clone(), shared.session(&key)]);
+        }
+        assert!(shared.load(&key).unwrap().is_none() && shared.load(&long).unwrap().is_none());
+        SYNCED.take();
+        shared.delete(&long).unwrap();
+        assert!(SYNCED.take().is_empty(), "its directory is gone");
+    }
+
+    /// Whoever made the directories may have ended before their names were on disk.
+    #[test]
+    fn the_way_to_a_lease_is_on_disk_before_it_is_given() {
+        let root = tempfile::tempdir().unwrap();
+        let shared = Shared::new(root.path().to_owned());
+        let key = SessionKey::new("-p", "s");
+        drop(shared.lock(&key).unwrap());
+        SYNCED.take();
+        let session = shared.session(&key);
+        let lease = shared.acquire(&key, "a", PATIENCE).unwrap();
+        let all = SYNCED.take();
+        for directory in [root.path(), session.parent().unwrap(), &session] {
+            assert!(
+                all.iter().any(|one| one == directory),
+                "{}: {all:?}",
+                directory.display()
+            );
+        }
+        shared.renew(lease, PATIENCE).unwrap();
+        assert_eq!(SYNCED.take(), [session]);
     }
 
     #[test]
