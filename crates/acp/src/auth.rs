@@ -2,7 +2,6 @@
 //! [`capabilities`](crate::capabilities).
 
 use std::process::{Output, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema as acp;
@@ -15,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::serve::client::{Client, Connection};
+use crate::client::{Client, Connection, Known};
 use crate::{capabilities, error};
 
 /// How long the CLI may take to sign out.
@@ -181,47 +180,16 @@ pub(crate) fn nobody() -> acp::AuthStatusResponse {
     acp::AuthStatusResponse::new(acp::AuthState::Unauthenticated)
 }
 
-/// What is known of it on a connection, and what the editor was told.
-#[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<Knowledge>);
-
-#[derive(Debug, Default)]
-struct Knowledge {
-    status: Option<acp::AuthStatusResponse>,
-    /// Whether the editor has asked, and so knows the notification.
-    is_wanted: bool,
-}
-
-impl Known {
-    /// Answers the editor. A session that runs knows; without one the CLI is asked.
-    pub(crate) async fn answer(&self, options: &Options, is_open: bool) -> acp::AuthStatusResponse {
-        let known = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.is_wanted = true;
-            known.status.clone()
-        };
-        // Somebody may have signed in since.
-        let is_nobody = |status: &acp::AuthStatusResponse| status.state == acp::AuthState::Unauthenticated;
-        match known.filter(|known| is_open && !is_nobody(known)) {
-            Some(known) => known,
-            None => {
-                let told = ask(options).await;
-                self.0.lock().unwrap_or_else(PoisonError::into_inner).status = Some(told.clone());
-                told
-            }
-        }
-    }
-
-    /// Something was learned; the editor is told if it is news to it.
-    pub(crate) fn learned(&self, client: &Client, status: acp::AuthStatusResponse) {
-        let is_news = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_news = known.is_wanted && known.status.as_ref() != Some(&status);
-            known.status = Some(status.clone());
-            is_news
-        };
-        if is_news {
-            client.tell_auth(status);
+/// Answers the editor. A session that runs knows; without one the CLI is asked.
+pub(crate) async fn answer(known: &Known, options: &Options, is_open: bool) -> acp::AuthStatusResponse {
+    // Somebody may have signed in since.
+    let is_nobody = |status: &acp::AuthStatusResponse| status.state == acp::AuthState::Unauthenticated;
+    match known.wanted().filter(|known| is_open && !is_nobody(known)) {
+        Some(known) => known,
+        None => {
+            let told = ask(options).await;
+            known.set(told.clone());
+            told
         }
     }
 }

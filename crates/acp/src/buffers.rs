@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_client_protocol::v1::schema as acp;
 use futures_util::future::join_all;
 
-use crate::serve::client::Client;
+use crate::client::Client;
 
 /// How long the editor may take for all files of a prompt.
 const PATIENCE: Duration = Duration::from_secs(2);

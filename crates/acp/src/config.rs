@@ -119,8 +119,18 @@ pub(crate) fn is_sandbox() -> bool {
     std::env::var_os("IS_SANDBOX").is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
 }
 
+/// These options with what holds for every session.
+pub(crate) fn always(mut options: Options) -> Options {
+    options.allow_dangerously_skip_permissions = may_bypass(&options);
+    options.include_partial_messages = true;
+    options.forward_subagent_text = true;
+    // As in a terminal: so that files can be taken back. A session store has no place for the copies.
+    options.enable_file_checkpointing |= !options.has_session_store();
+    options
+}
+
 /// Whether permissions may be bypassed: not by the superuser, whom the CLI refuses that outside of a sandbox.
-pub(crate) fn may_bypass(options: &Options) -> bool {
+fn may_bypass(options: &Options) -> bool {
     options.assume_sandbox || !is_superuser()
 }
 

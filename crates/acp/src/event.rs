@@ -3,12 +3,26 @@
 //! [`reduce`](crate::reduce) makes these of the CLI's frames and of a transcript's records, once; the encoders of `wire` write each
 //! in the words of the client's version. What a client can't show is the encoder's affair: here everything is said.
 
+mod topic;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger::protocol::RawJson;
 
-use crate::reduce::Topic;
+pub(crate) use self::topic::Topic;
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Doing {
+    /// Nothing, but for what goes on in the background.
+    #[default]
+    Idle,
+    /// The model works, or a tool of its.
+    Running,
+    /// It does not go on before the user answers.
+    RequiresAction,
+}
 
 /// One thing that a client may want to show.
 #[derive(Debug, Clone, PartialEq)]

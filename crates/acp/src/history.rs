@@ -9,8 +9,8 @@ use outrigger::sessions::read::{MessageKind, Messages, Subagent};
 use outrigger::sessions::{MessageOptions, SessionFile, SessionMessage};
 use serde::Deserialize;
 
-use crate::event::{Event, Extra};
-use crate::reduce::{Reducer, Step, Topic};
+use crate::event::{Event, Extra, Topic};
+use crate::reduce::{Reducer, Step};
 
 /// Makes events of the messages of a session at rest, one after the other.
 #[derive(Debug)]

@@ -6,17 +6,20 @@
 //!             frames → reduce → events → wire::v1 or wire::v2 → updates
 //! ```
 
+mod answer;
 mod ask;
 mod auth;
 mod buffers;
 mod capabilities;
 mod choices;
+mod client;
 mod coalesce;
 mod config;
 mod error;
 mod event;
 mod given;
 mod history;
+mod hub;
 mod lineage;
 mod mcp;
 mod open;

@@ -1,6 +1,6 @@
 //! From what the editor wants to a session that runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,21 +12,22 @@ use outrigger::protocol::shared::SystemPrompt;
 use outrigger::{Claim, Options, Session, Spare};
 use tokio::sync::mpsc;
 
+use crate::answer::Answer;
 use crate::ask::{Ask, Desk, Forms, Modes};
 use crate::auth;
 use crate::choices::Choices;
-use crate::config::may_bypass;
-use crate::error::{self, bad};
+use crate::client::Client;
+use crate::config;
+use crate::error::bad;
 use crate::given::{Given, Raw};
+use crate::hub::Hub;
 use crate::mcp;
 use crate::rest;
-use crate::serve::answer::Answer;
-use crate::serve::client::Client;
-use crate::serve::hub::{Hub, directory};
 use crate::session::servers::Mcp;
 use crate::session::{self, Actor, CancelBell, Order, Parts};
 use crate::spare;
 use crate::wire::v2::convert;
+use crate::words;
 
 /// How long a spare may take to become a session. It takes a tenth of a second; one that hangs is replaced.
 const CLAIM: Duration = Duration::from_secs(5);
@@ -212,16 +213,6 @@ pub(crate) fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
     }
 }
 
-/// These options with what holds for every session.
-pub(crate) fn always(mut options: Options) -> Options {
-    options.allow_dangerously_skip_permissions = may_bypass(&options);
-    options.include_partial_messages = true;
-    options.forward_subagent_text = true;
-    // As in a terminal: so that files can be taken back. A session store has no place for the copies.
-    options.enable_file_checkpointing |= !options.has_session_store();
-    options
-}
-
 fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
     let mut texts = Vec::new();
     for block in &prompt.content {
@@ -248,6 +239,21 @@ fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
     }
 }
 
+/// A directory that a session can work in.
+///
+/// # Errors
+/// When it is not absolute, or there is no such directory.
+async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
+    if !path.is_absolute() {
+        return Err(bad(parameter, format!("{} is not absolute", path.display())));
+    }
+    match tokio::fs::metadata(path).await {
+        Ok(found) if found.is_dir() => Ok(path.to_owned()),
+        Ok(_) => Err(bad(parameter, format!("{} is no directory", path.display()))),
+        Err(why) => Err(bad(parameter, format!("{}: {why}", path.display()))),
+    }
+}
+
 /// Opens a session, answers, and lets it run.
 pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answer<Opened>) {
     let work = Arc::clone(hub);
@@ -264,7 +270,7 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
             Ok(ready) => ready,
             Err(mut error) => {
                 if auth::with_methods(&mut error, &client) {
-                    client.known_auth().learned(&client, auth::nobody());
+                    client.learned_auth(auth::nobody());
                 }
                 return answer.refuse(error);
             }
@@ -389,7 +395,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             hub.enter(&warm.id, handle.clone())?;
             let told = warm.spare.initialized();
             let known = auth::of_account(&told.account);
-            client.known_auth().learned(&client, known);
+            client.learned_auth(known);
             Ready {
                 choices: Choices::new(told, again.allow_dangerously_skip_permissions),
                 meta: account(told),
@@ -408,7 +414,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         }
         None => {
             let (id, options) = wanted
-                .from(base, wanted.put(always(base.clone()), &given, prompt)?)
+                .from(base, wanted.put(config::always(base.clone()), &given, prompt)?)
                 .await?;
             let modes = Modes::default();
             let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
@@ -417,7 +423,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let session = start(hub, &wanted, &client, &id, &again).await?;
             hub.enter(&id, handle.clone())?;
             let known = auth::of_account(&session.initialized().account);
-            client.known_auth().learned(&client, known);
+            client.learned_auth(known);
             Ready {
                 choices: Choices::new(session.initialized(), again.allow_dangerously_skip_permissions),
                 meta: account(session.initialized()),
@@ -466,7 +472,7 @@ async fn start(
         before.close().await;
     }
     let starting = options.clone();
-    let start = async { starting.start().await.map_err(|error| error::of_sdk(&error)) };
+    let start = async { starting.start().await.map_err(|error| words::of_sdk(&error)) };
     match &wanted.origin {
         Origin::Load(loaded) => {
             let again = rest::tell_again(&hub.config.options, loaded, &wanted.cwd, client);
@@ -499,7 +505,7 @@ fn becomes(hub: &Arc<Hub>, spare: Spare, claim: Claim, options: Options) -> sess
                     hub.spare().give_up();
                 }
             }
-            options.start().await.map_err(|error| error::of_sdk(&error))
+            options.start().await.map_err(|error| words::of_sdk(&error))
         })
     })
 }

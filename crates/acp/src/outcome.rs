@@ -5,6 +5,9 @@ use agent_client_protocol::{Error, ErrorCode};
 use outrigger::{Cause, Outcome, Tokens, Verdict};
 use serde_json::{Map, Value, json};
 
+/// How the turn of a prompt ended.
+pub(crate) type End = Result<acp::PromptResponse, Error>;
+
 /// The answer to a prompt that the client cancelled, with what was spent nonetheless.
 pub(crate) fn cancelled(outcome: Option<&Outcome>) -> acp::PromptResponse {
     respond(acp::StopReason::Cancelled, outcome)

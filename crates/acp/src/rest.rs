@@ -7,14 +7,14 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::Options;
 use outrigger::sessions::write::ForkOptions;
 use outrigger::sessions::{self, ListOptions, MessageOptions, SessionId, SessionInfo, Sessions};
+use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use crate::client::Client;
 use crate::error::{self, bad};
 use crate::history::{self, History};
 use crate::lineage::{self, Lineages};
-use crate::rewind;
-use crate::serve::client::Client;
-use crate::wire::Encoder;
+use crate::words;
 
 /// How many sessions a page of a list has.
 const PAGE: usize = 50;
@@ -186,7 +186,7 @@ pub(crate) async fn fork(
         let id = lineage::conversation(&sessions, &id);
         let mut fork = ForkOptions::new();
         if let Some(message) = wanted {
-            let Some(record) = rewind::record_of(&sessions, &id, &message)? else {
+            let Some(record) = record_of(&sessions, &id, &message)? else {
                 return Ok(None);
             };
             fork = fork.up_to_message_id(record);
@@ -200,6 +200,29 @@ pub(crate) async fn fork(
             format!("the conversation has no message {}", up_to.unwrap_or_default()),
         )),
     }
+}
+
+/// The `uuid` of the last record of a message: of one that has it, or of an answer that the API gave it for.
+///
+/// # Errors
+/// When the conversation has no such message.
+fn record_of(sessions: &Sessions, id: &SessionId, message_id: &str) -> sessions::Result<Option<String>> {
+    #[derive(Deserialize)]
+    struct Of {
+        id: Option<String>,
+    }
+    let mut found = None;
+    for message in sessions.messages(id, &MessageOptions::new())? {
+        let message = message?;
+        if message.uuid == message_id {
+            return Ok(Some(message.uuid.into()));
+        }
+        let of: Option<Of> = message.message.as_ref().and_then(|raw| raw.decode().ok());
+        if of.and_then(|of| of.id).as_deref() == Some(message_id) {
+            found = Some(message.uuid.into());
+        }
+    }
+    Ok(found)
 }
 
 /// The conversation that a session is by now, if there is one.
@@ -230,7 +253,7 @@ pub(crate) async fn tell_again(
     });
     let tell = async {
         let mut history = History::new(cwd.to_owned());
-        let mut encoder = Encoder::new(client);
+        let mut encoder = client.encoder();
         let mut send = |events: Vec<crate::event::Event>| {
             for event in events {
                 for update in encoder.encode(event) {
@@ -259,7 +282,7 @@ pub(crate) async fn work<T: Send + 'static>(
     options: &Options,
     work: impl FnOnce(Sessions) -> sessions::Result<T> + Send + 'static,
 ) -> Result<T, Error> {
-    let sessions = options.sessions().map_err(|error| error::of_sdk(&error))?;
+    let sessions = options.sessions().map_err(|error| words::of_sdk(&error))?;
     let done = tokio::task::spawn_blocking(move || work(sessions)).await;
     done.map_err(|error| error::internal(format!("the work on files broke off: {error}")))?
         .map_err(|error| of_sessions(&error))

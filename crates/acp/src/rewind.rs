@@ -126,33 +126,6 @@ fn is_prompt(message: &SessionMessage) -> bool {
     message.kind == outrigger::sessions::MessageKind::User && !message.is_meta && !is_result(message)
 }
 
-/// The `uuid` of the last record of a message: of one that has it, or of an answer that the API gave it for.
-///
-/// # Errors
-/// When the conversation has no such message.
-pub(crate) fn record_of(
-    sessions: &Sessions,
-    id: &SessionId,
-    message_id: &str,
-) -> outrigger::sessions::Result<Option<String>> {
-    #[derive(Deserialize)]
-    struct Of {
-        id: Option<String>,
-    }
-    let mut found = None;
-    for message in sessions.messages(id, &MessageOptions::new())? {
-        let message = message?;
-        if message.uuid == message_id {
-            return Ok(Some(message.uuid.into()));
-        }
-        let of: Option<Of> = message.message.as_ref().and_then(|raw| raw.decode().ok());
-        if of.and_then(|of| of.id).as_deref() == Some(message_id) {
-            found = Some(message.uuid.into());
-        }
-    }
-    Ok(found)
-}
-
 /// Says to which message of the conversation an answer to a prompt belongs: `_meta.claudeCode.messageUuid`.
 pub(crate) fn name_prompt(response: &mut acp::PromptResponse, message: String) {
     let meta = response.meta.get_or_insert_default();

@@ -1,6 +1,50 @@
 //! The SDK's errors and advice in the words of an editor's user: the agent's environment, and what editors send.
 
+use agent_client_protocol::{Error, ErrorCode};
+use outrigger::Cause;
+use outrigger::advice::reworded;
+use serde_json::{Map, Value, json};
+
 use crate::given;
+
+/// What the SDK says, with its evidence: what failed, why as far as that is known, and what to do about it.
+pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
+    let mut data = Map::new();
+    let mut put = |key: &str, value: Value| {
+        data.insert(key.to_owned(), value);
+    };
+    let cause = error.cause();
+    if let Some(cause) = &cause {
+        put("cause", json!(cause.to_string()));
+    }
+    let told = error.told(setting);
+    let advice = error.hint().map(|hint| reworded(hint, setting));
+    if let Some(advice) = advice {
+        put("advice", json!(advice));
+    }
+    if let Some(exit) = error.exit() {
+        put("exit", json!(exit.to_string()));
+    }
+    if let Some(stderr) = error.stderr_tail().filter(|tail| !tail.trim().is_empty()) {
+        put("stderr", json!(stderr));
+    }
+    let code = match cause {
+        Some(Cause::NotLoggedIn | Cause::InvalidKey) => ErrorCode::AUTH_REQUIRED,
+        Some(Cause::UnknownSession) => ErrorCode::RESOURCE_NOT_FOUND,
+        // What is wrong with the options is the surroundings' fault, not the request's.
+        _ if error.is_invalid() && error.as_options_error().is_none() => ErrorCode::INVALID_PARAMS,
+        _ => ErrorCode::INTERNAL_ERROR,
+    };
+    let mut message = told.message;
+    for behind in &told.because {
+        message.push_str(": ");
+        message.push_str(behind);
+    }
+    if let Some(hint) = told.hint {
+        message.push_str(&format!(" ({hint})"));
+    }
+    Error::new(code, message).data(Value::Object(data))
+}
 
 /// What an option is for the user of an editor; `None` if they can't set it.
 pub(crate) fn setting(name: &str) -> Option<String> {
@@ -36,41 +80,17 @@ fn camel(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use outrigger::Cause;
-    use outrigger::advice::{NAMES, reworded};
+    use outrigger::advice::NAMES;
 
     use super::*;
-
-    /// What the agent never uses or always sets by itself, so that no error of its sessions can name it.
-    const UNUSED: &[&str] = &[
-        "Auth::Inherit",
-        "Auth::OAuthToken",
-        "Delivery::Initialize",
-        "Isolation::Hermetic",
-        "Isolation::Interactive",
-        "Isolation::Plain",
-        "OnBusy::Fork",
-        "OnBusy::TakeOver",
-        "Skills::All",
-        "ThinkingConfig::Disabled",
-        "ThinkingConfig::Enabled",
-        "initialize",
-        "permissions",
-        "sdk_mcp_server",
-        "start",
-        "ttl",
-    ];
 
     const COMMANDS: &[&str] = &["claude", "outrigger doctor"];
 
     #[test]
     fn names_in_advice_are_what_an_editor_can_set() {
-        for name in NAMES.iter().filter(|name| !UNUSED.contains(name)) {
-            assert!(
-                setting(name).is_some(),
-                "`{name}` is nothing that an editor can set"
-            );
-        }
+        // The agent never uses what the others belong to, or always sets it by itself, so that no error of its sessions names them.
+        let known = NAMES.iter().filter(|name| setting(name).is_some());
+        assert_eq!(known.collect::<Vec<_>>(), [&"env"]);
         assert_eq!(
             setting("max_budget_usd").as_deref(),
             Some("_meta.claudeCode.options.maxBudgetUsd")

@@ -9,7 +9,7 @@ use outrigger::{ElicitationRequest, ElicitationResult};
 use tokio::sync::mpsc;
 
 use super::{Ask, Desk, elicit};
-use crate::serve::client::Client;
+use crate::client::Client;
 
 /// Puts forms to the user of the editor, for one session. Cheap to clone.
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use self::form::{Filled, Form, Forms};
 pub(crate) use self::options::Approved;
 use self::options::Choice;
-use crate::serve::client::{Asked, Client};
+use crate::client::{Asked, Client};
 
 /// How many questions may wait for their place behind the updates.
 pub(crate) const WAITING: usize = 256;

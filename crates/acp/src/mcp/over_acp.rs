@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::routes::Routes;
 use crate::ask::{Filled, Form, Forms};
-use crate::serve::client::Client;
+use crate::client::Client;
 
 /// The revision of MCP that is spoken over the editor's connection.
 const REVISION: &str = "2026-07-28";

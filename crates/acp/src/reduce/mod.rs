@@ -12,7 +12,6 @@ mod seen;
 mod step;
 mod system;
 mod text;
-mod topic;
 mod usage;
 
 use std::collections::HashMap;
@@ -35,9 +34,8 @@ use self::step::Steps;
 pub(crate) use self::step::{Effect, Step};
 use self::system::{extra, notice, tell_extra};
 use self::text::Streams;
-pub(crate) use self::topic::Topic;
 use self::usage::Meter;
-use crate::event::{Event, Severity, Status, Subagent};
+use crate::event::{Event, Severity, Status, Subagent, Topic};
 use crate::tool::{self, Place};
 
 /// How many frames are remembered, so that none counts twice.

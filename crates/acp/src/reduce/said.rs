@@ -11,9 +11,8 @@ use super::calls::Given;
 use super::step::Steps;
 use super::system::{extra, notice, tell_extra};
 use super::text::Begun;
-use super::topic::Topic;
 use super::{MOST_AGENTS, Reducer};
-use crate::event::{CallContent, Chunk, Content, Event, Severity, Status};
+use crate::event::{CallContent, Chunk, Content, Event, Severity, Status, Topic};
 use crate::tool::{self, Role, Shown};
 
 impl Reducer {

@@ -14,9 +14,8 @@ use serde::Serialize;
 use super::Reducer;
 use super::calls::Ending;
 use super::step::Steps;
-use super::topic::Topic;
 use crate::event::{
-    Call, CallChange, Chunk, Content, Event, Extra, Kind, Location, Notice, Severity, Status,
+    Call, CallChange, Chunk, Content, Event, Extra, Kind, Location, Notice, Severity, Status, Topic,
 };
 use crate::tool;
 

@@ -1,13 +1,10 @@
 //! A connection with an editor.
 //!
-//! The versions of the protocol differ here and in `wire`, and nowhere else: what they ask for comes to the [hub](hub::Hub) in the types
-//! of the first version, with an [`Answer`](answer::Answer) that is given once.
+//! The versions of the protocol differ here and in `wire`, and nowhere else: what they ask for comes to the [hub](Hub) in the types
+//! of the first version, with an [`Answer`](crate::answer::Answer) that is given once.
 
-pub(crate) mod answer;
-pub(crate) mod client;
-mod gate;
-pub(crate) mod hub;
 mod pipe;
+mod requests;
 mod v1;
 mod v2;
 
@@ -19,9 +16,9 @@ use agent_client_protocol::{Agent, ConnectTo as _, Lines};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use self::gate::Gate;
-use self::hub::Hub;
+use crate::client::gate::Gate;
 use crate::config::{Config, Protocol};
+use crate::hub::Hub;
 
 /// How long answers may take to be written once the editor has closed its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);

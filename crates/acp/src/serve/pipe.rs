@@ -8,7 +8,7 @@ use futures_util::{Sink, Stream, sink, stream};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
-use super::gate::Gate;
+use crate::client::gate::Gate;
 
 /// The longest line that is read. An image of 100 MB in base64 fits.
 const LONGEST: usize = 256 * 1024 * 1024;

@@ -9,9 +9,9 @@ use agent_client_protocol as sdk;
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Agent, ConnectTo, on_receive_notification, on_receive_request};
 
-use super::answer::Answer;
-use super::hub::Hub;
+use crate::answer::Answer;
 use crate::capabilities;
+use crate::hub::Hub;
 use crate::mcp::Servers;
 use crate::open::{Opened, Wanted};
 use crate::rewind::Rewind;

@@ -9,13 +9,13 @@ use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::{ConnectionTo, schema as draft};
 use agent_client_protocol::{Agent, ConnectTo, Error, on_receive_notification, on_receive_request};
 
-use super::answer::Answer;
-use super::hub::Hub;
+use crate::answer::Answer;
 use crate::error::bad;
+use crate::event::Doing;
+use crate::hub::Hub;
 use crate::mcp::Servers;
 use crate::open::{Opened, Origin, Wanted, up_to};
 use crate::rewind::Rewind;
-use crate::session::front::Doing;
 use crate::session::owed::Owed;
 use crate::session::servers::{DraftSetMcpServers, McpReconnect, McpStatus, McpToggle, Wish};
 use crate::wire::v2::{self as wire, convert};

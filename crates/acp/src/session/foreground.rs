@@ -8,11 +8,12 @@ use outrigger::protocol::inbound::Message;
 use tokio::sync::watch;
 
 use super::actor::Actor;
-use super::owed::{Begin, End, Owed};
+use super::owed::{Begin, Owed};
 use super::prompts::Ended;
+use crate::client::{Asked, Connection};
 use crate::error;
+use crate::outcome::End;
 use crate::rewind;
-use crate::serve::client::{Asked, Connection};
 
 /// Counts the questions that the user has not answered.
 #[derive(Debug)]

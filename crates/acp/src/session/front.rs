@@ -3,19 +3,8 @@
 //! This is a plain state machine without I/O. Prompts begin and end, the CLI takes turns of its own, the user is asked; [`Front::news`]
 //! says what there is to tell of that. `E` is how foreground work ended.
 
+use crate::event::Doing;
 use crate::reduce::Going;
-
-/// What a session is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Doing {
-    /// Nothing, but for what goes on in the background.
-    #[default]
-    Idle,
-    /// The model works, or a tool of its.
-    Running,
-    /// It does not go on before the user answers.
-    RequiresAction,
-}
 
 /// What there is to tell.
 #[derive(Debug, PartialEq)]

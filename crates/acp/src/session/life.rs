@@ -4,7 +4,7 @@ use agent_client_protocol::Error;
 use futures_util::future::BoxFuture;
 use outrigger::{Frames, LostPrompt, ReviveProblem, Session};
 
-use crate::error;
+use crate::words;
 
 /// What there is of the CLI.
 pub(super) enum Life {
@@ -95,7 +95,7 @@ async fn revive(
 
 /// What a prompt is told whose turn was lost with the process.
 pub(super) fn lost(ended: &outrigger::Error) -> Error {
-    let told = error::of_sdk(ended);
+    let told = words::of_sdk(ended);
     let message = format!(
         "the turn was lost: {}. The session goes on with the next prompt.",
         told.message

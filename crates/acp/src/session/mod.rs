@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::actor::{Actor, Parts};
 pub(crate) use self::early::{Start, arrival};
 use self::owed::Owed;
+use crate::answer::Answer;
 use crate::error;
 use crate::rewind::{Rewind, Rewound};
-use crate::serve::answer::Answer;
 
 /// How many orders may wait for a session. Those of an editor that sends more are refused.
 const ORDERS: usize = 256;

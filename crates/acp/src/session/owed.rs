@@ -5,11 +5,8 @@ use agent_client_protocol::v2::schema as draft;
 use agent_client_protocol::{Error, RequestCancellation};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::outcome;
-use crate::serve::answer::Answer;
-
-/// How the turn of a prompt ended.
-pub(crate) type End = Result<acp::PromptResponse, Error>;
+use crate::answer::Answer;
+use crate::outcome::{self, End};
 
 /// What a prompt is owed.
 pub(crate) struct Owed {

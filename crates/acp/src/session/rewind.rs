@@ -13,6 +13,7 @@ use super::actor::Actor;
 use super::life::Life;
 use crate::error;
 use crate::rewind::{Behind, Rewind, Rewound, place};
+use crate::words;
 
 /// Whom the end of it is told.
 type Reply = oneshot::Sender<Result<Rewound, Error>>;
@@ -126,7 +127,7 @@ impl Actor {
         if let Rewinding::Conversation(rewound, _) = &self.rewinding {
             let told = match failed {
                 None => Ok(rewound.clone()),
-                Some(why) => Err(error::of_sdk(why)),
+                Some(why) => Err(words::of_sdk(why)),
             };
             self.rewinding.end(told);
         }
@@ -184,7 +185,7 @@ async fn plan(session: Session, conversation: String, request: Rewind) -> Result
 async fn files(session: &Session, message: &str, dry: bool) -> Result<RewindFilesReply, Error> {
     let request = RewindFiles::new(message).dry_run(dry);
     let reply = session.request(&request).await;
-    reply.map_err(|error| error::of_sdk(&error))
+    reply.map_err(|error| words::of_sdk(&error))
 }
 
 /// Ends the process, and goes on behind an answer in another; or begins anew, with `again`.

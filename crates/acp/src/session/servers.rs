@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::error;
 use crate::mcp::{Host, Servers};
+use crate::words;
 
 /// How long servers in the editor may take to connect before the editor is told how they fare.
 const CONNECTED: Duration = Duration::from_secs(15);
@@ -249,7 +250,7 @@ pub(super) struct Failure {
 impl From<outrigger::Error> for Failure {
     fn from(error: outrigger::Error) -> Self {
         Self {
-            error: error::of_sdk(&error),
+            error: words::of_sdk(&error),
             is_lost: error.is_closed(),
         }
     }

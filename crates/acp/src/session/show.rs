@@ -11,10 +11,10 @@ use outrigger::protocol::{Frame, RawJson};
 use tokio::time::Instant;
 
 use super::tail::{Tailed, Tails};
+use crate::client::Client;
 use crate::coalesce::Coalescer;
-use crate::event::{CallChange, Event, Extra, Status};
-use crate::reduce::{self, Effect, Going, Reducer, Step, Topic};
-use crate::serve::client::Client;
+use crate::event::{CallChange, Event, Extra, Status, Topic};
+use crate::reduce::{self, Effect, Going, Reducer, Step};
 use crate::wire::{Encoder, Shown, Update};
 
 /// Something that the editor is told, or that the session has to know first.
@@ -44,7 +44,7 @@ impl Show {
             reducer: Reducer::new(cwd.clone()),
             cwd,
             coalescer: Coalescer::default(),
-            encoder: Encoder::new(client),
+            encoder: client.encoder(),
             tails: Tails::default(),
         }
     }

@@ -14,14 +14,14 @@ impl Actor {
             && let Ok(Message::AuthStatus(status)) = frame.decode()
             && status.error.is_some()
         {
-            self.client.known_auth().learned(&self.client, auth::nobody());
+            self.client.learned_auth(auth::nobody());
         }
     }
 
     /// Something failed. If it was for want of a sign-in, the error says how to sign in.
     pub(super) fn failed(&self, mut error: Error) -> Error {
         if auth::with_methods(&mut error, &self.client) {
-            self.client.known_auth().learned(&self.client, auth::nobody());
+            self.client.learned_auth(auth::nobody());
         }
         error
     }

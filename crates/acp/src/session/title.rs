@@ -4,7 +4,7 @@ use agent_client_protocol::Error;
 use tokio::sync::oneshot;
 
 use super::actor::Actor;
-use crate::error;
+use crate::words;
 
 /// Told with whether the CLI has it. If there is none that runs, it is for whoever asks to write it down.
 pub(super) type Reply = oneshot::Sender<Result<bool, Error>>;
@@ -19,7 +19,7 @@ impl Actor {
         // Its answer has a deadline, and the request is of no use once the session has ended.
         tokio::spawn(async move {
             let done = session.rename_session(&title).await;
-            let told = done.map(|_| true).map_err(|error| error::of_sdk(&error));
+            let told = done.map(|_| true).map_err(|error| words::of_sdk(&error));
             // As above.
             let _ = reply.send(told);
         });

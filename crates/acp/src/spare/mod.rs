@@ -9,44 +9,22 @@
 
 mod marks;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema as acp;
-use outrigger::{Options, Spare};
-use tokio::sync::{mpsc, oneshot};
+use outrigger::Options;
+use tokio::sync::oneshot;
 
 use self::marks::Marks;
-use crate::ask::{Ask, Desk, Forms, Modes};
-use crate::open;
-use crate::serve::client::Client;
-use crate::serve::hub::Hub;
+use crate::ask::{Desk, Modes};
+use crate::client::Client;
+use crate::config;
+use crate::hub::{Hub, Warm, Wish};
 
 /// How long to wait after a session was opened before the next spare is started: its start takes a core for a while, which is better
 /// left to the first turn.
 const REST: Duration = Duration::from_secs(1);
-
-/// A spare, and who answers it once it is a session.
-pub(crate) struct Warm {
-    pub(crate) id: acp::SessionId,
-    pub(crate) spare: Spare,
-    /// What it was started with.
-    pub(crate) options: Options,
-    pub(crate) modes: Modes,
-    pub(crate) asks: mpsc::Receiver<Ask>,
-    pub(crate) forms: Forms,
-}
-
-/// Whoever wants the spare says where it is to go.
-type Wish = oneshot::Sender<Warm>;
-
-/// The place of the spare. Its task has it, and ends it when the place is filled by another or cleared.
-#[derive(Default)]
-pub(crate) struct Place {
-    filled: Mutex<Option<oneshot::Sender<Wish>>>,
-    given_up: AtomicBool,
-}
 
 /// When to start one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,45 +35,15 @@ pub(crate) enum When {
     Opened,
 }
 
-impl Place {
-    fn place(&self) -> MutexGuard<'_, Option<oneshot::Sender<Wish>>> {
-        self.filled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// No spare is started any more: one did not become a session, and the next would not either, be it for the CLI's sake or for
-    /// the project's.
-    pub(crate) fn give_up(&self) {
-        self.given_up.store(true, Ordering::Release);
-        self.clear();
-    }
-
-    /// Ends the spare, if there is one.
-    pub(crate) fn clear(&self) {
-        self.place().take();
-    }
-
-    /// The spare. One that is being started is waited for: it is ahead of one that would be started now.
-    pub(crate) async fn take(&self) -> Option<Warm> {
-        let place = self.place().take()?;
-        let (wish, warm) = oneshot::channel();
-        place.send(wish).ok()?;
-        warm.await.ok()
-    }
-}
-
 /// Has a spare started, unless there is one.
 pub(crate) fn warm(hub: &Arc<Hub>, client: Client, when: When) {
-    let mut place = hub.spare().place();
-    if !hub.config.spare || hub.spare().given_up.load(Ordering::Acquire) {
+    if !hub.config.spare {
         return;
     }
     // What answers a spare knows what the editor can, which it may just have said anew.
-    if place.as_ref().is_some_and(|place| !place.is_closed()) && when != When::Introduced {
-        return;
+    if let Some(wishes) = hub.spare().fill(when == When::Introduced) {
+        hub.spawn(keep(Arc::clone(hub), client, when, wishes));
     }
-    let (sender, wishes) = oneshot::channel();
-    *place = Some(sender);
-    hub.spawn(keep(Arc::clone(hub), client, when, wishes));
 }
 
 /// Starts a spare, and keeps it until it is wanted, dies, becomes too old, or the connection ends.
@@ -161,7 +109,7 @@ async fn start(options: &Options, client: Client) -> outrigger::Result<Warm> {
     let modes = Modes::default();
     let (desk, asks) = Desk::new(id.clone(), client, modes.clone());
     let forms = desk.forms();
-    let mut options = open::always(options.clone()).callbacks(desk);
+    let mut options = config::always(options.clone()).callbacks(desk);
     options.session_id = Some(id.0.to_string());
     let spare = options.clone().prewarm().await?;
     Ok(Warm {

@@ -8,11 +8,10 @@ use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
 use serde_json::{Map, Value};
 
+use crate::event::Doing;
 use crate::event::{CallChange, Event, Status};
+use crate::outcome::End;
 use crate::reduce::Going;
-use crate::serve::client::{Client, Connection};
-use crate::session::front::Doing;
-use crate::session::owed::End;
 
 /// A `session/update`, in the words of the editor's version.
 pub(crate) enum Update {
@@ -38,16 +37,16 @@ pub(crate) enum Encoder {
 }
 
 impl Encoder {
-    /// For an editor that speaks this version, and can this.
-    pub(crate) fn new(client: &Client) -> Self {
-        match client.connection() {
-            Connection::V1(_) => Self::V1(v1::Encoder::new(v1::Client::of(client.capabilities()))),
-            Connection::V2(_) => {
-                let name = uuid::Uuid::new_v4().simple().to_string();
-                let subagents = v1::Client::of(client.capabilities()).subagent_text;
-                Self::V2(v2::Encoder::new(name, subagents))
-            }
-        }
+    /// For an editor that speaks the first version, and can this.
+    pub(crate) fn v1(capabilities: &acp::ClientCapabilities) -> Self {
+        Self::V1(v1::Encoder::new(v1::Client::of(capabilities)))
+    }
+
+    /// For an editor that speaks the second version, and can this.
+    pub(crate) fn v2(capabilities: &acp::ClientCapabilities) -> Self {
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        let subagents = v1::Client::of(capabilities).subagent_text;
+        Self::V2(v2::Encoder::new(name, subagents))
     }
 
     /// The updates that tell of this event, in order; mostly one.

@@ -38,7 +38,10 @@ pub(crate) async fn opened(editor: &mut Editor, cwd: &Path) -> String {
 }
 
 async fn started() -> (Editor, Simulated, String, TempDir) {
-    let cli = Simulated::agent(|agent| agent.directives().real_tools(true));
+    started_with(Simulated::agent(|agent| agent.directives().real_tools(true))).await
+}
+
+async fn started_with(cli: Simulated) -> (Editor, Simulated, String, TempDir) {
     let (mut editor, _) = met(&cli, json!({"elicitation": {"form": {}}})).await;
     let home = tempfile::tempdir().unwrap();
     let session = opened(&mut editor, home.path()).await;
@@ -476,7 +479,7 @@ async fn what_the_draft_does_not_have_is_refused() {
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_editor_that_reads_late_misses_nothing() {
     let (mut editor, _cli, session, _home) = started().await;
     let words: Vec<String> = (0..3000).map(|number| format!("word{number:04}")).collect();
@@ -484,6 +487,7 @@ async fn an_editor_that_reads_late_misses_nothing() {
     editor
         .prompt(&session, &format!("%slow 0 chunk=9\n%say {text}"))
         .await;
+    // The clock moves only when nobody has anything to do: nothing more can be written.
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let lines = idle(&mut editor).await;
     laws(&lines);
@@ -576,11 +580,13 @@ impl Dice {
     }
 }
 
-#[tokio::test]
+/// The clock moves only when nobody has anything to do, so that no tool runs in earnest: nobody would have to wait for that.
+#[tokio::test(start_paused = true)]
 async fn whatever_happens_each_prompt_is_answered_once_and_the_session_idles() {
     for seed in 0..16 {
         let mut dice = Dice(seed);
-        let (mut editor, _cli, session, _home) = started().await;
+        let cli = Simulated::agent(|agent| agent.directives());
+        let (mut editor, _cli, session, _home) = started_with(cli).await;
         editor.answer =
             Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
         let mut prompts: Vec<(i64, String)> = Vec::new();

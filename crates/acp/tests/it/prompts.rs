@@ -165,8 +165,8 @@ async fn an_editor_that_reads_late_misses_nothing() {
     let prompt = editor
         .prompt(&session, &format!("%slow 0 chunk=9\n%say {text}"))
         .await;
+    // The clock moves only when nobody has anything to do: nothing more can be written. It reads requests all the same.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    // It reads requests all the same.
     let other = editor.ask_badly("session/juggle", json!({})).await;
     let (mut lines, answer) = editor.until(other).await;
     assert_eq!(answer["error"]["code"], -32601);

@@ -16,18 +16,23 @@ async fn with_spare(cli: &Simulated, change: impl FnOnce(Config) -> Config) -> E
     let config = Config::new().options(cli.options());
     let mut editor = Editor::with(change(config));
     editor.initialize(json!({})).await;
-    until("a spare is ready", || is_ready(cli, 0)).await;
+    ready(cli, 0).await;
     editor
 }
 
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let wait = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let in_time = tokio::time::timeout(PATIENCE, wait).await;
-    assert!(in_time.is_ok(), "{what}");
+/// Waits for the end of a CLI.
+async fn ended(cli: &Running) {
+    let in_time = tokio::time::timeout(PATIENCE, cli.exit()).await;
+    in_time.expect("it ends in time");
+}
+
+/// Waits until the CLI of this number is ready. The clock moves only when nobody has anything to do.
+async fn ready(cli: &Simulated, number: usize) {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while !is_ready(cli, number) {
+        assert!(tokio::time::Instant::now() < until, "a spare is ready");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Whether the CLI of this number has said that it is ready, and it was heard.
@@ -62,7 +67,7 @@ fn simulated() -> Simulated {
     Simulated::agent(|agent| agent.directives())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn it_becomes_the_next_session_and_asks_in_its_name() {
     let cli = simulated();
     let mut editor = with_spare(&cli, |config| config).await;
@@ -101,7 +106,7 @@ async fn it_becomes_the_next_session_and_asks_in_its_name() {
     assert_eq!(init.expect("a turn ran")["session_id"], session.as_str());
 
     // Its place is filled again, and that one becomes another session.
-    until("the next spare is ready", || is_ready(&cli, 1)).await;
+    ready(&cli, 1).await;
     let other = works(&mut editor, home.path()).await;
     assert_ne!(other, session);
     assert!(was_claimed(&cli.started()[1]));
@@ -109,7 +114,7 @@ async fn it_becomes_the_next_session_and_asks_in_its_name() {
     assert!(cli.started().iter().all(|cli| cli.exited().is_some()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_spare_can_not_be_is_started_and_ends_it() {
     let home = tempfile::tempdir().unwrap();
     let server = json!([{"name": "a", "command": "/bin/true", "args": [], "env": []}]);
@@ -120,20 +125,20 @@ async fn what_a_spare_can_not_be_is_started_and_ends_it() {
         let mut wanted = new_session(home.path());
         wanted[key] = value;
         editor.call("session/new", wanted).await;
-        until("the spare ends", || cli.started()[0].exited().is_some()).await;
+        ended(&cli.started()[0]).await;
         assert_eq!(cli.started().len(), 2, "{key}");
         assert!(!was_claimed(&cli.started()[0]));
         editor.leave().await;
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_that_died_or_is_old_is_not_used() {
     let home = tempfile::tempdir().unwrap();
     let cli = simulated();
     let mut editor = with_spare(&cli, |config| config).await;
     cli.started()[0].signal(Signal::Kill);
-    until("the spare ends", || cli.started()[0].exited().is_some()).await;
+    ended(&cli.started()[0]).await;
     works(&mut editor, home.path()).await;
     assert!(!was_claimed(&cli.started()[1]));
     editor.leave().await;
@@ -141,13 +146,13 @@ async fn one_that_died_or_is_old_is_not_used() {
     let cli = simulated();
     let age = Duration::from_millis(20);
     let mut editor = with_spare(&cli, |config| config.spare_age(age)).await;
-    until("the spare ends", || cli.started()[0].exited().is_some()).await;
+    ended(&cli.started()[0]).await;
     works(&mut editor, home.path()).await;
     assert!(!was_claimed(&cli.started()[1]));
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_that_has_read_old_settings_is_not_used() {
     let home = tempfile::tempdir().unwrap();
     let cli = simulated();
@@ -155,13 +160,13 @@ async fn one_that_has_read_old_settings_is_not_used() {
     let mut editor = with_spare(&cli, |config| config.options(options)).await;
     std::fs::write(home.path().join("settings.json"), r#"{"model":"opus"}"#).unwrap();
     works(&mut editor, home.path()).await;
-    until("the spare ends", || cli.started()[0].exited().is_some()).await;
+    ended(&cli.started()[0]).await;
     assert!(!was_claimed(&cli.started()[0]));
     assert_eq!(cli.started().len(), 2);
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn it_ends_with_the_editor() {
     for by_signal in [false, true] {
         let cli = simulated();
@@ -177,7 +182,7 @@ async fn it_ends_with_the_editor() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits() {
     let cli = Simulated::start(|launch, number| match number {
         0 => Script::new()
@@ -215,7 +220,7 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
     editor.leave().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_that_does_not_begin_says_why_and_is_tried_again() {
     let cli = Simulated::start(|launch, number| match number {
         // Gone as soon as it is claimed, and whoever takes its place as well.

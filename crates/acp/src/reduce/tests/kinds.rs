@@ -7,7 +7,8 @@ use outrigger::protocol::inbound::{Message, SystemMessage};
 
 use super::support::Run;
 use crate::event::Event;
-use crate::reduce::{Step, Topic};
+use crate::event::Topic;
+use crate::reduce::Step;
 
 const DOC: &str = include_str!("../../../../../docs/acp-extensions.md");
 

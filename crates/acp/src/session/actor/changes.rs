@@ -5,9 +5,9 @@ use outrigger::Session;
 use outrigger::protocol::shared::{Effort, PermissionMode};
 
 use super::Actor;
+use crate::answer::Answer;
 use crate::choices;
 use crate::error;
-use crate::serve::answer::Answer;
 use crate::session::flags;
 use crate::session::servers::{self, Plan, Wish};
 

@@ -9,7 +9,7 @@ use super::Actor;
 use crate::session::life::{Life, Running};
 use crate::session::owed::Owed;
 use crate::session::prompts::{Attempt, Ended};
-use crate::{error, outcome};
+use crate::{outcome, words};
 
 /// A turn that ended, and what of.
 pub(super) type TurnEnd = (Attempt, outrigger::Result<Outcome>);
@@ -82,7 +82,7 @@ impl Actor {
         let told = match &ended {
             told if was_cancelled => Ok(outcome::cancelled(told.as_ref().ok())),
             Ok(outcome) => outcome::of(outcome).map_err(|error| self.failed(error)),
-            Err(error) => Err(self.failed(error::of_sdk(error))),
+            Err(error) => Err(self.failed(words::of_sdk(error))),
         };
         self.finish(prompt, told);
     }

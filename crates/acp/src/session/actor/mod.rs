@@ -26,7 +26,7 @@ use super::buffers::Read;
 use super::foreground::Questions;
 use super::front::Front;
 use super::life::{self, Life, Running};
-use super::owed::{End, Owed};
+use super::owed::Owed;
 use super::prompts::{How, MOST, Prompts, ToSend};
 use super::rewind::Rewinding;
 use super::servers::Mcp;
@@ -34,9 +34,10 @@ use super::show::{Show, Tell};
 use super::{CancelBell, Order, Stop};
 use crate::ask::{self, Ask, Modes};
 use crate::choices::Choices;
+use crate::client::Client;
 use crate::given::Raw;
-use crate::serve::client::Client;
-use crate::{error, outcome, prompt};
+use crate::outcome::End;
+use crate::{error, outcome, prompt, words};
 
 /// How many result frames are remembered for turns whose end was not told yet.
 const RESULTS: usize = 64;
@@ -318,7 +319,7 @@ impl Actor {
             Err(error) if error.is_closed() => {}
             Err(error) => {
                 if let Some(ended) = self.prompts.end(attempt) {
-                    self.finish(ended, Err(error::of_sdk(&error)));
+                    self.finish(ended, Err(words::of_sdk(&error)));
                 }
             }
         }
@@ -496,12 +497,12 @@ impl Actor {
             let told = if ended.cancelled {
                 Ok(outcome::cancelled(None))
             } else {
-                Err(self.failed(error::of_sdk(why)))
+                Err(self.failed(words::of_sdk(why)))
             };
             self.finish(ended, told);
         }
         for change in std::mem::take(&mut self.changes) {
-            change.told.failed(error::of_sdk(why));
+            change.told.failed(words::of_sdk(why));
         }
     }
 

@@ -251,7 +251,7 @@ fn a_notice_that_matters_reaches_everybody() {
             severity: Severity::Error,
             title: "The disk is full".into(),
             description: Some("Really".into()),
-            topic: crate::reduce::Topic::SessionWritesLost,
+            topic: crate::event::Topic::SessionWritesLost,
             data: None,
             important,
         })

@@ -19,13 +19,13 @@ use agent_client_protocol::v2::schema::{
 use serde_json::{Value, json};
 
 use super::{cap, ours, status_name};
+use crate::event::Doing;
 use crate::event::{
     CallChange, Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity,
     Status, Usage,
 };
+use crate::outcome::End;
 use crate::reduce::Going;
-use crate::session::front::Doing;
-use crate::session::owed::End;
 
 /// There is one plan in a session.
 const PLAN: &str = "plan";

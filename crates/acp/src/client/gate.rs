@@ -67,7 +67,7 @@ impl Gate {
     }
 
     /// A line was written, of whatever kind.
-    pub(super) fn speaks(&self) {
+    pub(crate) fn speaks(&self) {
         self.spoken.cancel();
     }
 

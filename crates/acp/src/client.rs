@@ -1,5 +1,8 @@
 //! The editor, as sessions see it.
 
+pub(crate) mod gate;
+mod known;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,8 +13,8 @@ use agent_client_protocol::{Error, JsonRpcNotification, v1, v2};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
-use super::gate::{self, Gate};
-use crate::auth::Known;
+use self::gate::Gate;
+pub(crate) use self::known::Known;
 use crate::error;
 use crate::event::Event;
 use crate::given::SdkMessage;
@@ -50,7 +53,7 @@ impl From<v1::ConnectionTo<sdk::Client>> for Connection {
 }
 
 impl Client {
-    pub(super) fn new(
+    pub(crate) fn new(
         connection: Connection,
         gate: Arc<Gate>,
         capabilities: Arc<acp::ClientCapabilities>,
@@ -86,13 +89,22 @@ impl Client {
         elicitation.is_some_and(|elicitation| elicitation.url.is_some())
     }
 
-    /// What is known of who is signed in.
-    pub(crate) fn known_auth(&self) -> &Known {
-        &self.known_auth
+    /// What writes the events of one session for it.
+    pub(crate) fn encoder(&self) -> Encoder {
+        match &self.connection {
+            Connection::V1(_) => Encoder::v1(&self.capabilities),
+            Connection::V2(_) => Encoder::v2(&self.capabilities),
+        }
     }
 
-    /// Tells who is signed in by now.
-    pub(crate) fn tell_auth(&self, status: acp::AuthStatusResponse) {
+    /// Something was learned of who is signed in; the editor is told if it is news to it.
+    pub(crate) fn learned_auth(&self, status: acp::AuthStatusResponse) {
+        if self.known_auth.learned(&status) {
+            self.tell_auth(status);
+        }
+    }
+
+    fn tell_auth(&self, status: acp::AuthStatusResponse) {
         let sent = match &self.connection {
             Connection::V1(connection) => {
                 let news = acp::AuthStatusUpdateNotification::new(status.state).accounts(status.accounts);
@@ -112,7 +124,7 @@ impl Client {
 
     /// Tells the title of a session.
     pub(crate) fn tell_title(&self, session: &acp::SessionId, title: &str) {
-        for update in Encoder::new(self).encode(Event::Title(title.to_owned())) {
+        for update in self.encoder().encode(Event::Title(title.to_owned())) {
             self.update(session, update);
         }
     }

@@ -1,119 +1,26 @@
-//! What of a connection is shared: the sessions, and what the editor can.
+//! What editors ask for, in either version of the protocol, and who does it.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_client_protocol as sdk;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema as acp;
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use super::answer::Answer;
-use super::client::{Client, Connection};
-use super::gate::Gate;
-use crate::config::Config;
+use crate::answer::Answer;
+use crate::client::Connection;
+use crate::hub::Hub;
 use crate::open::{self, Opened, Wanted};
 use crate::rewind::{Rewind, Rewound};
+use crate::session::Order;
 use crate::session::owed::Owed;
 use crate::session::servers::{Told, Wish};
-use crate::session::{Handle, Order};
-use crate::{auth, error, mcp, rest, spare};
-
-/// The most sessions that may be open at once: each is a process of some 200 MB.
-const MOST: usize = 64;
-
-/// What of a connection is shared.
-pub(crate) struct Hub {
-    pub(crate) config: Config,
-    /// What MCP servers that live in the editor tell, on its way.
-    pub(crate) routes: mcp::Routes,
-    gate: Arc<Gate>,
-    capabilities: Mutex<Arc<acp::ClientCapabilities>>,
-    known_auth: Arc<auth::Known>,
-    sessions: Mutex<HashMap<String, Handle>>,
-    spare: spare::Place,
-    tasks: TaskTracker,
-    stop: CancellationToken,
-}
+use crate::{auth, error, rest, spare};
 
 impl Hub {
-    pub(super) fn new(config: Config, gate: Arc<Gate>, stop: CancellationToken) -> Arc<Self> {
-        Arc::new(Self {
-            config,
-            routes: mcp::Routes::default(),
-            gate,
-            capabilities: Mutex::default(),
-            known_auth: Arc::default(),
-            sessions: Mutex::default(),
-            spare: spare::Place::default(),
-            tasks: TaskTracker::new(),
-            stop,
-        })
-    }
-
-    pub(crate) fn stop(&self) -> &CancellationToken {
-        &self.stop
-    }
-
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
-    /// Where the CLI is that was started ahead.
-    pub(crate) fn spare(&self) -> &spare::Place {
-        &self.spare
-    }
-
-    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Handle>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn client(&self, connection: impl Into<Connection>) -> Client {
-        let capabilities = self.capabilities.lock().unwrap_or_else(PoisonError::into_inner);
-        Client::new(
-            connection.into(),
-            Arc::clone(&self.gate),
-            Arc::clone(&capabilities),
-            Arc::clone(&self.known_auth),
-        )
-    }
-
-    /// Runs something of the connection's, which is ended with it.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(task);
-    }
-
-    /// Waits for all that runs, once the connection has ended.
-    pub(super) async fn ended(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
-
-    /// Answers a request from a task, unless the editor takes it back or goes away first.
-    pub(crate) fn answer<T, F>(self: &Arc<Self>, answer: Answer<T>, work: F)
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Error>> + Send + 'static,
-    {
-        let stop = self.stop.clone();
-        self.spawn(async move {
-            let cancellation = answer.cancellation();
-            let work = cancellation.run_until_cancelled(work);
-            tokio::select! {
-                told = work => answer.give(told),
-                () = stop.cancelled() => {}
-            }
-        });
-    }
-
-    // ---- Requests -------------------------------------------------------------------------------------------------
-
     /// The editor said what it can, and is answered.
     pub(super) fn met(self: &Arc<Self>, client: acp::ClientCapabilities, connection: impl Into<Connection>) {
-        *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(client);
+        self.introduced(client);
         spare::warm(self, self.client(connection), spare::When::Introduced);
     }
 
@@ -236,7 +143,7 @@ impl Hub {
         let hub = Arc::clone(self);
         self.answer(answer, async move {
             let is_open = !hub.sessions().is_empty();
-            Ok(hub.known_auth.answer(&hub.config.options, is_open).await)
+            Ok(auth::answer(hub.known_auth(), &hub.config.options, is_open).await)
         });
     }
 
@@ -247,11 +154,11 @@ impl Hub {
     ) {
         let options = self.config.options.clone();
         // It knows who was signed in.
-        self.spare.clear();
+        self.spare().clear();
         let client = self.client(connection);
         self.answer(answer, async move {
             auth::logout(&options).await?;
-            client.known_auth().learned(&client, auth::nobody());
+            client.learned_auth(auth::nobody());
             Ok(acp::LogoutResponse::new())
         });
     }
@@ -328,61 +235,5 @@ impl Hub {
             session.close().await;
             Ok(acp::CloseSessionResponse::new())
         });
-    }
-
-    /// The session of an id.
-    pub(crate) fn session(&self, id: &acp::SessionId) -> Result<Handle, Error> {
-        let id = id.0.as_ref();
-        self.sessions()
-            .get(id)
-            .cloned()
-            .ok_or_else(|| error::no_session(id))
-    }
-
-    /// Enters a session.
-    ///
-    /// # Errors
-    /// When there are too many.
-    pub(crate) fn enter(&self, id: &acp::SessionId, session: Handle) -> Result<(), Error> {
-        let mut sessions = self.sessions();
-        if sessions.len() >= MOST {
-            return Err(error::internal(format!(
-                "{MOST} sessions are open already; close one of them"
-            )));
-        }
-        sessions.insert(id.0.to_string(), session);
-        Ok(())
-    }
-
-    /// Forgets a session that ended by itself, unless another has taken its place.
-    pub(crate) fn leave(&self, id: &acp::SessionId, session: &Handle) {
-        let mut sessions = self.sessions();
-        if sessions
-            .get(id.0.as_ref())
-            .is_some_and(|entered| entered.is(session))
-        {
-            sessions.remove(id.0.as_ref());
-        }
-    }
-}
-
-/// A directory that a session can work in.
-///
-/// # Errors
-/// When it is not absolute, or there is no such directory.
-pub(crate) async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
-    if !path.is_absolute() {
-        return Err(error::bad(
-            parameter,
-            format!("{} is not absolute", path.display()),
-        ));
-    }
-    match tokio::fs::metadata(path).await {
-        Ok(found) if found.is_dir() => Ok(path.to_owned()),
-        Ok(_) => Err(error::bad(
-            parameter,
-            format!("{} is no directory", path.display()),
-        )),
-        Err(why) => Err(error::bad(parameter, format!("{}: {why}", path.display()))),
     }
 }
