@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ValueEnum, ValueHint};
 use outrigger::hooks::{self, HookOutput};
-use outrigger::options::{Auth, Isolation, Options, Secret, Tools};
+use outrigger::options::{Auth, Isolation, Options, Secret, Tools, Worktree};
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::{Effort, PermissionMode, PluginConfig, SettingSource, SystemPrompt};
 use serde::de::DeserializeOwned;
@@ -49,7 +49,7 @@ pub(crate) struct AgentArgs {
     #[arg(long)]
     agent: Option<String>,
     /// Subagents, by name: JSON, or a file with it. Each has a `description` and a `prompt`.
-    #[arg(long, value_name = "JSON|FILE")]
+    #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath)]
     agents: Option<String>,
     /// Told to the model instead of Claude Code's own system prompt.
     #[arg(long, value_name = "TEXT", conflicts_with = "append_system_prompt")]
@@ -61,6 +61,10 @@ pub(crate) struct AgentArgs {
     /// The working directory; the current one unless given.
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    /// Works in a git worktree that the CLI makes, or made by this name before; without a name the CLI makes one up. It is left behind.
+    /// Write the prompt before it, or `--worktree=NAME`.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    worktree: Option<String>,
     /// One more directory that tools may work in. Can be repeated.
     #[arg(long, value_name = "DIR")]
     add_dir: Vec<PathBuf>,
@@ -119,7 +123,7 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "SOURCES", value_delimiter = ',', value_parser = setting_source(), help_heading = "Surroundings")]
     setting_sources: Option<Vec<SettingSource>>,
     /// Settings of the session's own, which outrank those of the files: JSON, or a file with it.
-    #[arg(long, value_name = "JSON|FILE", help_heading = "Surroundings")]
+    #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath, help_heading = "Surroundings")]
     settings: Option<String>,
     /// A directory with a plugin. Can be repeated.
     #[arg(long, value_name = "DIR", help_heading = "Surroundings")]
@@ -255,6 +259,10 @@ impl AgentArgs {
             options.agents = object("--agents", given)?;
         }
         options.cwd = self.cwd.clone();
+        options.worktree = self.worktree.as_deref().map(|name| match name {
+            "" => Worktree::Unnamed,
+            name => name.into(),
+        });
         options.session_id = self.session_id.clone();
         options.persist_session = self.no_session_persistence.then_some(false);
         options.debug_file = self.debug_file.clone();
@@ -307,6 +315,11 @@ impl AgentArgs {
             };
         }
         Ok(options)
+    }
+
+    /// Whether the CLI works somewhere else than it is started.
+    pub(crate) fn is_in_worktree(&self) -> bool {
+        self.worktree.is_some()
     }
 
     /// The options with what answers the CLI, and with what there is to see when more is to be shown.

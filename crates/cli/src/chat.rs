@@ -14,10 +14,10 @@ use crate::agent::AgentArgs;
 use crate::ask::Ask;
 use crate::config::ConfigArgs;
 use crate::exit::{CommandResult, Failure, Status, describe};
-use crate::input::prompt_of;
+use crate::input::{WITHOUT_BLANK, prompt_of};
 use crate::keyboard::{Input, Keyboard};
 use crate::report::text;
-use crate::run::warn_of_version;
+use crate::run::{warn_of_prompt, warn_of_version};
 use crate::screen::{Phase, Screen, console};
 use crate::signals::{Signal, Signals};
 
@@ -63,7 +63,9 @@ async fn talk(
         (false, true) => Ask::by(keyboard.clone()),
         (false, false) => Ask::at_terminal(),
     };
-    let mut screen = Screen::new(true, args.agent.verbose, args.agent.quiet).live(args.plain);
+    let mut screen = Screen::new(true, args.agent.verbose, args.agent.quiet)
+        .live(args.plain)
+        .showing_place(args.agent.is_in_worktree());
     let options = args.agent.hosted(&asking, &screen)?;
     let directory = options.cwd.clone().or_else(|| std::env::current_dir().ok());
     screen.waits(Phase::Starting);
@@ -246,6 +248,7 @@ impl Chat {
             }
             None => match self.session.prompt(prompt_of(&self.session, line)).await {
                 Ok(turn) => {
+                    warn_of_prompt(&turn, WITHOUT_BLANK, &mut self.screen)?;
                     self.turn = Some(turn);
                     self.screen.waits(Phase::Waiting);
                 }

@@ -1,21 +1,40 @@
 //! `outrigger completions` and `outrigger man`: what a shell and `man` know of the command line.
 
+mod candidates;
+
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use anyhow::Context as _;
-use clap_complete::Shell;
+use anyhow::{Context as _, anyhow};
+use clap::{Arg, Command, CommandFactory as _};
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 use clap_mangen::Man;
 
+use crate::Cli;
 use crate::command_line::{NAME, command};
 use crate::exit::{CommandResult, Status};
 
+/// The variable by which a shell asks for completions. It has its own name as its value.
+const ASKED: &str = "OUTRIGGER_COMPLETE";
+
+/// Has zsh complete already when it first reads the script because it completes, as it does with a file of `$fpath`.
+const AUTOLOADED: &str = "\
+if [[ \"$funcstack[1]\" = _outrigger ]]; then
+    _clap_dynamic_completer_outrigger \"$@\"
+fi
+";
+
 /// What `outrigger completions` takes.
 ///
-/// Writes what the shell is to read: `source <(outrigger completions bash)` in `.bashrc`, `outrigger completions fish >
-/// ~/.config/fish/completions/outrigger.fish`, a file `_outrigger` in a directory of zsh's `$fpath`, or `outrigger completions powershell |
-/// Out-String | Invoke-Expression` in the profile of PowerShell.
+/// Writes what the shell is to read when it starts: `source <(outrigger completions bash)` in `.bashrc`, the same with `zsh` in `.zshrc`
+/// behind `compinit`, `outrigger completions fish | source` in `config.fish`, `outrigger completions powershell | Out-String |
+/// Invoke-Expression` in the profile of PowerShell. The shell then asks `outrigger` for each word, and so knows the sessions and
+/// profiles that there are. What is kept in a file has to be written again by each new version.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
     /// The shell.
@@ -31,15 +50,101 @@ pub(crate) struct Manual {
     directory: Option<PathBuf>,
 }
 
-/// Writes the completions of a shell.
+/// Writes the script of a shell.
 pub(crate) fn complete(args: &Completions) -> CommandResult {
-    // Into memory first: the generator panics where it can't write.
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell.to_string());
+    let shell = shell.ok_or_else(|| anyhow!("there are no completions for {}", args.shell))?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command(), NAME, &mut script);
+    shell.write_registration(ASKED, NAME, NAME, &this(), &mut script)?;
+    if args.shell == Shell::Zsh {
+        script.extend_from_slice(AUTOLOADED.as_bytes());
+    }
     let mut stdout = io::stdout().lock();
     stdout.write_all(&script)?;
     stdout.flush()?;
     Ok(Status::Success)
+}
+
+/// How a shell starts this program: by its name if that is how it was started now, else by its path.
+fn this() -> String {
+    let called = PathBuf::from(env::args_os().next().unwrap_or_else(|| NAME.into()));
+    let is_path = called.components().count() > 1;
+    let path = match env::current_dir() {
+        Ok(here) if is_path => here.join(called),
+        _ => called,
+    };
+    path.to_string_lossy().into_owned()
+}
+
+/// Completes a word, if it was a shell that started this program, which asks for that. Then nothing else is to be done.
+///
+/// Whatever goes wrong, nothing is said: it would stand in the line that somebody is typing.
+pub(crate) fn answer() -> Option<ExitCode> {
+    env::var_os(ASKED).filter(|shell| !shell.is_empty() && shell != "0")?;
+    // Nor what a panic says, such as one of the engine.
+    std::panic::set_hook(Box::new(|_| {}));
+    let here = env::current_dir().ok();
+    let asked = CompleteEnv::with_factory(completed).var(ASKED);
+    let status = match asked.try_complete(env::args_os(), here.as_deref()) {
+        Ok(_) => Status::Success,
+        Err(_) => Status::Failed,
+    };
+    Some(ExitCode::from(status as u8))
+}
+
+/// The command line as it is completed.
+fn completed() -> Command {
+    let mut command = Cli::command();
+    // Adds `--help` and `--version`, which are flags like others.
+    command.build();
+    flags_last(with_candidates(command))
+}
+
+/// Adds what only the disk knows. It is added here, so that what has the flags does not need to know how they are completed.
+fn with_candidates(command: Command) -> Command {
+    let command = command.mut_args(|arg: Arg| match arg.get_id().as_str() {
+        "model" | "fallback_model" => arg.add(candidates::models()),
+        "profile" => arg.add(candidates::profiles()),
+        "resume" => arg.add(candidates::resumable()),
+        _ if names_a_session(&arg) => arg.add(candidates::sessions()),
+        _ => arg,
+    });
+    command.mut_subcommands(with_candidates)
+}
+
+fn names_a_session(arg: &Arg) -> bool {
+    let names = arg.get_value_names().unwrap_or_default();
+    names.iter().any(|name| name.as_str() == "SESSION")
+}
+
+/// Has flags offered only where one is begun, or nothing else can stand: they would keep a word from being completed that is the only
+/// one of its kind.
+fn flags_last(command: Command) -> Command {
+    let command = command.mut_args(|arg| {
+        let is_flag = !arg.is_positional();
+        arg.hide(is_flag)
+    });
+    command.mut_subcommands(flags_last)
+}
+
+/// The value of a flag in the words that were typed already.
+fn typed(flag: &str) -> Option<OsString> {
+    let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").collect();
+    value_of(&words, flag)
+}
+
+fn value_of(words: &[OsString], flag: &str) -> Option<OsString> {
+    let at = words.iter().position(|word| {
+        let rest = word.to_str().and_then(|word| word.strip_prefix(flag));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    if let Some((_, value)) = words.get(at)?.to_str()?.split_once('=') {
+        return Some(value.into());
+    }
+    // To bash a `=` is a word by itself.
+    let mut values = words.get(at + 1..)?.iter();
+    values.find(|word| *word != "=").cloned()
 }
 
 /// Writes the pages.
@@ -56,4 +161,24 @@ pub(crate) fn man(args: &Manual) -> CommandResult {
     fs::create_dir_all(directory).with_context(cannot)?;
     clap_mangen::generate_to(command(), directory).with_context(cannot)?;
     Ok(Status::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_of_a_flag_is_found_however_it_was_typed() {
+        for (words, value) in [
+            (&["x", "--dir", "a", "b"][..], Some("a")),
+            (&["--dir=a", "b"], Some("a")),
+            (&["--dir", "=", "a"], Some("a")),
+            (&["--directory", "a"], None),
+            (&["--dir"], None),
+            (&["a"], None),
+        ] {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(value_of(&words, "--dir"), value.map(OsString::from), "{words:?}");
+        }
+    }
 }

@@ -306,6 +306,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("acp", &[]),
     (
+        "config check",
+        &[
+            ("Find what is wrong with it", "outrigger config check"),
+            ("Before it is used", "outrigger config check work.toml"),
+        ],
+    ),
+    (
         "config show",
         &[
             ("What holds without a profile", "outrigger config show"),
@@ -319,10 +326,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "completions",
         &[
-            ("For this shell", "source <(outrigger completions bash)"),
+            ("In ~/.bashrc", "source <(outrigger completions bash)"),
             (
-                "For fish, for good",
-                "outrigger completions fish > ~/.config/fish/completions/outrigger.fish",
+                "In ~/.config/fish/config.fish",
+                "outrigger completions fish | source",
             ),
         ],
     ),

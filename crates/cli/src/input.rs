@@ -56,6 +56,14 @@ impl Asked {
         Ok(Self { argument, piped })
     }
 
+    /// How a command is run that the prompt only looks like.
+    pub(crate) fn way_on(&self) -> &'static str {
+        match self.argument {
+            Some(_) => WITHOUT_BLANK,
+            None => "as the argument of `outrigger run`, it is run",
+        }
+    }
+
     /// The prompt, with images and files.
     ///
     /// # Errors
@@ -92,6 +100,9 @@ pub(crate) fn prompt_of(session: &Session, text: &str) -> Prompt {
     }
     Prompt::text(text)
 }
+
+/// How a command in a text that begins so is run, where [`prompt_of`] takes it for none.
+pub(crate) const WITHOUT_BLANK: &str = "without the blank before it, it is run";
 
 /// Whether standard input is something that ends: a pipe, a socket or a file, but no terminal and no device.
 fn is_piped() -> bool {

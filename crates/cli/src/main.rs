@@ -92,6 +92,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = completions::answer() {
+        return code;
+    }
     let command = match command_line::parse() {
         Ok(cli) => cli.command,
         Err(code) => return code,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context as _;
+use clap::ValueHint;
 use outrigger_sim::api::script::{ApiScript, json_schema};
 use outrigger_sim::api::traffic::{Recorder, Redaction, Replay, Upstream};
 use outrigger_sim::api::{ApiRequest, MessagesApi};
@@ -58,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, exclusive = true)]
     schema: bool,
     /// The command to run, with its arguments.
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::AnyPath)]
     command: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use outrigger::options::Options;
 use outrigger::protocol::shared::{JsonObject, OutputFormat};
-use outrigger::{AmbientEvent, Frames, Outcome, Session};
+use outrigger::{AmbientEvent, Frames, Outcome, Session, Turn};
 
 use crate::agent::{AgentArgs, usage};
 use crate::ask::Ask;
@@ -19,7 +19,7 @@ use crate::paint::Paint;
 use crate::report::{Report, final_text, text};
 use crate::screen::{Phase, Screen, note};
 use crate::signals::{Signals, Watchman};
-use crate::time;
+use crate::{time, words};
 
 /// What `outrigger run` takes.
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,9 @@ enum Output {
 /// Asks, shows what happens, and waits until it is over.
 pub(crate) async fn run(args: Args) -> CommandResult {
     let mut signals = Signals::catch()?.within(args.timeout);
-    let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet).live(args.plain);
+    let mut screen = Screen::new(args.streams(), args.agent.verbose, args.agent.quiet)
+        .live(args.plain)
+        .showing_place(args.agent.is_in_worktree());
     screen.waits(Phase::Starting);
     let early = async {
         let asked = Asked::read(args.prompt.clone()).await?;
@@ -148,6 +150,12 @@ pub(crate) fn warn_of_version(session: &Session, screen: &mut Screen) -> io::Res
     ))
 }
 
+/// Says what may not be meant about the prompt of a turn; `way_on` is how a command is run that was sent as text.
+pub(crate) fn warn_of_prompt(turn: &Turn, way_on: &str, screen: &mut Screen) -> io::Result<()> {
+    let mut warnings = turn.warnings().iter();
+    warnings.try_for_each(|warning| screen.note(&words::warning(warning, way_on)))
+}
+
 /// The turns of a run.
 struct Turns {
     outcome: Outcome,
@@ -163,9 +171,11 @@ async fn ask(
     screen: &mut Screen,
     watchman: &mut Watchman,
 ) -> Result<Turns, Failure> {
+    let way_on = asked.way_on();
     let prompt = asked.prompt(session, &args.image, &args.file).await?;
     let mut ambient = session.ambient();
     let mut turn = session.prompt(prompt).await?;
+    warn_of_prompt(&turn, way_on, screen)?;
     screen.waits(Phase::Waiting);
     while let Some(event) = turn.next().await {
         screen.event(&event?)?;

@@ -41,6 +41,8 @@ pub(crate) struct Screen {
     markdown: Option<Markdown>,
     /// Draws the status line.
     ticker: Option<JoinHandle<()>>,
+    /// Where the CLI works, once that was shown; `None` if it is not to be shown.
+    place: Option<String>,
     /// The states of the MCP servers that were shown last.
     servers: BTreeMap<String, String>,
     /// Text came since the last call of [`begin_turn`](Self::begin_turn).
@@ -57,6 +59,7 @@ impl Screen {
             paint: Paint::on(&io::stderr()),
             markdown: None,
             ticker: None,
+            place: None,
             servers: BTreeMap::new(),
             said_any: false,
         }
@@ -80,6 +83,12 @@ impl Screen {
                 }
             }));
         }
+        self
+    }
+
+    /// Also shows where the CLI works, if that is a place that it chooses.
+    pub(crate) fn showing_place(mut self, is_chosen: bool) -> Self {
+        self.place = is_chosen.then(String::new);
         self
     }
 
@@ -147,12 +156,15 @@ impl Screen {
                 ))?;
             }
             Event::Lagged(lag) => self.note(&lag.to_string())?,
-            Event::Message(message, _) if self.verbose => {
+            Event::Message(message, _) => {
                 if let Message::System(system) = &**message
                     && let SystemMessage::Init(init) = &**system
                 {
+                    self.works_at(&init.cwd)?;
                     self.servers(&init.mcp_servers)?;
-                } else if let Some(shown) = shown_message(message) {
+                } else if self.verbose
+                    && let Some(shown) = shown_message(message)
+                {
                     self.note(&shown)?;
                 }
             }
@@ -161,8 +173,22 @@ impl Screen {
         Ok(())
     }
 
-    /// Shows the states of MCP servers that have changed.
+    /// Shows where the CLI works, if that is to be shown and was not.
+    fn works_at(&mut self, directory: &str) -> io::Result<()> {
+        match &mut self.place {
+            Some(place) if place != directory => {
+                directory.clone_into(place);
+                self.note(&format!("worktree: {directory}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows the states of MCP servers that have changed, if more is to be shown.
     fn servers(&mut self, servers: &[InitMcpServer]) -> io::Result<()> {
+        if !self.verbose {
+            return Ok(());
+        }
         for server in servers {
             let before = self.servers.insert(server.name.clone(), server.status.clone());
             if before.as_ref() != Some(&server.status) {

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use outrigger::protocol::RawJson;
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::SettingSource;
@@ -41,13 +42,13 @@ struct Show {
     #[arg(long, value_name = "LIST", value_parser = sources)]
     setting_sources: Option<Sources>,
     /// What `--settings` would be given: JSON, or a file with it.
-    #[arg(long, value_name = "JSON|FILE")]
+    #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath)]
     settings: Option<String>,
     /// What an embedding program would manage: JSON, or a file with it.
-    #[arg(long, value_name = "JSON|FILE")]
+    #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath)]
     managed_settings: Option<String>,
     /// What a server would manage: JSON, or a file with it.
-    #[arg(long, value_name = "JSON|FILE")]
+    #[arg(long, value_name = "JSON|FILE", value_hint = ValueHint::FilePath)]
     server_managed_settings: Option<String>,
     /// Another directory than the system's for managed settings.
     #[arg(long, value_name = "DIR")]

@@ -3,6 +3,8 @@
 use std::sync::LazyLock;
 
 use clap::{Args as _, Command};
+use outrigger::PromptWarning;
+use outrigger::advice::reworded;
 
 use crate::agent::AgentArgs;
 
@@ -47,6 +49,16 @@ pub(crate) fn flag(name: &str) -> Option<String> {
     }
     let flag = name.replace('_', "-");
     argument(&flag).map(|_| format!("--{flag}"))
+}
+
+/// Says what may not be meant about a prompt. `way_on` is how a command is run here.
+pub(crate) fn warning(warning: &PromptWarning, way_on: &str) -> String {
+    match warning {
+        PromptWarning::CommandAsText { command } => {
+            format!("warning: /{command} is a slash command, and was sent as text; {way_on}")
+        }
+        other => format!("warning: {}", reworded(&other.to_string(), flag)),
+    }
 }
 
 fn argument(flag: &str) -> Option<&'static clap::Arg> {
@@ -133,53 +145,10 @@ mod tests {
 
     #[test]
     fn advice_of_every_cause_is_for_a_terminal() {
-        use Cause::*;
-        let all = [
-            BinaryMissing,
-            NotExecutable,
-            WrongPlatform,
-            BatchFile,
-            BeingUpdated,
-            CwdMissing,
-            ArgumentsTooLong,
-            SystemLimit,
-            NotLoggedIn,
-            InvalidKey,
-            RootBypass,
-            UnknownOption,
-            InvalidArgument,
-            NestedSession,
-            UnknownSession,
-            SessionInUse,
-            McpConfig,
-            Settings,
-            UnsupportedVersion,
-            StartupFailed(None),
-            InputRefused,
-            MaxTurns,
-            Budget,
-            TooLong,
-            Api { status: None },
-            Api { status: Some(429) },
-            TurnFailed("failed".into()),
-            StructuredOutput,
-            NoStructuredOutput,
-            MaxOutputTokens,
-            Refused,
-            RateLimit,
-            Billing,
-            ConnectionFailed,
-            EndedByUs,
-            OutOfHeap,
-            OutOfMemory,
-            Killed,
-            Terminated { signal: 15 },
-            Crashed { signal: None },
-            Truncated,
-            Unexplained,
-        ];
-        for cause in all {
-            let told = outrigger::advice::reworded(cause.advice(), flag);
+        // The advice about an answer of the API depends on its status.
+        let answers = [403, 404, 429, 500].map(|status| Cause::Api { status: Some(status) });
+        for cause in Cause::ALL.iter().chain(&answers) {
+            let told = reworded(cause.advice(), flag);
             assert!(is_for_a_terminal(&told), "{cause:?}: {told}");
         }
         assert!(!is_for_a_terminal("raise `max_turns`") && !is_for_a_terminal("choose Auth::Login"));

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::Context as _;
+use clap::ValueHint;
 use outrigger_sim::cassette::{About, Places, Recorder, Rules};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
@@ -40,7 +41,8 @@ pub(crate) struct Args {
         conflicts_with_all = ["prompts", "AgentArgs"],
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "CLAUDE"
+        value_name = "CLAUDE",
+        value_hint = ValueHint::AnyPath
     )]
     command: Vec<OsString>,
 }

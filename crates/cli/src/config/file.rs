@@ -1,8 +1,9 @@
-//! What is written in a configuration file, with the lines.
+//! What is written in a configuration file, and where.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use toml::Spanned;
@@ -16,10 +17,71 @@ use crate::exit::Failure;
 const CHOICE: &str = "profile";
 const PROFILES: &str = "profiles";
 
+/// A place in a file: the line, and the character in it, both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+impl Place {
+    /// That of a byte.
+    fn of(text: &str, at: usize) -> Self {
+        let before = text.get(..at).unwrap_or_default();
+        let line_begin = before.rfind('\n').map_or(0, |end| end + 1);
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: before[line_begin..].chars().count() + 1,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Something that is wrong in a file.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) at: Place,
+    pub(super) message: String,
+    /// What was meant, where something is near; the message names it, too.
+    pub(super) meant: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn new(at: Place, message: impl Into<String>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+            meant: None,
+        }
+    }
+
+    /// Fails with the first problem, if there are any.
+    pub(super) fn refuse(path: &Path, problems: &[Self]) -> Result<(), Failure> {
+        let path = path.display();
+        match problems {
+            [] => Ok(()),
+            [only] => Err(usage(format!("{path}:{}: {}", only.at, only.message))),
+            [first, others @ ..] => Err(usage(format!(
+                "{path}:{}: {} (`outrigger config check {path}` lists {} more)",
+                first.at,
+                first.message,
+                others.len()
+            ))),
+        }
+    }
+}
+
 /// A configuration file.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
+    /// What is wrong with it whatever flags there are, in the order of the file.
+    pub(super) problems: Vec<Problem>,
     /// What holds whatever the profile.
     base: Vec<Setting>,
     profiles: BTreeMap<String, Vec<Setting>>,
@@ -31,7 +93,9 @@ pub(super) struct File {
 pub(super) struct Setting {
     pub(super) key: String,
     pub(super) value: Value,
-    pub(super) line: usize,
+    /// Where the key stands.
+    pub(super) at: Place,
+    pub(super) value_at: Place,
     /// The profile that it stands in.
     pub(super) profile: Option<String>,
 }
@@ -87,84 +151,73 @@ impl fmt::Display for Value {
 }
 
 impl File {
-    /// Reads what is written. Whether there are such flags is not looked at.
-    ///
-    /// # Errors
-    /// When it is no TOML, or has a table or a value that no flag can have.
-    pub(super) fn read(path: PathBuf, text: &str) -> Result<Self, Failure> {
-        let line_at = |at: usize| {
-            text.get(..at)
-                .map_or(1, |before| before.matches('\n').count() + 1)
-        };
-        let wrong = |line: usize, message: String| usage(format!("{}:{line}: {message}", path.display()));
-        let table = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_at(span.start));
-            wrong(line, error.message().to_owned())
-        })?;
+    /// Reads what is written, and notes what is wrong with it: what is no TOML, and tables and values that no flag can have. Whether
+    /// there are such flags is not looked at.
+    pub(super) fn read(path: PathBuf, text: &str) -> Self {
         let mut file = Self {
-            path: path.clone(),
+            path,
+            problems: Vec::new(),
             base: Vec::new(),
             profiles: BTreeMap::new(),
             chosen: None,
         };
-        let settings = |table: &DeTable<'_>, profile: Option<&str>| {
-            let entries = table.iter().filter(|(key, _)| {
-                profile.is_some() || ![CHOICE, PROFILES].contains(&key.get_ref().as_ref())
+        let place = |at: usize| Place::of(text, at);
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            // What could be read all the same may not be what was meant.
+            let problems = errors.iter().map(|error| {
+                let at = error.span().map_or(0, |span| span.start);
+                Problem::new(place(at), error.message())
             });
-            let setting = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-                let key_text: &std::borrow::Cow<'_, str> = key.get_ref();
-                let line = line_at(key.span().start);
-                Ok::<_, Failure>(Setting {
-                    value: value_of(value.get_ref())
-                        .map_err(|what| wrong(line, format!("`{key_text}` cannot be {what}")))?,
-                    key: key_text.to_string(),
-                    line,
-                    profile: profile.map(str::to_owned),
-                })
-            };
-            let mut settings: Vec<Setting> = entries.map(setting).collect::<Result<_, _>>()?;
-            settings.sort_by_key(|setting| setting.line);
-            Ok::<_, Failure>(settings)
-        };
+            file.problems.extend(problems);
+            return file;
+        }
+        let mut chosen_at = None;
         for (key, value) in table.get_ref() {
-            let line = line_at(key.span().start);
+            let at = place(value.span().start);
             match (key.get_ref().as_ref(), value.get_ref()) {
-                (CHOICE, DeValue::String(name)) => file.chosen = Some(name.to_string()),
+                (CHOICE, DeValue::String(name)) => {
+                    file.chosen = Some(name.to_string());
+                    chosen_at = Some(at);
+                }
                 (CHOICE, _) => {
-                    return Err(wrong(
-                        line,
-                        "`profile` is the name of a profile, a string".to_owned(),
-                    ));
+                    let message = "`profile` is the name of a profile, a string";
+                    file.problems.push(Problem::new(at, message));
                 }
                 (PROFILES, DeValue::Table(profiles)) => {
                     for (name, profile) in profiles {
-                        let line = line_at(name.span().start);
-                        let DeValue::Table(profile) = profile.get_ref() else {
-                            return Err(wrong(
-                                line,
-                                format!("`profiles.{}` has to be a table", name.get_ref()),
-                            ));
+                        let DeValue::Table(table) = profile.get_ref() else {
+                            let message = format!("`profiles.{}` has to be a table", name.get_ref());
+                            file.problems
+                                .push(Problem::new(place(profile.span().start), message));
+                            continue;
                         };
-                        let name = name.get_ref().to_string();
-                        let settings = settings(profile, Some(&name))?;
-                        file.profiles.insert(name, settings);
+                        let settings = table.iter().filter_map(|(key, value)| {
+                            let profile = Some(name.get_ref().as_ref());
+                            setting(&place, key, value, profile, &mut file.problems)
+                        });
+                        let settings = in_order(settings.collect());
+                        file.profiles.insert(name.get_ref().to_string(), settings);
                     }
                 }
                 (PROFILES, _) => {
-                    return Err(wrong(line, "`profiles` has to be a table of tables".to_owned()));
+                    let message = "`profiles` has to be a table of tables";
+                    file.problems.push(Problem::new(at, message));
                 }
-                _ => {}
+                _ => file
+                    .base
+                    .extend(setting(&place, key, value, None, &mut file.problems)),
             }
         }
-        file.base = settings(table.get_ref(), None)?;
-        if let Some(name) = &file.chosen
+        file.base = in_order(std::mem::take(&mut file.base));
+        if let (Some(at), Some(name)) = (chosen_at, &file.chosen)
             && !file.profiles.contains_key(name)
         {
-            let line = table.get_ref().iter().find(|(key, _)| key.get_ref() == CHOICE);
-            let line = line.map_or(1, |(key, _)| line_at(key.span().start));
-            return Err(wrong(line, file.unknown(name)));
+            let (message, meant) = file.unknown(name);
+            file.problems.push(Problem { at, message, meant });
         }
-        Ok(file)
+        file.problems.sort_by_key(|problem| problem.at);
+        file
     }
 
     /// The file with this profile chosen instead of its own choice; an empty name is none.
@@ -175,21 +228,35 @@ impl File {
         if let Some(name) = &self.chosen
             && !self.profiles.contains_key(name)
         {
-            return Err(usage(format!("{}: {}", self.path.display(), self.unknown(name))));
+            let (message, _) = self.unknown(name);
+            return Err(usage(format!("{}: {message}", self.path.display())));
         }
         Ok(self)
     }
 
-    fn unknown(&self, name: &str) -> String {
-        match nearest(name, self.profiles.keys().map(String::as_str)) {
+    /// What to say of a profile that is not there, and which one was meant.
+    fn unknown(&self, name: &str) -> (String, Option<String>) {
+        let near = nearest(name, self.names());
+        let message = match near {
             Some(near) => format!("there is no profile {name:?}; did you mean {near:?}?"),
             None => format!("there is no profile {name:?}; there are: {}", self.profiles()),
-        }
+        };
+        (message, near.map(str::to_owned))
+    }
+
+    /// The profile that is used.
+    pub(super) fn chosen(&self) -> Option<&str> {
+        self.chosen.as_deref()
     }
 
     /// The names of the profiles.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.profiles.keys().map(String::as_str)
+    }
+
+    /// The same, to be shown.
     pub(super) fn profiles(&self) -> String {
-        match self.profiles.keys().cloned().collect::<Vec<_>>().join(", ") {
+        match self.names().collect::<Vec<_>>().join(", ") {
             names if names.is_empty() => "none".to_owned(),
             names => names,
         }
@@ -200,10 +267,11 @@ impl File {
         self.base.iter().chain(self.profiles.values().flatten())
     }
 
-    /// The settings of each part of the file, which have to agree with each other.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &[Setting]> {
-        let profiles = self.profiles.values().map(Vec::as_slice);
-        std::iter::once(self.base.as_slice()).chain(profiles)
+    /// The settings of each part of the file, which have to agree with each other, with the name of its profile.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (Option<&str>, &[Setting])> {
+        let profiles = self.profiles.iter();
+        let profiles = profiles.map(|(name, settings)| (Some(name.as_str()), settings.as_slice()));
+        std::iter::once((None, self.base.as_slice())).chain(profiles)
     }
 
     /// The settings of the chosen profile, and behind them those that hold whatever the profile.
@@ -222,6 +290,36 @@ impl File {
         }
         holding
     }
+}
+
+/// A key with its value, unless no flag can have that.
+fn setting(
+    place: &dyn Fn(usize) -> Place,
+    key: &Spanned<Cow<'_, str>>,
+    value: &Spanned<DeValue<'_>>,
+    profile: Option<&str>,
+    problems: &mut Vec<Problem>,
+) -> Option<Setting> {
+    let value_at = place(value.span().start);
+    match value_of(value.get_ref()) {
+        Ok(value) => Some(Setting {
+            key: key.get_ref().to_string(),
+            value,
+            at: place(key.span().start),
+            value_at,
+            profile: profile.map(str::to_owned),
+        }),
+        Err(what) => {
+            let message = format!("`{}` cannot be {what}", key.get_ref());
+            problems.push(Problem::new(value_at, message));
+            None
+        }
+    }
+}
+
+fn in_order(mut settings: Vec<Setting>) -> Vec<Setting> {
+    settings.sort_by_key(|setting| setting.at);
+    settings
 }
 
 /// What a value of TOML is for a flag.

@@ -7,10 +7,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Args as _, Command};
 
 use super::COMMANDS;
-use super::file::{File, Setting, Value};
-use crate::agent::{AgentArgs, is_secret, usage};
+use super::file::{File, Problem, Setting, Value};
+use crate::agent::{AgentArgs, is_secret};
 use crate::command_line::nearest;
-use crate::exit::Failure;
 
 /// What a file says by other means, or cannot say.
 const NOT_HERE: &[&str] = &["config", "profile", "no-config", "help", "version"];
@@ -42,61 +41,22 @@ pub(super) fn exclude(command: &Command, one: &str, other: &str) -> bool {
     says(one, other) || says(other, one)
 }
 
-/// Checks all that a file says, in all profiles.
-pub(super) fn check(file: &File, command: &Command) -> Result<(), Failure> {
-    let commands: Vec<&Command> = COMMANDS
-        .iter()
-        .filter_map(|name| command.find_subcommand(name))
+/// The commands that a key is heeded by.
+pub(super) fn heeded_by<'c>(command: &'c Command, key: &str) -> Vec<&'c Command> {
+    let commands = COMMANDS.iter().filter_map(|name| command.find_subcommand(name));
+    commands.filter(|command| of(command, key).is_some()).collect()
+}
+
+/// Adds to a file's problems what is wrong with what it sets, in all profiles.
+pub(super) fn check(file: &mut File, command: &Command) {
+    let mut problems: Vec<Problem> = file
+        .all()
+        .filter_map(|setting| problem(setting, command))
         .collect();
-    let wrong = |setting: &Setting, message: String| {
-        usage(format!("{}:{}: {message}", file.path.display(), setting.line))
-    };
-    for setting in file.all() {
-        let key = &setting.key;
-        let found = commands
-            .iter()
-            .find_map(|command| Some((*command, of(command, key)?)));
-        let Some((command, arg)) = found else {
-            let known = commands.iter().flat_map(|command| {
-                let flags = command.get_arguments().filter_map(Arg::get_long);
-                flags.filter(|flag| of(command, flag).is_some())
-            });
-            let near = match (NOT_HERE.contains(&key.as_str()), nearest(key, known)) {
-                (true, _) => "; it can only be given on the command line".to_owned(),
-                (false, Some(near)) => format!("; did you mean `{near}`?"),
-                (false, None) => "; the keys are the flags of `outrigger run` and `chat`".to_owned(),
-            };
-            return Err(wrong(setting, format!("there is no key `{key}`{near}")));
-        };
-        let wanted = fits(arg, &setting.value);
-        wanted.map_err(|wanted| {
-            wrong(
-                setting,
-                format!("`{key}` has to be {wanted}, and is {}", setting.value.kind()),
-            )
-        })?;
-        understood(command, key, &setting.value).map_err(|why| wrong(setting, format!("`{key}`: {why}")))?;
-        if key == "env" {
-            for (name, _) in setting
-                .value
-                .words()
-                .iter()
-                .filter_map(|word| word.split_once('='))
-            {
-                if is_secret(name) {
-                    let message = format!(
-                        "`env`: {name} looks like a secret, which has no place in this file; set it in the environment, and write \
-                         `env = [\"{name}\"]` to pass it on, or choose by `auth`"
-                    );
-                    return Err(wrong(setting, message));
-                }
-            }
-        }
-    }
-    for part in file.parts() {
+    for (_, part) in file.parts() {
         for (nth, setting) in part.iter().enumerate() {
             for other in &part[..nth] {
-                let is_clash = commands.iter().any(|command| {
+                let is_clash = heeded_by(command, &setting.key).iter().any(|command| {
                     let ids = (of(command, &setting.key), of(command, &other.key));
                     let (Some(one), Some(other)) = ids else {
                         return false;
@@ -104,14 +64,68 @@ pub(super) fn check(file: &File, command: &Command) -> Result<(), Failure> {
                     exclude(command, one.get_id().as_str(), other.get_id().as_str())
                 });
                 if is_clash && ![&setting.value, &other.value].contains(&&Value::Switch(false)) {
-                    let (key, line) = (&other.key, other.line);
+                    let (key, line) = (&other.key, other.at.line);
                     let message = format!("`{}` and `{key}` of line {line} exclude each other", setting.key);
-                    return Err(wrong(setting, message));
+                    problems.push(Problem::new(setting.at, message));
                 }
             }
         }
     }
-    Ok(())
+    file.problems.append(&mut problems);
+    file.problems.sort_by_key(|problem| problem.at);
+}
+
+/// What is wrong with a setting by itself.
+fn problem(setting: &Setting, command: &Command) -> Option<Problem> {
+    let key = &setting.key;
+    let commands = heeded_by(command, key);
+    let Some(arg) = commands.first().and_then(|command| of(command, key)) else {
+        return Some(unknown(setting, command));
+    };
+    let wrong = |message: String| Some(Problem::new(setting.value_at, message));
+    if let Err(wanted) = fits(arg, &setting.value) {
+        return wrong(format!(
+            "`{key}` has to be {wanted}, and is {}",
+            setting.value.kind()
+        ));
+    }
+    if let Some(Err(why)) = commands
+        .first()
+        .map(|command| understood(command, key, &setting.value))
+    {
+        return wrong(format!("`{key}`: {why}"));
+    }
+    if key != "env" {
+        return None;
+    }
+    let words = setting.value.words();
+    let mut names = words.iter().filter_map(|word| word.split_once('='));
+    let (name, _) = names.find(|(name, _)| is_secret(name))?;
+    wrong(format!(
+        "`env`: {name} looks like a secret, which has no place in this file; set it in the environment, and write `env = [\"{name}\"]` \
+         to pass it on, or choose by `auth`"
+    ))
+}
+
+/// What to say of a key that no command has a flag for.
+fn unknown(setting: &Setting, command: &Command) -> Problem {
+    let key = &setting.key;
+    let commands = COMMANDS.iter().filter_map(|name| command.find_subcommand(name));
+    let known = commands.flat_map(|command| {
+        let flags = command.get_arguments().filter_map(Arg::get_long);
+        flags.filter(|flag| of(command, flag).is_some())
+    });
+    let is_elsewhere = NOT_HERE.contains(&key.as_str());
+    let meant = nearest(key, known).filter(|_| !is_elsewhere);
+    let way_on = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if is_elsewhere => "it can only be given on the command line".to_owned(),
+        None => "the keys are the flags of `outrigger run` and `chat`".to_owned(),
+    };
+    Problem {
+        meant: meant.map(str::to_owned),
+        ..Problem::new(setting.at, format!("there is no key `{key}`; {way_on}"))
+    }
 }
 
 /// Whether a flag can have a value of this kind.

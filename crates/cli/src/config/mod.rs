@@ -1,12 +1,14 @@
 //! The configuration file: values of flags for every run, and profiles of them. A flag of the command line outranks a variable of the
 //! environment, which outranks the profile, which outranks the rest of the file.
 
+mod check;
 mod file;
 mod flags;
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
@@ -16,13 +18,16 @@ use serde_json::json;
 use crate::agent::usage;
 use crate::command_line;
 use crate::exit::{CommandResult, Failure, Status};
-use file::{File, Setting};
+use file::{File, Problem, Setting};
 
 /// The commands that a profile is for.
 const COMMANDS: &[&str] = &["run", "chat", "explain", "record"];
 
 /// The list that only grows: a prohibition is not lost because another flag adds one.
 const GROWS: &str = "deny";
+
+/// How much of a file is read for its profiles alone, in bytes.
+const MOST_READ: u64 = 1024 * 1024;
 
 /// Which configuration counts.
 #[derive(Debug, Clone, clap::Args)]
@@ -57,6 +62,7 @@ enum Asked {
         #[command(flatten)]
         which: ConfigArgs,
     },
+    Check(check::Check),
     /// Check the configuration file, and show which values hold for a profile, and where they stand.
     ///
     /// All profiles are checked, whichever is shown. Ends with 2 if anything is wrong.
@@ -73,21 +79,21 @@ enum Asked {
 pub(crate) fn run(args: &Args) -> CommandResult {
     let mut stdout = io::stdout().lock();
     match &args.command {
+        Asked::Check(check) => return check.run(&mut stdout),
         Asked::Path { which } => {
             let path = which.path().ok_or_else(|| usage(NOWHERE.to_owned()))?;
             writeln!(stdout, "{}", path.display())?;
         }
         Asked::Show { which, json } => {
-            let Some(file) = which.file()? else {
+            let Some(file) = which.file(&command_line::command())? else {
                 eprintln!("outrigger: there is no configuration file");
                 return Ok(Status::Failed);
             };
-            flags::check(&file, &command_line::command())?;
             for setting in file.holding() {
                 if *json {
                     let line = json!({
                         "key": setting.key, "value": setting.value.json(), "file": file.path.display().to_string(),
-                        "line": setting.line, "profile": setting.profile,
+                        "line": setting.at.line, "column": setting.at.column, "profile": setting.profile,
                     });
                     writeln!(stdout, "{line}")?;
                 } else {
@@ -96,7 +102,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
                     writeln!(
                         stdout,
                         "{} = {}   # line {}{of}",
-                        setting.key, setting.value, setting.line
+                        setting.key, setting.value, setting.at.line
                     )?;
                 }
             }
@@ -129,8 +135,8 @@ impl ConfigArgs {
         self.config.clone().or_else(usual)
     }
 
-    /// Reads the file; `None` if there is none, and none was asked for.
-    fn file(&self) -> Result<Option<File>, Failure> {
+    /// Reads the file, which has to be right for this command; `None` if there is none, and none was asked for.
+    fn file(&self, command: &Command) -> Result<Option<File>, Failure> {
         let wanted = self.profile.as_deref().filter(|name| !name.is_empty());
         let path = match self.path() {
             _ if self.no_config => return Ok(None),
@@ -138,7 +144,7 @@ impl ConfigArgs {
             None if wanted.is_some() => return Err(usage(NOWHERE.to_owned())),
             None => return Ok(None),
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.config.is_none() => {
                 return match wanted {
@@ -151,8 +157,25 @@ impl ConfigArgs {
             }
             Err(error) => return Err(usage(format!("{}: {error}", path.display()))),
         };
-        let file = File::read(path, &text)?;
+        let mut file = File::read(path, &text);
+        flags::check(&mut file, command);
+        Problem::refuse(&file.path, &file.problems)?;
         Ok(Some(file.with_profile(self.profile.clone())?))
+    }
+}
+
+/// The names of the profiles in a file, the usual one unless it is named, for a shell: none if it cannot be read or is no TOML.
+pub(crate) fn profiles(path: Option<PathBuf>) -> Vec<String> {
+    let path = path.or_else(usual).filter(|path| path.is_file());
+    let read = |path: PathBuf| {
+        let mut text = String::new();
+        let file = fs::File::open(&path)?;
+        file.take(MOST_READ).read_to_string(&mut text)?;
+        Ok::<_, io::Error>(File::read(path, &text))
+    };
+    match path.map(read) {
+        Some(Ok(file)) => file.names().map(str::to_owned).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -190,10 +213,9 @@ pub(crate) fn applied(
     if name == "record" && own.contains_id("command") {
         return Ok(None);
     }
-    let Some(file) = ConfigArgs::of(own).file()? else {
+    let Some(file) = ConfigArgs::of(own).file(&command)? else {
         return Ok(None);
     };
-    flags::check(&file, &command)?;
     let Some(target) = command.find_subcommand(name) else {
         return Ok(None);
     };

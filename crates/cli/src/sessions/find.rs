@@ -1,8 +1,10 @@
 //! Which session is meant.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use outrigger::sessions::{Error, ListOptions, SessionFile, SessionId, Sessions};
 
@@ -14,6 +16,12 @@ const SHORTEST: usize = 4;
 
 /// How many sessions an error names at most.
 const MOST_NAMED: usize = 8;
+
+/// How many files a completion looks at.
+const MOST_SEEN: usize = 20_000;
+
+/// How many sessions a completion offers.
+const MOST_OFFERED: usize = 100;
 
 /// Where to look for a session.
 #[derive(Debug, clap::Args)]
@@ -168,14 +176,47 @@ fn ids(sessions: &Sessions) -> impl Iterator<Item = SessionId> {
     entries.filter_map(|entry| SessionId::of_file_name(entry.file_name().to_str()?))
 }
 
+/// Whether an id begins so, in any case.
+fn begins(id: &SessionId, name: &str) -> bool {
+    let head = id.as_str().get(..name.len());
+    head.is_some_and(|head| head.eq_ignore_ascii_case(name))
+}
+
+/// The sessions whose ids begin so and when they were written to, the last first, for a shell: those of the project at `dir`, or here;
+/// if there are none here, those of all projects. Nothing is opened but directories.
+pub(crate) fn offered(begin: &str, dir: Option<&Path>) -> Vec<(String, SystemTime)> {
+    let Ok(sessions) = Sessions::from_env() else {
+        return Vec::new();
+    };
+    let project = sessions.project_dir(dir.map_or_else(here, Path::to_owned));
+    let found = written(&[project], begin);
+    match found.is_empty() && dir.is_none() {
+        true => written(&sessions.project_dirs(), begin),
+        false => found,
+    }
+}
+
+/// The sessions in these directories whose ids begin so.
+fn written(dirs: &[PathBuf], begin: &str) -> Vec<(String, SystemTime)> {
+    let entries = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten();
+    let found = entries.flatten().take(MOST_SEEN).filter_map(|entry| {
+        let id = SessionId::of_file_name(entry.file_name().to_str()?)?;
+        let metadata = begins(&id, begin).then(|| entry.metadata().ok())??;
+        let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        (metadata.len() > 0).then(|| (id.as_str().to_owned(), written))
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|(_, written)| Reverse(*written));
+    let mut told = BTreeSet::new();
+    found.retain(|(id, _)| told.insert(id.clone()));
+    found.truncate(MOST_OFFERED);
+    found
+}
+
 /// The sessions of all projects whose ids begin so, in any case.
 fn beginning(sessions: &Sessions, name: &str) -> BTreeSet<SessionId> {
-    let begins = |id: &SessionId| {
-        let head = id.as_str().get(..name.len());
-        head.is_some_and(|head| head.eq_ignore_ascii_case(name))
-    };
     ids(sessions)
-        .filter(begins)
+        .filter(|id| begins(id, name))
         // Empty files are what is left of sessions that never began.
         .filter(|id| sessions.find(id).is_ok())
         .collect()

@@ -1,22 +1,17 @@
 //! `outrigger sessions list`.
 
 use std::cmp::Reverse;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use outrigger::sessions::{ListOptions, SessionInfo, Sessions};
 
-use super::find::{Beginnings, here, line};
-use super::pager::Pager;
-use super::table::{self, Column, Cut};
+use super::find::{Beginnings, here};
+use super::table::{self, Column, Cut, cell};
 use crate::exit::{CommandResult, Status};
 use crate::screen::plain;
 use crate::time::{self, ago};
-
-/// How much of a text is looked at, in characters; the terminal may show less.
-const LOOKED_AT: usize = 200;
 
 /// List the sessions of this project and of its other worktrees, the one that was written to last first.
 ///
@@ -92,21 +87,10 @@ impl List {
             eprintln!("outrigger: {}", plain(&self.nothing()));
             return Ok(Status::Failed);
         }
-        Pager::show(self.no_pager || self.json, |out, paint| {
-            if self.json {
-                for info in &infos {
-                    serde_json::to_writer(&mut *out, info).map_err(io::Error::from)?;
-                    writeln!(out)?;
-                }
-                return Ok(());
-            }
-            let width = table::width();
-            let beginnings = width.is_some().then(|| Beginnings::of(&sessions));
-            let rows: Vec<_> = infos
-                .iter()
-                .map(|info| row(info, self.all, beginnings.as_ref()))
-                .collect();
-            Ok(table::write(&COLUMNS, &rows, width, out, paint)?)
+        let is_short = table::width().is_some() && !self.json;
+        let beginnings = is_short.then(|| Beginnings::of(&sessions));
+        table::show(&infos, self.json, self.no_pager, &COLUMNS, |info| {
+            row(info, self.all, beginnings.as_ref())
         })
     }
 
@@ -186,60 +170,42 @@ impl List {
 
 const COLUMNS: [Column; 7] = [
     Column {
-        name: "WHEN",
-        least: 0,
-        most: usize::MAX,
         spared: Some(4),
-        cut: Cut::Tail,
-        look: |_, text| text.to_owned(),
+        ..Column::new("WHEN")
     },
     Column {
-        name: "ID",
-        least: 0,
-        most: usize::MAX,
-        spared: None,
-        cut: Cut::Tail,
         look: |paint, text| paint.cyan(text),
+        ..Column::new("ID")
     },
     Column {
-        name: "BRANCH",
         least: 8,
         most: 24,
         spared: Some(0),
-        cut: Cut::Tail,
         look: |paint, text| paint.dim(text),
+        ..Column::new("BRANCH")
     },
     Column {
-        name: "TAG",
         least: 6,
         most: 16,
         spared: Some(1),
-        cut: Cut::Tail,
         look: |paint, text| paint.yellow(text),
+        ..Column::new("TAG")
     },
     Column {
-        name: "TITLE",
         least: 16,
-        most: usize::MAX,
-        spared: None,
-        cut: Cut::Tail,
-        look: |_, text| text.to_owned(),
+        ..Column::new("TITLE")
     },
     Column {
-        name: "",
-        least: 0,
-        most: usize::MAX,
         spared: Some(2),
-        cut: Cut::Tail,
         look: |paint, text| paint.dim(text),
+        ..Column::new("")
     },
     Column {
-        name: "DIRECTORY",
         least: 16,
-        most: usize::MAX,
         spared: Some(3),
         cut: Cut::Head,
         look: |paint, text| paint.dim(text),
+        ..Column::new("DIRECTORY")
     },
 ];
 
@@ -249,21 +215,20 @@ fn row(info: &SessionInfo, with_dir: bool, beginnings: Option<&Beginnings>) -> V
     // `HEAD` is what there is where there is no branch.
     let branch = info.git_branch.as_deref().filter(|branch| *branch != "HEAD");
     let tag = info.tag.as_deref().filter(|tag| !tag.is_empty());
-    let text = |text: Option<&str>| line(text.unwrap_or_default(), LOOKED_AT);
     vec![
         ago(info.last_modified),
         beginnings
             .map_or(id, |beginnings| beginnings.shortest(id))
             .to_owned(),
-        text(branch),
-        tag.map(|tag| format!("#{}", text(Some(tag)))).unwrap_or_default(),
-        text(Some(&info.summary)),
+        cell(branch),
+        tag.map(|tag| format!("#{}", cell(Some(tag)))).unwrap_or_default(),
+        cell(Some(&info.summary)),
         if info.archived == Some(true) {
             "archived"
         } else {
             ""
         }
         .to_owned(),
-        text(info.cwd.as_deref().filter(|_| with_dir)),
+        cell(info.cwd.as_deref().filter(|_| with_dir)),
     ]
 }

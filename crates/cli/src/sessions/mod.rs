@@ -26,6 +26,8 @@ mod talk;
 
 use crate::exit::CommandResult;
 
+pub(crate) use find::offered;
+
 /// How sessions are found.
 const NAMES: &str = "\
 A session is named by its id, by the beginning of it (four characters at least, which no other begins with), or by its exact title.

@@ -2,8 +2,12 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
+use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::find::line;
+use super::pager::Pager;
+use crate::exit::CommandResult;
 use crate::paint::Paint;
 
 /// What stands between columns.
@@ -11,6 +15,9 @@ const GAP: &str = "  ";
 
 /// How wide a terminal is that does not say so.
 const USUAL: usize = 80;
+
+/// How much of a text is looked at, in characters; the terminal may show less.
+const LOOKED_AT: usize = 200;
 
 /// A column.
 pub(super) struct Column {
@@ -26,6 +33,20 @@ pub(super) struct Column {
     pub(super) look: fn(Paint, &str) -> String,
 }
 
+impl Column {
+    /// A column that is never cut and never left out, and looks like its text.
+    pub(super) const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            least: 0,
+            most: usize::MAX,
+            spared: None,
+            cut: Cut::Tail,
+            look: |_, text| text.to_owned(),
+        }
+    }
+}
+
 /// Which end of a text goes where there is no room for all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
@@ -33,6 +54,32 @@ pub(super) enum Cut {
     Head,
     /// The end.
     Tail,
+}
+
+/// Shows each thing in a row, through the pager of a person; with `json` as a line of JSON.
+pub(super) fn show<T: Serialize>(
+    things: &[T],
+    json: bool,
+    no_pager: bool,
+    columns: &[Column],
+    row: impl Fn(&T) -> Vec<String>,
+) -> CommandResult {
+    Pager::show(no_pager || json, |out, paint| {
+        if json {
+            for thing in things {
+                serde_json::to_writer(&mut *out, thing).map_err(io::Error::from)?;
+                writeln!(out)?;
+            }
+            return Ok(());
+        }
+        let rows: Vec<_> = things.iter().map(row).collect();
+        Ok(write(columns, &rows, width(), out, paint)?)
+    })
+}
+
+/// What stands in a cell: a text from a transcript, in one line and harmless to a terminal; nothing if there is none.
+pub(super) fn cell(text: Option<&str>) -> String {
+    line(text.unwrap_or_default(), LOOKED_AT)
 }
 
 /// How many cells a line has; `None` where standard output is no terminal.
@@ -51,7 +98,7 @@ pub(super) fn width() -> Option<usize> {
 
 /// Writes the rows, below the columns' names where a person reads them. The texts have no line breaks. A column in which nothing
 /// stands is left out.
-pub(super) fn write(
+fn write(
     columns: &[Column],
     rows: &[Vec<String>],
     width: Option<usize>,
@@ -180,12 +227,10 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal_as_long_as_there_is_room_at_all() {
         let column = |name, least, spared| Column {
-            name,
             least,
             most: 40,
             spared,
-            cut: Cut::Tail,
-            look: |_, text| text.to_owned(),
+            ..Column::new(name)
         };
         let columns = [
             column("when", 0, Some(3)),

@@ -54,6 +54,18 @@ async fn commands_are_carried_out_between_the_turns() {
 }
 
 #[tokio::test]
+async fn a_command_that_is_sent_as_text_is_warned_of() {
+    let rig = Rig::start().await;
+    let ran = rig
+        .ran("chat", &["--no-ask"], " /context\\\n%say As text.\n/context\n")
+        .await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.starts_with("As text.\n"), "{ran:?}");
+    let warning = "warning: /context is a slash command, and was sent as text; without the blank before it, it is run\n";
+    assert_eq!(ran.stderr.matches(warning).count(), 1, "{ran:?}");
+}
+
+#[tokio::test]
 async fn a_turn_that_fails_does_not_end_the_conversation() {
     let rig = Rig::start().await;
     let ran = rig

@@ -113,72 +113,79 @@ fn the_command_line_outranks_the_environment_that_outranks_the_profile_that_outr
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_line_and_the_nearest_key() {
+fn what_is_wrong_is_told_with_its_place_and_the_nearest_key() {
     for (config, words) in [
         (
             "\nmodle = \"opus\"",
-            "config.toml:2: there is no key `modle`; did you mean `model`?",
+            "config.toml:2:1: there is no key `modle`; did you mean `model`?",
         ),
         (
             "[profiles.a]\n\nmax-turn = 1",
-            "config.toml:3: there is no key `max-turn`; did you mean `max-turns`?",
+            "config.toml:3:1: there is no key `max-turn`; did you mean `max-turns`?",
         ),
-        ("zzz = 1", "config.toml:1: there is no key `zzz`; the keys are"),
+        ("zzz = 1", "config.toml:1:1: there is no key `zzz`; the keys are"),
         (
             "model = 7",
-            "config.toml:1: `model` has to be a string, and is a number",
+            "config.toml:1:9: `model` has to be a string, and is a number",
         ),
         (
             "max-turns = \"7\"",
-            "config.toml:1: `max-turns` has to be a number, and is a string",
+            "config.toml:1:13: `max-turns` has to be a number, and is a string",
         ),
         (
             "verbose = \"yes\"",
-            "config.toml:1: `verbose` has to be true or false, and is a string",
+            "config.toml:1:11: `verbose` has to be true or false, and is a string",
         ),
-        ("allow = 7", "config.toml:1: `allow` has to be a list of strings"),
+        (
+            "allow = 7",
+            "config.toml:1:9: `allow` has to be a list of strings",
+        ),
         (
             "allow = [7]",
-            "config.toml:1: `allow` cannot be a list of anything but strings",
+            "config.toml:1:9: `allow` cannot be a list of anything but strings",
         ),
-        ("model = { a = 1 }", "config.toml:1: `model` cannot be a table"),
+        ("model = { a = 1 }", "config.toml:1:9: `model` cannot be a table"),
         (
             "isolation = \"none\"",
-            "config.toml:1: `isolation`: \"none\" is none of: plain, hermetic, project, interactive",
+            "config.toml:1:13: `isolation`: \"none\" is none of: plain, hermetic, project, interactive",
         ),
         (
             "effort = \"huge\"",
-            "config.toml:1: `effort`: \"huge\" is none of: low, medium, high, xhigh, max",
+            "config.toml:1:10: `effort`: \"huge\" is none of: low, medium, high, xhigh, max",
         ),
         (
             "max-turns = -1",
-            "config.toml:1: `max-turns`: \"-1\" cannot be taken",
+            "config.toml:1:13: `max-turns`: \"-1\" cannot be taken",
         ),
         (
             "timeout = \"soon\"",
-            "config.toml:1: `timeout`: \"soon\" cannot be taken",
+            "config.toml:1:11: `timeout`: \"soon\" cannot be taken",
         ),
         (
             "env = [\"A=1\", \"MY_TOKEN=x\"]",
-            "config.toml:1: `env`: MY_TOKEN looks like a secret",
+            "config.toml:1:7: `env`: MY_TOKEN looks like a secret",
         ),
         (
             "profile = \"wrok\"\n[profiles.work]",
-            "config.toml:1: there is no profile \"wrok\"; did you mean \"work\"?",
+            "config.toml:1:11: there is no profile \"wrok\"; did you mean \"work\"?",
         ),
-        ("profiles = 1", "config.toml:1: `profiles` has to be a table"),
+        ("profiles = 1", "config.toml:1:12: `profiles` has to be a table"),
         (
             "no-config = true",
-            "config.toml:1: there is no key `no-config`; it can only be given on the command line",
+            "config.toml:1:1: there is no key `no-config`; it can only be given on the command line",
         ),
         (
             "system-prompt = \"a\"\nappend-system-prompt = \"b\"",
-            "config.toml:2: `append-system-prompt` and `system-prompt` of line 1 exclude",
+            "config.toml:2:1: `append-system-prompt` and `system-prompt` of line 1 exclude",
         ),
-        ("a = [", "config.toml:1: "),
+        ("a = [", "config.toml:1:"),
     ] {
         let stub = with(config);
-        for args in [&["run", "hello", "--no-ask"][..], &["config", "show"]] {
+        for args in [
+            &["run", "hello", "--no-ask"][..],
+            &["config", "show"],
+            &["config", "check"],
+        ] {
             let output = stub.command(args).output().unwrap();
             let said = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(2), "{config}: {said}");
@@ -232,8 +239,82 @@ fn what_holds_is_shown_with_its_place() {
     assert_eq!(lines.len(), 4);
     assert_eq!(
         lines[1],
-        json!({"key": "max-turns", "value": 7, "file": path, "line": 3, "profile": null})
+        json!({"key": "max-turns", "value": 7, "file": path, "line": 3, "column": 1, "profile": null})
     );
     let none = Stub::new("exit 1");
     assert_eq!(ran(&mut none.command(&["config", "show"])), (String::new(), 1));
+}
+
+#[test]
+fn a_check_tells_what_each_key_becomes_and_all_that_is_wrong() {
+    let stub = with(CONFIG);
+    let path = stub.path("config/outrigger/config.toml");
+    let (text, code) = ran(&mut stub.command(&["config", "check"]));
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(text, @r#"
+    model = "sonnet"   # 2:1: --model=sonnet
+    max-turns = 7   # 3:1: --max-turns=7
+    deny = ["Read(.env)"]   # 4:1: '--deny=Read(.env)'
+    verbose = true   # 5:1: --verbose
+
+    [profiles.home]
+    isolation = "project"   # 16:1: --isolation=project
+
+    [profiles.work]
+    model = "opus"   # 8:1: --model=opus
+    allow = ["Read","Bash(git log:*)"]   # 9:1: --allow=Read '--allow=Bash(git log:*)'
+    deny = ["Bash(rm:*)"]   # 10:1: '--deny=Bash(rm:*)'
+    max-budget-usd = 1.5   # 11:1: --max-budget-usd=1.5
+    verbose = false   # 12:1: no --verbose
+    append-system-prompt = "Be brief."   # 13:1: '--append-system-prompt=Be brief.'
+    "#);
+
+    let wrong = "model = 7\ntimeout = \"1m\"\n  modle = \"opus\"\n\n[profiles.a]\neffort = \"üü\"\nallow = [1]\nzzz = 1\n";
+    fs::write(stub.path("wrong.toml"), wrong).unwrap();
+    let output = stub.command(&["config", "check", "wrong.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"
+    wrong.toml:1:9: `model` has to be a string, and is a number
+    wrong.toml:3:3: there is no key `modle`; did you mean `model`?
+    wrong.toml:6:10: `effort`: \"üü\" is none of: low, medium, high, xhigh, max
+    wrong.toml:7:9: `allow` cannot be a list of anything but strings
+    wrong.toml:8:1: there is no key `zzz`; the keys are the flags of `outrigger run` and `chat`
+    outrigger: wrong.toml is read; problems: 5; profiles: a
+    ");
+    let (text, _) = ran(&mut stub.command(&["config", "check", "wrong.toml", "--json"]));
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        lines[1],
+        json!({
+            "file": "wrong.toml", "line": 2, "column": 1, "profile": null,
+            "key": "timeout", "value": "1m", "flags": ["--timeout=1m"], "commands": ["run"],
+        })
+    );
+    let problem = lines.iter().find(|line| line["line"] == 3).unwrap();
+    assert_eq!(
+        *problem,
+        json!({
+            "file": "wrong.toml", "line": 3, "column": 3,
+            "problem": "there is no key `modle`; did you mean `model`?", "suggestion": "model",
+        })
+    );
+    // Where it matters, the first is told, and where the others are.
+    let run = stub.command(&["run", "hello", "--config", "wrong.toml"]).output();
+    let said = String::from_utf8(run.unwrap().stderr).unwrap();
+    assert!(
+        said.contains("wrong.toml:1:9: ")
+            && said.contains("(`outrigger config check wrong.toml` lists 4 more)"),
+        "{said}"
+    );
+
+    let none = Stub::new("exit 1");
+    let output = none.command(&["config", "check"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let path = path.file_name().unwrap().to_str().unwrap();
+    assert!(said.contains(path) && said.contains("none is read"), "{said}");
+    assert_eq!(ran(&mut none.command(&["config", "check", "missing.toml"])).1, 2);
 }

@@ -96,6 +96,8 @@ fn each_flag_reaches_the_cli() {
         (&["--include-hook-events"], &["--include-hook-events".into()]),
         (&["--verbose"], &["--include-hook-events".into()]),
         (&["--debug-file", &debug], &[debug_flag]),
+        (&["--worktree", "w"], &["--worktree=w".into()]),
+        (&["--worktree"], &["--worktree".into()]),
         // From here, wherever the CLI is to work.
         (&["--plugin-dir", "plugin", "--cwd", "other"], &[plugin]),
         (
@@ -116,6 +118,7 @@ fn each_flag_reaches_the_cli() {
     let said = without.join(" ");
     for flag in [
         "--session-id",
+        "--worktree",
         "--betas",
         "--no-session",
         "--include-hook",
@@ -157,6 +160,10 @@ fn values_that_are_wrong_are_told_with_their_place() {
             "--plugin-dir missing: it is no directory",
         ),
         (&["--session-id", "7"], "UUID"),
+        (
+            &["--worktree", "Fix it."],
+            "--worktree is \"Fix it.\", which is no name",
+        ),
         (&["--timeout", "soon"], "it is no duration"),
         (&["--timeout", "0s"], "longer than no time"),
     ] {

@@ -18,6 +18,8 @@ mod bars;
 mod cassette;
 mod chat;
 #[cfg(unix)]
+mod completions;
+#[cfg(unix)]
 mod config;
 mod demo;
 #[cfg(unix)]

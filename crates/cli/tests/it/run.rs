@@ -412,3 +412,57 @@ async fn without_an_account_nothing_is_asked() {
     let ran = run(&["--no-ask", "--auth", "unchecked", "%say hello"]).await;
     assert_eq!(ran.code, Some(8), "{ran:?}");
 }
+
+/// What is piped in may come from anywhere, and what a blank precedes is a text on purpose, or by a slip.
+#[tokio::test]
+async fn a_command_that_is_sent_as_text_is_warned_of() {
+    let rig = Rig::start().await;
+    let text = "/context\n%say As text.";
+    let warning = "warning: /context is a slash command, and was sent as text; ";
+    let piped = rig.ran("run", &["--no-ask"], text).await;
+    assert_eq!((piped.code, &*piped.stdout), (Some(0), "As text.\n"), "{piped:?}");
+    let way_on = "as the argument of `outrigger run`, it is run\n";
+    assert!(piped.stderr.contains(&format!("{warning}{way_on}")), "{piped:?}");
+
+    let blank = rig.run(&[&format!(" {text}")]).await;
+    assert_eq!(blank.stdout, "As text.\n", "{blank:?}");
+    let way_on = "without the blank before it, it is run\n";
+    assert!(blank.stderr.contains(&format!("{warning}{way_on}")), "{blank:?}");
+
+    let frames = rig.ran("run", &["--no-ask", "--json"], text).await;
+    assert!(
+        frames.stdout.lines().all(|line| json(line)["type"].is_string()),
+        "{frames:?}"
+    );
+    assert!(frames.stderr.contains(warning), "{frames:?}");
+    let quiet = rig.ran("run", &["--no-ask", "--quiet"], text).await;
+    assert_eq!((&*quiet.stdout, &*quiet.stderr), ("As text.\n", ""), "{quiet:?}");
+    let run = rig.run(&["/context"]).await;
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stderr.contains("warning"), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_run_works_in_a_worktree_of_its_own() {
+    outrigger_needs::needs!(outrigger_needs::program("git", "a package of the system has it"));
+    let rig = Rig::start().await;
+    let project = rig.sandbox.project();
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=x", "-c", "user.email=x@example.com"];
+        let mut command = std::process::Command::new("git");
+        command.args(identity).args(arguments).current_dir(&project);
+        assert!(command.output().unwrap().status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    let prompt = "%tool Bash {\"command\":\"touch made\"}\n%say Done.";
+    let ran = rig.run(&["--allow", "Bash", prompt, "--worktree", "w"]).await;
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), "Done.\n"), "{ran:?}");
+    let worktree = project.canonicalize().unwrap().join(".claude/worktrees/w");
+    assert!(worktree.join("made").exists() && !project.join("made").exists());
+    let told = format!("worktree: {}\n", worktree.display());
+    assert_eq!(ran.stderr.matches(&told).count(), 1, "{ran:?}");
+    let refused = rig.run(&["%say never", "--worktree=../up"]).await;
+    assert_eq!(refused.code, Some(7), "{refused:?}");
+    assert!(refused.stderr.contains("Invalid worktree name"), "{refused:?}");
+}

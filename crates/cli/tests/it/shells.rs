@@ -1,64 +1,10 @@
-//! What other programs know of the command line: completions, manual pages, the version.
+//! What other programs know of the command line: manual pages, the version.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::tool::{outrigger, ran};
-
-/// Whether a shell takes the completions; shells that are not there are passed over.
-fn is_taken(shell: &str, args: &[&str], script: &str) {
-    let directory = TempDir::new().unwrap();
-    let file = directory.path().join("script");
-    std::fs::write(&file, script).unwrap();
-    let mut command = Command::new(shell);
-    let Ok(output) = command.args(args).arg(&file).stdin(Stdio::null()).output() else {
-        println!("{shell} is not there");
-        return;
-    };
-    assert!(output.status.success(), "{shell}: {output:?}");
-}
-
-#[test]
-fn each_shell_gets_completions() {
-    for (shell, args) in [
-        ("bash", &["-n"][..]),
-        ("zsh", &["-n"]),
-        ("fish", &["--no-execute"]),
-        ("powershell", &[]),
-    ] {
-        let (script, code) = ran(&mut outrigger(&["completions", shell]));
-        assert_eq!(code, 0);
-        for word in [
-            "sessions",
-            "permission-mode",
-            "hermetic",
-            "acceptEdits",
-            "unarchive",
-        ] {
-            // What is generated for PowerShell has no values.
-            let is_there = script.contains(word)
-                || (shell == "powershell" && ["hermetic", "acceptEdits"].contains(&word));
-            assert!(is_there, "{word} in {shell}");
-        }
-        if !args.is_empty() {
-            is_taken(shell, args, &script);
-        }
-    }
-    assert_eq!(ran(&mut outrigger(&["completions", "tcl"])).1, 2);
-}
-
-/// Bash itself completes a word.
-#[test]
-fn bash_completes() {
-    let (script, _) = ran(&mut outrigger(&["completions", "bash"]));
-    let directory = TempDir::new().unwrap();
-    let file = directory.path().join("script");
-    let ask = "\nCOMP_WORDS=(outrigger sessions una); COMP_CWORD=2; _outrigger outrigger una sessions; printf '%s\\n' \"${COMPREPLY[@]}\"\n";
-    std::fs::write(&file, script + ask).unwrap();
-    let (text, _) = ran(Command::new("bash").arg(&file));
-    assert_eq!(text, "unarchive\n");
-}
 
 #[test]
 fn each_command_has_a_manual_page() {

@@ -55,64 +55,47 @@ impl Target {
 
     async fn try_open(&self, create: bool) -> anyhow::Result<Arc<dyn SessionStore>> {
         let (scheme, rest) = self.0.split_once(':').unwrap_or_default();
+        if ["dir", "sqlite"].contains(&scheme) {
+            is_meant(rest, create)?;
+        }
         match scheme {
-            "dir" => directory(existing(rest, create)?),
-            "sqlite" => sqlite(existing(rest, create)?),
-            "postgres" | "postgresql" => postgres(&self.0).await,
+            #[cfg(feature = "store-directory")]
+            "dir" => Ok(Arc::new(outrigger_stores::DirectoryStore::open(rest)?)),
+            #[cfg(feature = "store-sqlite")]
+            "sqlite" => Ok(Arc::new(outrigger_stores::SqliteStore::open(rest)?)),
+            #[cfg(feature = "store-postgres")]
+            "postgres" | "postgresql" => {
+                Ok(Arc::new(outrigger_stores::PostgresStore::connect(&self.0).await?))
+            }
+            #[cfg(feature = "store-redis")]
             "redis" | "rediss" | "redis+unix" => redis(&self.0).await,
-            _ => s3(&self.0).await,
+            #[cfg(feature = "store-s3")]
+            "s3" => s3(&self.0).await,
+            scheme => {
+                let feature = match scheme {
+                    "dir" => "store-directory",
+                    "postgres" | "postgresql" => "store-postgres",
+                    "redis" | "rediss" | "redis+unix" => "store-redis",
+                    "s3" => "store-s3",
+                    _ => "store-sqlite",
+                };
+                bail!(
+                    "this outrigger was built without the feature `{feature}`: cargo install outrigger-cli --features {feature}"
+                )
+            }
         }
     }
 }
 
 /// A store that is misspelt is no empty one.
-fn existing(path: &str, create: bool) -> anyhow::Result<&Path> {
-    let path = Path::new(path);
-    if path.as_os_str().is_empty() {
+fn is_meant(path: &str, create: bool) -> anyhow::Result<()> {
+    if path.is_empty() {
         bail!("its path is missing");
     }
-    if !create && !path.exists() {
-        bail!("there is no {}", path.display());
+    if !create && !Path::new(path).exists() {
+        bail!("there is no {path}");
     }
-    Ok(path)
-}
-
-/// For what this program was built without.
-#[allow(dead_code, reason = "unless it was built with all of them")]
-fn left_out(feature: &str) -> anyhow::Result<Arc<dyn SessionStore>> {
-    bail!(
-        "this outrigger was built without the feature `{feature}`: cargo install outrigger-cli --features {feature}"
-    )
-}
-
-#[cfg(feature = "store-directory")]
-fn directory(path: &Path) -> anyhow::Result<Arc<dyn SessionStore>> {
-    Ok(Arc::new(outrigger_stores::DirectoryStore::open(path)?))
-}
-
-#[cfg(not(feature = "store-directory"))]
-fn directory(_: &Path) -> anyhow::Result<Arc<dyn SessionStore>> {
-    left_out("store-directory")
-}
-
-#[cfg(feature = "store-sqlite")]
-fn sqlite(path: &Path) -> anyhow::Result<Arc<dyn SessionStore>> {
-    Ok(Arc::new(outrigger_stores::SqliteStore::open(path)?))
-}
-
-#[cfg(not(feature = "store-sqlite"))]
-fn sqlite(_: &Path) -> anyhow::Result<Arc<dyn SessionStore>> {
-    left_out("store-sqlite")
-}
-
-#[cfg(feature = "store-postgres")]
-async fn postgres(address: &str) -> anyhow::Result<Arc<dyn SessionStore>> {
-    Ok(Arc::new(outrigger_stores::PostgresStore::connect(address).await?))
-}
-
-#[cfg(not(feature = "store-postgres"))]
-async fn postgres(_: &str) -> anyhow::Result<Arc<dyn SessionStore>> {
-    left_out("store-postgres")
+    Ok(())
 }
 
 /// `?prefix=…` is for the names of the keys.
@@ -127,11 +110,6 @@ async fn redis(address: &str) -> anyhow::Result<Arc<dyn SessionStore>> {
         }
     }
     Ok(Arc::new(options.connect(address).await?))
-}
-
-#[cfg(not(feature = "store-redis"))]
-async fn redis(_: &str) -> anyhow::Result<Arc<dyn SessionStore>> {
-    left_out("store-redis")
 }
 
 /// `?endpoint=…&region=…` say where the bucket is. Credentials are those of the environment.
@@ -158,11 +136,6 @@ async fn s3(address: &str) -> anyhow::Result<Arc<dyn SessionStore>> {
     Ok(Arc::new(s3.open().await?))
 }
 
-#[cfg(not(feature = "store-s3"))]
-async fn s3(_: &str) -> anyhow::Result<Arc<dyn SessionStore>> {
-    left_out("store-s3")
-}
-
 #[cfg(any(feature = "store-redis", feature = "store-s3"))]
 fn split(address: &str) -> (&str, Vec<(&str, &str)>) {
     let (address, settings) = address.split_once('?').unwrap_or((address, ""));
@@ -178,6 +151,19 @@ fn split(address: &str) -> (&str, Vec<(&str, &str)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As this program is tested, it has no clients of servers.
+    #[cfg(not(feature = "store-redis"))]
+    #[tokio::test]
+    async fn what_was_left_out_is_told_with_its_feature() {
+        let target: Target = "rediss://:secret@host".parse().unwrap();
+        let error = target.open(true).await.map(drop).unwrap_err();
+        let told = format!("{error:#}");
+        assert!(
+            told.contains("--features store-redis") && !told.contains("secret"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn addresses_are_shown_without_what_is_secret() {
