@@ -9,13 +9,13 @@ use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::outbound::control::{ControlRequest, GetSettings};
 use serde::Deserialize;
 
+use crate::conn::encode_request;
 use crate::env::{self, Surroundings};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::filing;
 use crate::options::{Auth, CUSTOM_HEADERS, Isolation, NoAccount, carry_credentials, reports_none};
-use crate::session::encode_request;
 use crate::settings::{ResolveSettings, SettingSource};
-use crate::start::Opened;
-use crate::store;
+use crate::start::{Opened, check_account};
 
 /// How long the CLI may take to tell its settings, where they decide whether there is an account.
 const SETTINGS: Duration = Duration::from_secs(5);
@@ -39,11 +39,11 @@ impl Opened {
             return Ok(());
         }
         let hermetic = self.options.isolation == Isolation::Hermetic && self.options.hermetic_home.is_none();
-        Err(Error::new(Kind::NoAccount(NoAccount::of(
+        Err(Error::of(NoAccount::of(
             auth,
             hermetic,
             &Surroundings::of_this_process().env,
-        ))))
+        )))
     }
 
     /// Whether the settings of the CLI carry a credential in headers, which it does not report.
@@ -77,7 +77,7 @@ impl Opened {
     /// read from here, they may.
     async fn files_may_pay(&self) -> bool {
         let is_readable = self.options.hosting.is_local() && self.launch.run_as.is_none();
-        let config = store::config_dir(&self.launch.env).filter(|_| is_readable);
+        let config = filing::config_dir(&self.launch.env).filter(|_| is_readable);
         let (Some(config), None) = (config, &self.options.settings) else {
             return true;
         };
@@ -101,15 +101,4 @@ impl Opened {
             .and_then(|env| env.get(CUSTOM_HEADERS));
         headers.is_some_and(|headers| carry_credentials(headers))
     }
-}
-
-/// What the CLI reports before the first prompt.
-pub(crate) fn check_account(auth: &Auth, initialized: &InitializeReply) -> Result<()> {
-    let account = &initialized.account;
-    auth.matches_account(
-        account.token_source.as_deref(),
-        account.api_key_source.as_deref(),
-        account.api_provider.as_ref().map(|provider| provider.as_str()),
-    )
-    .map_err(|error| Error::new(Kind::Account(error)))
 }

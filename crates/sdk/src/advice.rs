@@ -14,7 +14,7 @@
 
 use std::error::Error as StdError;
 
-use crate::error::{Error, Kind};
+use crate::error::Error;
 
 /// The names that errors and advice of this crate put in backticks, besides those of the options ([`Options::NAMES`]): what a program that
 /// tells errors in other words has to have a word for, unless it never uses what they belong to.
@@ -56,10 +56,7 @@ impl Error {
     /// The error, its sources and its [`hint`](Self::hint), with `name` for what Rust names in them. What `name` has no word for stays as
     /// it is. Only this crate's own words are changed, never those of the CLI or the model.
     pub fn told(&self, name: impl Fn(&str) -> Option<String>) -> Told {
-        let is_ours = matches!(
-            self.kind(),
-            Kind::Options(_) | Kind::Account(_) | Kind::NoAccount(_) | Kind::Unconfirmed(_) | Kind::Lease(_)
-        );
+        let is_ours = self.names_options();
         let told = |text: String| if is_ours { reworded(&text, &name) } else { text };
         let message = told(self.to_string());
         let mut because: Vec<String> = Vec::new();
@@ -199,6 +196,7 @@ mod tests {
                 .iter()
                 .any(|words| code.contains(words))
                 || file.starts_with(root.join("options"))
+                || file == root.join("spelling.rs")
                 || file.starts_with(root.join("discover"));
             if is_test || !advises {
                 continue;

@@ -28,6 +28,31 @@ pub struct Answer<T = String> {
     usage: TurnUsage,
 }
 
+impl Outcome {
+    /// The answer, or the error that tells why there is none.
+    ///
+    /// What is an answer: the text of a turn that [`Completed`](Verdict::Completed), and the output of a
+    /// [`LocalCommand`](Verdict::LocalCommand). See [`Verdict::has_answer`] for the others.
+    ///
+    /// # Errors
+    /// When the turn has no answer; [`Error::outcome`] gives this outcome back, and [`Error::cause`] tells why the turn failed.
+    pub fn answer(self) -> Result<Answer> {
+        Answer::of(self)
+    }
+
+    /// The structured output as a `T`; see [`Options::output_as`](crate::Options::output_as).
+    ///
+    /// Where the model wrote the object out instead of giving it as structured output, or wrapped it in another object, that is
+    /// read too.
+    ///
+    /// # Errors
+    /// When the turn failed, and when the output is not of the shape ([`Error::raw_output`] is what the model said). Both errors
+    /// carry the outcome.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<T> {
+        read_output(self)?.map_err(|unfit| unfit.into_error(self.clone()))
+    }
+}
+
 impl Answer {
     /// Of one turn.
     pub(crate) fn of(outcome: Outcome) -> Result<Self> {

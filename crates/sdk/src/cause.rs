@@ -1,16 +1,10 @@
 //! Why something ended: the known causes, and how they are told from the evidence.
 
 mod name;
-mod turn;
 
 use std::fmt;
 use std::io;
 use std::path::Path;
-
-use crate::discover::{FindError, Unusable};
-use crate::options::OptionsError;
-use crate::outcome::Outcome;
-use crate::transport::Exit;
 
 /// Why a process did not start or ended, or why a turn failed, as far as the evidence tells.
 ///
@@ -122,7 +116,7 @@ pub enum Cause {
 }
 
 /// What the words of the CLI mean. The beginning of a line, or with `*` in front anywhere in it.
-const WORDS: &[(&str, Cause)] = &[
+pub(crate) const WORDS: &[(&str, Cause)] = &[
     ("*Not logged in", Cause::NotLoggedIn),
     ("*Please run /login", Cause::NotLoggedIn),
     ("*Invalid API key", Cause::InvalidKey),
@@ -137,6 +131,8 @@ const WORDS: &[(&str, Cause)] = &[
     ("error: required option", Cause::InvalidArgument),
     ("Error: --json-schema", Cause::InvalidArgument),
     ("Error: Invalid session ID", Cause::InvalidArgument),
+    ("Error creating worktree", Cause::InvalidArgument),
+    ("Error: Can only use --worktree", Cause::InvalidArgument),
     ("Error processing --setting-sources", Cause::InvalidArgument),
     ("Error: --resume-session-at requires", Cause::InvalidArgument),
     ("Error: When using --print", Cause::InvalidArgument),
@@ -158,97 +154,7 @@ const WORDS: &[(&str, Cause)] = &[
     ("Error: Expected message type", Cause::InputRefused),
 ];
 
-/// What a program says when its JavaScript engine has no memory left, or gave up.
-const LAST_WORDS: &[(&str, Cause)] = &[
-    ("*JavaScript heap out of memory", Cause::OutOfHeap),
-    ("*Bun ran out of memory", Cause::OutOfHeap),
-    ("*Bun has run out of memory", Cause::OutOfHeap),
-    ("RangeError: Out of memory", Cause::OutOfHeap),
-    ("error: Out of memory", Cause::OutOfHeap),
-    ("panic", Cause::Crashed { signal: None }),
-    ("*Bun has crashed", Cause::Crashed { signal: None }),
-    ("Segmentation fault", Cause::Crashed { signal: None }),
-    ("Trace/breakpoint trap", Cause::Crashed { signal: None }),
-];
-
-/// What is known of an end.
-#[derive(Debug, Default)]
-pub(crate) struct Evidence<'a> {
-    pub(crate) exit: Option<Exit>,
-    pub(crate) stderr: &'a str,
-    /// The last result, if it was an error.
-    pub(crate) last_error: Option<&'a Outcome>,
-    /// Whether this program ended it.
-    pub(crate) by_us: bool,
-    /// Whether it did so by SIGKILL.
-    pub(crate) killed_by_us: bool,
-    /// Whether a turn ran or a prompt waited.
-    pub(crate) mid_turn: bool,
-    /// Whether the system killed something for lack of memory where the process ran; `None` if that cannot be told.
-    pub(crate) oom_killed: Option<bool>,
-}
-
 impl Cause {
-    /// What the end of a process was caused by.
-    pub(crate) fn of_end(evidence: &Evidence<'_>) -> Self {
-        // A session that could not start says so most precisely, whoever ended the process then.
-        if let Some(outcome) = evidence.last_error
-            && outcome.is_failed_start()
-        {
-            return Self::of_failed(outcome);
-        }
-        let Some(exit) = evidence.exit else {
-            return if evidence.by_us {
-                Self::EndedByUs
-            } else {
-                Self::Unexplained
-            };
-        };
-        // A shell in between reports a signal as 128 and its number, and so does the CLI itself of those that it catches.
-        let caught = exit
-            .code
-            .filter(|code| (129..160).contains(code))
-            .map(|code| code - 128);
-        let signal = exit.signal.or(caught);
-        if !exit.success()
-            && let Some(cause) = from_words(LAST_WORDS, evidence.stderr)
-        {
-            return match cause {
-                Self::Crashed { .. } => Self::Crashed { signal },
-                other => other,
-            };
-        }
-        match signal {
-            Some(signal) if CRASHES.contains(&signal) => return Self::Crashed { signal: Some(signal) },
-            Some(SIGKILL) if !evidence.killed_by_us => {
-                return if evidence.oom_killed == Some(true) {
-                    Self::OutOfMemory
-                } else {
-                    Self::Killed
-                };
-            }
-            _ => {}
-        }
-        if evidence.by_us {
-            return Self::EndedByUs;
-        }
-        match signal {
-            Some(signal) => Self::Terminated { signal },
-            None if exit.success() && evidence.mid_turn => Self::Truncated,
-            None if exit.success() => Self::Unexplained,
-            None => from_words(WORDS, evidence.stderr)
-                .or_else(|| evidence.last_error.map(Self::of_failed))
-                .unwrap_or(Self::Unexplained),
-        }
-    }
-
-    /// What ended a turn that was no success.
-    fn of_failed(outcome: &Outcome) -> Self {
-        outcome
-            .cause()
-            .unwrap_or_else(|| Self::TurnFailed(outcome.verdict().name().to_owned()))
-    }
-
     /// What the system's refusal to start a program was caused by. Looks at the disk, because the system reports a missing
     /// directory, a missing program and a missing loader alike.
     pub(crate) fn of_spawn(program: &Path, cwd: &Path, error: &io::Error) -> Option<Self> {
@@ -278,32 +184,6 @@ impl Cause {
                 _ => return None,
             },
         })
-    }
-
-    /// What is wrong with options, where that is the same as what the CLI or the system would have said.
-    pub(crate) fn of_options(error: &OptionsError) -> Option<Self> {
-        Some(match error {
-            OptionsError::Cwd { .. } => Self::CwdMissing,
-            OptionsError::BypassAsRoot => Self::RootBypass,
-            OptionsError::TooLong { .. } => Self::ArgumentsTooLong,
-            OptionsError::Cli(FindError::NotFound { .. }) => Self::BinaryMissing,
-            OptionsError::Cli(FindError::Unusable { why, .. }) => Self::of_binary(why),
-            OptionsError::Runtime { .. } => Self::WrongPlatform,
-            _ => return None,
-        })
-    }
-
-    fn of_binary(why: &Unusable) -> Self {
-        match why {
-            Unusable::Missing | Unusable::NotAFile | Unusable::NotAbsolute => Self::BinaryMissing,
-            Unusable::NotExecutable | Unusable::Unreadable(_) => Self::NotExecutable,
-            Unusable::BatchFile => Self::BatchFile,
-            Unusable::NotAProgram
-            | Unusable::OtherSystem(_)
-            | Unusable::OtherArchitecture { .. }
-            | Unusable::LoaderMissing(_)
-            | Unusable::InterpreterMissing(_) => Self::WrongPlatform,
-        }
     }
 
     /// Whether it passes: the same may succeed when it is tried again later, unchanged.
@@ -489,24 +369,8 @@ impl fmt::Display for Cause {
     }
 }
 
-const SIGKILL: i32 = 9;
-
-/// Signals that a process brings upon itself. Their numbers differ between systems; these are meant by name.
-#[cfg(unix)]
-const CRASHES: &[i32] = &[
-    rustix::process::Signal::ILL.as_raw(),
-    rustix::process::Signal::TRAP.as_raw(),
-    rustix::process::Signal::ABORT.as_raw(),
-    rustix::process::Signal::BUS.as_raw(),
-    rustix::process::Signal::FPE.as_raw(),
-    rustix::process::Signal::SEGV.as_raw(),
-    rustix::process::Signal::SYS.as_raw(),
-];
-#[cfg(not(unix))]
-const CRASHES: &[i32] = &[4, 6, 8, 11];
-
 /// The cause that the last known words mean: what was said last is what it ended with.
-fn from_words(known: &[(&str, Cause)], said: &str) -> Option<Cause> {
+pub(crate) fn from_words(known: &[(&str, Cause)], said: &str) -> Option<Cause> {
     said.lines().rev().find_map(|line| {
         let line = line.trim();
         let meant = |words: &str| match words.strip_prefix('*') {

@@ -3,7 +3,8 @@
 use std::io;
 
 use crate::options::Launch;
-use crate::transport::{BoxFuture, Connection, Transport};
+use crate::options::transport::Transport;
+use crate::peer::{BoxFuture, Connection};
 
 #[cfg(unix)]
 mod family;

@@ -12,7 +12,7 @@ use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, SystemPrompt};
 
 use crate::env::Surroundings;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Problem, Result};
 use crate::mcp::SdkMcpServer;
 use crate::options::{Auth, Options, OptionsError, Secret, SettingsInput};
 
@@ -400,7 +400,7 @@ fn utf8(option: &'static str, path: &Path) -> Result<String> {
 }
 
 fn wrong(error: OptionsError) -> Error {
-    Error::new(Kind::Options(error))
+    Error::of(error)
 }
 
 fn conflict(options: [&'static str; 2], advice: &'static str) -> Error {
@@ -453,6 +453,17 @@ impl ClaimProblem {
             code: code.unwrap_or(word).to_owned(),
             message: message.to_owned(),
         }
+    }
+}
+
+impl std::error::Error for ClaimProblem {}
+
+impl Problem for ClaimProblem {}
+
+impl Error {
+    /// Why a spare did not become the session that was asked for, if that is what went wrong.
+    pub fn as_claim_problem(&self) -> Option<&ClaimProblem> {
+        self.problem()
     }
 }
 

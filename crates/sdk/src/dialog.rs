@@ -8,9 +8,10 @@ use outrigger_protocol::Frame;
 use outrigger_protocol::inbound::RequestUserDialog;
 pub use outrigger_protocol::outbound::UserDialogResult;
 
-use crate::callbacks::{Callback, Context, Reply, read};
+use crate::callback::{Callback, Reply, read};
+use crate::conn::Context;
 use crate::conn::ask::{Answer, Answerer, Asking};
-use crate::transport::BoxFuture;
+use crate::peer::BoxFuture;
 
 /// A dialog to be shown to the user. Its fields are those of [`RequestUserDialog`].
 #[derive(Debug, Clone)]

@@ -1,12 +1,15 @@
 //! How a session's process ended, with the evidence.
 
+mod cause;
+
 use std::fmt;
 
+pub(crate) use self::cause::Evidence;
 use crate::cause::Cause;
-use crate::conn::watchdog::Phase;
-use crate::lease::LeaseProblem;
+use crate::holder::LeaseProblem;
 use crate::outcome::Outcome;
-use crate::transport::Exit;
+use crate::peer::Exit;
+use crate::phase::Phase;
 
 /// How much of stderr an error shows; the whole tail is in [`End::stderr_tail`].
 const SHOWN_LINES: usize = 5;

@@ -8,6 +8,13 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+/// The variables that hold a key or a token, each an account by itself.
+pub(crate) const KEYS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+];
+
 /// A complete environment, or a part of one: names and values as the operating system has them.
 pub type Variables = BTreeMap<OsString, OsString>;
 

@@ -1,5 +1,6 @@
 //! What can go wrong, with the evidence.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -11,15 +12,11 @@ use outrigger_sessions::Error as FilesError;
 use outrigger_sessions::store::{StoreError, StoreErrorKind};
 
 use crate::cause::Cause;
-use crate::claim::ClaimProblem;
-use crate::conn::watchdog::{Phase, Stall};
 use crate::end::End;
-use crate::lease::LeaseProblem;
-use crate::mcp::McpNotReady;
-use crate::options::{AuthMismatch, NoAccount, OptionsError, Unconfirmed};
+use crate::holder::LeaseProblem;
 use crate::outcome::Outcome;
-use crate::revive::ReviveProblem;
-use crate::transport::Exit;
+use crate::peer::Exit;
+use crate::phase::{Phase, Stall};
 
 /// The result of most calls of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -34,7 +31,8 @@ pub struct Error(Arc<Kind>);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Options(OptionsError),
+    /// What a module above this one has to say.
+    Problem(Box<dyn Problem>),
     Invalid {
         what: String,
         source: Option<Box<dyn StdError + Send + Sync>>,
@@ -54,17 +52,10 @@ pub(crate) enum Kind {
         outcome: Option<Outcome>,
     },
     Refusal(Refusal),
-    Unconfirmed(Unconfirmed),
-    Account(AuthMismatch),
-    NoAccount(NoAccount),
-    Claim(ClaimProblem),
-    Revive(ReviveProblem),
-    McpNotReady(McpNotReady),
     Store {
         what: String,
         source: StoreError,
     },
-    Lease(LeaseProblem),
     Files {
         what: String,
         source: FilesError,
@@ -94,6 +85,43 @@ pub(crate) enum Kind {
     },
 }
 
+/// What went wrong in a module that this one does not know. It is found again by its type: [`Error::problem`].
+pub(crate) trait Problem: StdError + Any + Send + Sync {
+    /// Whether it is about something that the program passed, and nothing was sent.
+    fn is_invalid(&self) -> bool {
+        false
+    }
+
+    /// Whether it names options as Rust has them, and nothing that others said: then [`Error::told`] may name them otherwise.
+    fn names_options(&self) -> bool {
+        false
+    }
+
+    /// See [`Error::cause`].
+    fn known_cause(&self) -> Option<Cause> {
+        None
+    }
+
+    /// See [`Error::hint`].
+    fn hint(&self) -> Option<&'static str> {
+        self.known_cause().map(|cause| cause.advice())
+    }
+}
+
+impl Problem for LeaseProblem {
+    fn names_options(&self) -> bool {
+        true
+    }
+
+    fn known_cause(&self) -> Option<Cause> {
+        Some(Cause::SessionInUse)
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        Some(self.advice())
+    }
+}
+
 /// The CLI's answer "no" to a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,8 +139,21 @@ impl Error {
         Self(Arc::new(kind))
     }
 
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.0
+    pub(crate) fn of(problem: impl Problem) -> Self {
+        Self::new(Kind::Problem(Box::new(problem)))
+    }
+
+    /// The problem of a module above this one, if it is of this type.
+    pub(crate) fn problem<P: Problem>(&self) -> Option<&P> {
+        match &*self.0 {
+            Kind::Problem(problem) => (&**problem as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// See [`Problem::names_options`].
+    pub(crate) fn names_options(&self) -> bool {
+        matches!(&*self.0, Kind::Problem(problem) if problem.names_options())
     }
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
@@ -173,14 +214,10 @@ impl Error {
 
     /// Whether something that the program passed is wrong; nothing was sent.
     pub fn is_invalid(&self) -> bool {
-        matches!(*self.0, Kind::Invalid { .. } | Kind::Options(_))
-    }
-
-    /// What is wrong with the options, if that is what is wrong.
-    pub fn as_options_error(&self) -> Option<&OptionsError> {
         match &*self.0 {
-            Kind::Options(error) => Some(error),
-            _ => None,
+            Kind::Invalid { .. } => true,
+            Kind::Problem(problem) => problem.is_invalid(),
+            _ => false,
         }
     }
 
@@ -239,38 +276,6 @@ impl Error {
         }
     }
 
-    /// Why there is no account to pay for the session, if that is what went wrong.
-    pub fn as_no_account(&self) -> Option<&NoAccount> {
-        match &*self.0 {
-            Kind::NoAccount(problem) => Some(problem),
-            _ => None,
-        }
-    }
-
-    /// Why a spare did not become the session that was asked for, if that is what went wrong.
-    pub fn as_claim_problem(&self) -> Option<&ClaimProblem> {
-        match &*self.0 {
-            Kind::Claim(problem) => Some(problem),
-            _ => None,
-        }
-    }
-
-    /// Why a session can't be revived, if that is what went wrong.
-    pub fn as_revive_problem(&self) -> Option<&ReviveProblem> {
-        match &*self.0 {
-            Kind::Revive(problem) => Some(problem),
-            _ => None,
-        }
-    }
-
-    /// Which MCP servers are not ready, if that is what went wrong.
-    pub fn as_mcp_not_ready(&self) -> Option<&McpNotReady> {
-        match &*self.0 {
-            Kind::McpNotReady(problem) => Some(problem),
-            _ => None,
-        }
-    }
-
     /// What the session store said, if it failed while a session was to go on from it.
     pub fn as_store_error(&self) -> Option<&StoreError> {
         match &*self.0 {
@@ -290,9 +295,8 @@ impl Error {
     /// Who has the session instead, if it could not be had or was lost for that; see [`Options::lease`](crate::Options::lease).
     pub fn as_lease_problem(&self) -> Option<&LeaseProblem> {
         match &*self.0 {
-            Kind::Lease(problem) => Some(problem),
             Kind::Ended(end) => end.lease.as_ref(),
-            _ => None,
+            _ => self.problem(),
         }
     }
 
@@ -348,13 +352,11 @@ impl Error {
     /// are about neither.
     pub fn cause(&self) -> Option<Cause> {
         match &*self.0 {
-            Kind::Options(error) => Cause::of_options(error),
+            Kind::Problem(problem) => problem.known_cause(),
             Kind::Spawn {
                 program, cwd, source, ..
             } => Cause::of_spawn(program, cwd, source),
             Kind::Unsupported { .. } => Some(Cause::UnsupportedVersion),
-            Kind::NoAccount(_) => Some(Cause::NotLoggedIn),
-            Kind::Lease(_) => Some(Cause::SessionInUse),
             Kind::Ended(end) => end.cause.clone(),
             Kind::TurnFailed(outcome) => outcome.cause(),
             Kind::Output { outcome, .. } => Some(outcome.cause().unwrap_or(Cause::StructuredOutput)),
@@ -387,12 +389,10 @@ impl Error {
     /// few errors without one. It names options as Rust has them; [`told`](Self::told) names them otherwise.
     pub fn hint(&self) -> Option<&'static str> {
         if let Some(problem) = self.as_lease_problem() {
-            return Some(problem.advice());
+            return problem.hint();
         }
         match (&*self.0, self.cause()) {
-            // Others say themselves what to do.
-            (Kind::Options(OptionsError::Cli(error)), _) => Some(error.advice()),
-            (Kind::Options(_), _) => None,
+            (Kind::Problem(problem), _) => problem.hint(),
             (_, Some(cause)) => Some(cause.advice()),
             (Kind::Spawn { .. }, None) => {
                 Some("run `outrigger doctor` to see which CLI is found and why it does not start")
@@ -419,7 +419,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Options(error) => error.fmt(f),
+            Kind::Problem(problem) => problem.fmt(f),
             Kind::Invalid { what, .. } => write!(f, "invalid {what}"),
             Kind::Spawn { program, cwd, .. } => {
                 write!(f, "could not start {} in {}", program.display(), cwd.display())
@@ -443,16 +443,7 @@ impl fmt::Display for Error {
                     None => Ok(()),
                 }
             }
-            Kind::Unconfirmed(what) => what.fmt(f),
-            Kind::Account(_) => {
-                f.write_str("the session would be paid by another account than the chosen one")
-            }
-            Kind::NoAccount(problem) => problem.fmt(f),
-            Kind::Claim(problem) => problem.fmt(f),
-            Kind::Revive(problem) => problem.fmt(f),
-            Kind::McpNotReady(problem) => problem.fmt(f),
             Kind::Store { what, .. } => write!(f, "the session store failed: {what}"),
-            Kind::Lease(problem) => problem.fmt(f),
             Kind::Files { what, .. } => f.write_str(what),
             Kind::Unsupported { feature, capability } => {
                 write!(
@@ -522,36 +513,23 @@ pub(crate) fn describe(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt:
 
 /// `Debug` for other errors that `main` may return.
 macro_rules! debug_for_people {
-    ($($error:ty),* $(,)?) => {$(
-        impl fmt::Debug for $error {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                describe(f, self)
+    ($error:ty) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $crate::error::describe(f, self)
             }
         }
-    )*};
+    };
 }
-
-debug_for_people!(
-    OptionsError,
-    crate::discover::FindError,
-    crate::permissions::PolicyError,
-    crate::permissions::rules::RuleError,
-);
-
-impl fmt::Debug for crate::spare::ClaimFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.error, f)
-    }
-}
+pub(crate) use debug_for_people;
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match &*self.0 {
             Kind::Spawn { source, .. } => Some(source),
-            Kind::Account(mismatch) => Some(mismatch),
             Kind::Store { source, .. } => Some(source),
             Kind::Files { source, .. } => Some(source),
-            Kind::Options(error) => error.source(),
+            Kind::Problem(problem) => problem.source(),
             Kind::Invalid {
                 source: Some(source), ..
             }
@@ -565,6 +543,7 @@ impl StdError for Error {
 mod tests {
     use super::*;
     use crate::discover::{FindError, Origin, Unusable};
+    use crate::options::OptionsError;
     use crate::outcome::{Around, Outcome};
     use crate::usage::TurnUsage;
 
@@ -578,14 +557,14 @@ mod tests {
                 why: Unusable::Missing,
             })
         };
-        let error = Error::new(Kind::Options(missing()));
+        let error = Error::of(missing());
         let shown = format!("{error:?}");
         assert!(
             shown.starts_with("the Claude Code CLI cannot be used\n\nCaused by:\n    cannot run /opt/claude"),
             "{shown}"
         );
         assert!(shown.contains("\n\nHint: install Claude Code"), "{shown}");
-        assert!(format!("{error:#?}").starts_with("Options("), "{error:#?}");
+        assert!(format!("{error:#?}").starts_with("Problem("), "{error:#?}");
         // Those that carry it say the same.
         assert!(shown.starts_with(&format!("{:?}", missing())), "{:?}", missing());
 

@@ -18,7 +18,28 @@ use self::streams::{Finished, Streams};
 
 #[doc(hidden)]
 pub use self::streams::untold;
-pub use crate::conn::lane::Lag;
+
+/// Frames that a consumer did not get because it was too slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Lag {
+    /// How many frames were left out.
+    pub frames: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+}
+
+impl std::fmt::Display for Lag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} frames of {} bytes were missed, since they were not read in time",
+            self.frames, self.bytes
+        )
+    }
+}
+
+impl std::error::Error for Lag {}
 
 /// One thing that happened during a turn.
 ///

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,13 +16,14 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Reducer};
+use crate::keeping::{call, failed};
+use crate::options::RunAs;
 use crate::options::handover::as_user;
-use crate::options::{Options, RunAs, private_directory};
+use crate::private::private_directory;
 use crate::session::Session;
-use crate::store::{Keeping, call, failed, project_key};
+use crate::store::Begins;
 
 /// How much is read at once, and held until it is asked for.
 const PAGE_MESSAGES: usize = 64;
@@ -86,73 +87,10 @@ impl fmt::Debug for History {
     }
 }
 
-/// Where the conversation of a session is found.
-#[derive(Clone, Default)]
-pub(crate) struct Source {
-    /// The CLI's config directory, if it is on this machine.
-    pub(crate) config: Option<PathBuf>,
-    /// Whose it is, and with whose rights it is read, if that is somebody else.
-    user: Option<RunAs>,
-    /// The store, and under what its project is filed there.
-    store: Option<(Keeping, String)>,
-    begins: Begins,
-    /// The session that is gone on with, where the options name it.
-    going_on: Option<SessionId>,
-}
-
-/// Which conversation it is before the CLI has said so.
-#[derive(Debug, Clone, Default)]
-enum Begins {
-    /// One in which nothing was said.
-    #[default]
-    New,
-    With(SessionId),
-    /// The CLI knows.
-    Unknown,
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
-            .field("config", &self.config)
-            .field("begins", &self.begins)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Source {
-    /// That of a session with these options, as far as they tell.
-    pub(crate) fn of(options: &Options, surroundings: &Surroundings, is_far: bool) -> Self {
-        let begins = match &options.resume {
-            Some(id) => SessionId::new(id).map_or(Begins::Unknown, Begins::With),
-            None if options.continue_conversation => Begins::Unknown,
-            None => Begins::New,
-        };
-        let keeping = options.hosting.store.keeping();
-        let project = || project_key(options, surroundings, is_far).ok();
-        let going_on = match &begins {
-            Begins::With(id) if !options.fork_session => Some(id.clone()),
-            _ => None,
-        };
-        Self {
-            config: None,
-            user: options.user,
-            store: keeping.and_then(|keeping| Some((keeping, project()?))),
-            begins,
-            going_on,
-        }
-    }
-
-    /// The id that the session has from its start. That of a new one, or of a fork, only the CLI knows.
-    pub(crate) fn going_on(&self) -> Option<&SessionId> {
-        self.going_on.as_ref()
-    }
-}
-
 impl Session {
     /// The messages of the conversation so far, as it would be gone on with: those of the user and of the model, in the types in which
     /// turns bring them. Read from the CLI's transcript, also after the session has ended; where that is gone, as after one that
-    /// [went on from a store](Options::session_store), from the store.
+    /// [went on from a store](crate::Options::session_store), from the store.
     ///
     /// The CLI writes things down a moment after it has told them. This waits for the last message that was told, at most a second;
     /// [`History::is_behind`] says if that was not enough. What the model is just writing is in no history. After `/clear` it is

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use outrigger_protocol::{Frame, RawJson};
 use serde::Deserialize;
 
-use crate::outcome::Fields;
+use crate::fields::Fields;
 
 /// How many ended tasks are remembered; the oldest are forgotten first.
 pub(crate) const ENDED_KEPT: usize = 1024;

@@ -74,6 +74,14 @@
 //! [`Options::session_store`] keeps conversations in a store, from which any machine can go on with them; [`Options::lease`] has each
 //! driven by one at a time; [`Session::history`] tells what was said before. [`sessions`] has what can be done with them without a
 //! process. [`Options::initialize_field`] and [`Session::raw_request`] reach what has no method.
+//!
+//! # Cargo features
+//!
+//! None is on unless asked for.
+//!
+//! * `tools`: tools that are functions of this program, and MCP servers written with the crate `rmcp`, in [`mcp`].
+//! * `testing`: a simulated CLI, cassettes and faults for the tests of programs.
+//! * `search`: the search in all stored sessions.
 
 // On docs.rs, what needs a feature says so.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -88,11 +96,11 @@ pub mod permissions;
 pub mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod transport;
 
 mod account;
 mod answer;
 mod assemble;
+mod callback;
 mod callbacks;
 mod cause;
 mod child;
@@ -105,36 +113,45 @@ mod elicitation;
 mod end;
 mod error;
 mod event;
+mod fields;
+mod filing;
 mod history;
+mod holder;
+mod keeping;
 mod lease;
 mod ledger;
+mod lost;
 mod outcome;
+mod peer;
 mod pending;
+mod phase;
 mod pool;
+mod private;
 mod prompt;
 mod query;
 mod redact;
 mod revive;
 mod session;
 mod spare;
+mod spelling;
 mod start;
 mod stats;
 mod stderr;
 mod store;
 mod streams;
 mod token;
-mod turn;
 mod usage;
 mod version;
 
 pub use answer::Answer;
 pub use assemble::{Assembler, PartialBlock, PartialContent};
-pub use callbacks::{Callbacks, Context, Reply};
+pub use callback::Reply;
+pub use callbacks::Callbacks;
 pub use cause::Cause;
 pub use child::{Detached, Local};
 pub use claim::{Claim, ClaimProblem};
+pub use conn::Context;
 pub use conn::budget::SlowReader;
-pub use conn::watchdog::Phase;
 pub use dialog::{DialogRequest, UserDialogResult};
 pub use elicitation::{ElicitationRequest, ElicitationResult};
 pub use end::{End, FrameNote};
@@ -143,9 +160,13 @@ pub use error::{Error, Refusal, Result};
 pub use event::untold;
 pub use event::{BlockKind, Event, Lag, SubagentEvent, ToolResult, ToolUse};
 pub use history::History;
-pub use lease::{Holder, LeaseOptions, LeaseProblem};
+pub use holder::{Holder, LeaseOptions, LeaseProblem};
+pub use keeping::StoreFlush;
 pub use ledger::{Task, TaskState, TaskUsage, Tasks};
+pub use lost::{Lost, LostPrompt, Progress};
 pub use options::Options;
+#[doc(inline)]
+pub use options::transport;
 pub use outcome::{Outcome, Verdict};
 pub use outrigger_protocol as protocol;
 pub use outrigger_sessions as sessions;
@@ -153,21 +174,20 @@ pub use outrigger_sessions::lease::OnBusy;
 pub use outrigger_sessions::{MessageId, SessionId};
 pub use pending::Pending;
 pub use permissions::Policy;
+pub use phase::Phase;
 pub use pool::{Origin, Pool, PoolKey, PoolLimits, PoolStats, Pooled};
 pub use prompt::{Prompt, PromptWarning};
 pub use query::{Query, Run};
-pub use revive::{Lost, LostPrompt, Progress, ReviveProblem, Revived};
-pub use session::{Drained, Interrupted, Session, SessionState};
+pub use revive::{ReviveProblem, Revived};
+pub use session::{Drained, Interrupted, OutcomeWatch, Session, SessionState, Turn};
 pub use spare::{ClaimFailed, Spare};
 pub use start::Agent;
 pub use stats::{Stats, StoreLag};
-pub use store::StoreFlush;
 pub use streams::{Ambient, AmbientEvent, Frames};
 pub use token::{
     HostAuthTokenAnswer, HostAuthTokenRefresh, NoTokenReason, OauthTokenAnswer, OauthTokenRefresh,
     TokenRequest,
 };
-pub use turn::{OutcomeWatch, Turn};
 pub use usage::{SessionUsage, Tokens, TurnUsage};
 pub use version::{CliAge, CliVersion, OLDEST_CLI_VERSION};
 

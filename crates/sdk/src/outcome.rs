@@ -1,5 +1,6 @@
 //! How a turn ended.
 
+mod cause;
 mod facts;
 mod verdict;
 
@@ -8,14 +9,11 @@ use std::time::{Duration, SystemTime};
 
 use outrigger_protocol::inbound::DeferredToolUse;
 use outrigger_protocol::{Frame, Message, Misfit, RawJson};
-use serde::de::DeserializeOwned;
 
 use self::facts::Retry;
-pub(crate) use self::facts::{Around, Before, Facts, Fields, is_result};
+pub(crate) use self::facts::{Around, Before, Facts, is_result};
 pub use self::verdict::Verdict;
-use crate::answer::{self, Answer};
 use crate::cause::Cause;
-use crate::error::Error;
 use crate::usage::TurnUsage;
 
 /// How a turn ended: the [`Verdict`], the usage, and the `result` frame with everything else.
@@ -109,29 +107,6 @@ impl Outcome {
             Retry::After(delay) => Some(delay),
             Retry::At(time) => Some(time.duration_since(SystemTime::now()).unwrap_or_default()),
         }
-    }
-
-    /// The answer, or the error that tells why there is none.
-    ///
-    /// What is an answer: the text of a turn that [`Completed`](Verdict::Completed), and the output of a
-    /// [`LocalCommand`](Verdict::LocalCommand). See [`Verdict::has_answer`] for the others.
-    ///
-    /// # Errors
-    /// When the turn has no answer; [`Error::outcome`] gives this outcome back, and [`Error::cause`] tells why the turn failed.
-    pub fn answer(self) -> Result<Answer, Error> {
-        Answer::of(self)
-    }
-
-    /// The structured output as a `T`; see [`Options::output_as`](crate::Options::output_as).
-    ///
-    /// Where the model wrote the object out instead of giving it as structured output, or wrapped it in another object, that is
-    /// read too.
-    ///
-    /// # Errors
-    /// When the turn failed, and when the output is not of the shape ([`Error::raw_output`] is what the model said). Both errors
-    /// carry the outcome.
-    pub fn output<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        answer::read_output(self)?.map_err(|unfit| unfit.into_error(self.clone()))
     }
 
     /// What the CLI says went wrong, in its own words; never the model's.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outrigger_protocol::shared::{PermissionResult, RequestId};
 
-use crate::callbacks::Context;
+use crate::conn::Context;
 use crate::conn::ask::Answer;
 use crate::dialog::{DialogRequest, UserDialogResult};
 use crate::elicitation::{ElicitationRequest, ElicitationResult};

@@ -264,14 +264,10 @@ impl Pool {
         let host = options.host().awaiting_claim();
         options
             .check_in(&Surroundings::of_this_process(), host)
-            .map_err(|error| Error::new(Kind::Options(error)))?;
+            .map_err(Error::of)?;
         if options.session_id.is_some() {
             let problem = "is one session's, and a pool makes many";
-            return Err(Error::new(Kind::Options(OptionsError::invalid(
-                "session_id",
-                "",
-                problem,
-            ))));
+            return Err(Error::of(OptionsError::invalid("session_id", "", problem)));
         }
         if !options.hosting.can_reopen() {
             return Err(Error::invalid(

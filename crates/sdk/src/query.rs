@@ -12,11 +12,10 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::options::Options;
 use crate::outcome::Outcome;
+use crate::peer::{BoxFuture, Exit};
 use crate::prompt::Prompt;
-use crate::session::Session;
+use crate::session::{Session, Turn};
 use crate::streams::{Ambient, AmbientEvent};
-use crate::transport::Exit;
-use crate::turn::Turn;
 
 /// How long the agents that a turn left in the background may take: the CLI's own ceiling.
 const RUN_CEILING: Duration = Duration::from_secs(600);
@@ -93,7 +92,13 @@ impl Query {
         }
     }
 
-    async fn advance(&mut self) -> Result<Option<Event>> {
+    /// Boxed, so that it is compiled with this crate and not with each that awaits it.
+    #[inline(never)]
+    fn advance(&mut self) -> BoxFuture<'_, Result<Option<Event>>> {
+        Box::pin(self.advance_now())
+    }
+
+    async fn advance_now(&mut self) -> Result<Option<Event>> {
         if self.outcome.is_none() {
             if let Some(event) = self.turn.next().await {
                 return event.map(Some);
@@ -127,7 +132,16 @@ impl Query {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub async fn finish(mut self) -> Result<Run> {
+    pub async fn finish(self) -> Result<Run> {
+        self.finish_boxed().await
+    }
+
+    #[inline(never)]
+    fn finish_boxed(self) -> BoxFuture<'static, Result<Run>> {
+        Box::pin(self.finish_now())
+    }
+
+    async fn finish_now(mut self) -> Result<Run> {
         while let Some(event) = self.next().await {
             event?;
         }
@@ -165,6 +179,15 @@ impl Options {
     /// # Errors
     /// As [`start`](Self::start) and [`Session::prompt`].
     pub async fn query(self, prompt: impl Into<Prompt>) -> Result<Query> {
+        self.query_boxed(prompt.into()).await
+    }
+
+    #[inline(never)]
+    fn query_boxed(self, prompt: Prompt) -> BoxFuture<'static, Result<Query>> {
+        Box::pin(self.query_now(prompt))
+    }
+
+    async fn query_now(self, prompt: Prompt) -> Result<Query> {
         let session = self.start().await?;
         let ambient = session.ambient();
         let turn = session.prompt(prompt).await?;
@@ -200,7 +223,12 @@ impl Options {
     /// # Errors
     /// As [`query`](Self::query) and [`Run::answer`].
     pub async fn query_text(self, prompt: impl Into<Prompt>) -> Result<Answer> {
-        self.query(prompt).await?.finish().await?.answer()
+        self.query_text_boxed(prompt.into()).await
+    }
+
+    #[inline(never)]
+    fn query_text_boxed(self, prompt: Prompt) -> BoxFuture<'static, Result<Answer>> {
+        Box::pin(async move { self.query(prompt).await?.finish().await?.answer() })
     }
 
     /// Has the turns of the session answer with a `T`: [`Turn::answer_as`] reads it.

@@ -1,22 +1,21 @@
 //! Going on with a session whose process died.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::control::{ApplyFlagSettings, ControlRequest, McpSetServers};
 use outrigger_protocol::shared::{JsonObject, PermissionMode};
-use outrigger_protocol::{Frame, RawJson};
 use outrigger_sessions::MessageId;
 
 use crate::cause::Cause;
 use crate::conn::Conn;
 use crate::conn::changes::Changes;
-use crate::error::{Error, Kind, Result};
-use crate::ledger::Task;
+use crate::conn::encode_request;
+use crate::error::{Error, Problem, Result};
+use crate::lost::Lost;
 use crate::options::{Isolation, Options};
-use crate::prompt::Prompt;
-use crate::session::{Session, encode_request};
+use crate::session::Session;
 use crate::start::{Opened, Role};
 
 /// A session that goes on in a new process, from [`Session::revive`].
@@ -27,49 +26,6 @@ pub struct Revived {
     pub session: Session,
     /// What the end of the old process interrupted.
     pub lost: Lost,
-}
-
-/// What ended together with a process.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Lost {
-    /// The prompts that were open, in the order in which they were accepted.
-    pub prompts: Vec<LostPrompt>,
-    /// The background work, subagents and tasks that ran.
-    pub tasks: Vec<Task>,
-    /// What the CLI had asked and nobody had decided: permissions, hooks, …, each as it came.
-    pub questions: Vec<Frame>,
-    /// The MCP servers set at run time that failed in the new process, with the CLI's words.
-    pub mcp_servers: BTreeMap<String, String>,
-    /// The control requests that had changed something about the old process and were not repeated, by subtype: `set_cwd`,
-    /// `register_repo_root`, …
-    pub not_repeated: Vec<String>,
-}
-
-/// A prompt whose end will never be told.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct LostPrompt {
-    /// The id under which it was sent: [`Turn::id`](crate::Turn::id).
-    pub id: String,
-    /// The prompt, to be sent again if that is right. It gets a new id then: the CLI drops one that it has seen.
-    pub prompt: Prompt,
-    /// How far it had come.
-    pub progress: Progress,
-}
-
-/// How far a prompt had come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Progress {
-    /// It was not written to the process: sending it again repeats nothing.
-    NotSent,
-    /// It was written, or was about to be, and the CLI had not said that its turn began: it waited in the CLI's queue, which
-    /// ended with the process.
-    Sent,
-    /// Its turn had begun, and tools may have run. It is part of the conversation, unless the process was killed before it
-    /// was written down, which the CLI does a moment later.
-    Begun,
 }
 
 /// Why a session can't be revived.
@@ -94,6 +50,17 @@ pub enum ReviveProblem {
         /// The mode of the new process, if it said so.
         got: Option<String>,
     },
+}
+
+impl std::error::Error for ReviveProblem {}
+
+impl Problem for ReviveProblem {}
+
+impl Error {
+    /// Why a session can't be revived, if that is what went wrong.
+    pub fn as_revive_problem(&self) -> Option<&ReviveProblem> {
+        self.problem()
+    }
 }
 
 impl fmt::Display for ReviveProblem {
@@ -225,6 +192,8 @@ fn resuming(origin: &Options, id: &str, mode: Option<&str>) -> Result<Options> {
     options.continue_conversation = false;
     options.fork_session = false;
     options.session_id = None;
+    // The CLI goes back to that of the session by itself; without a name it would make another one.
+    options.worktree = None;
     options.resume_session_at = None;
     options.resume_drops_turn = None;
     // The title is part of the conversation, and may have been changed.
@@ -311,5 +280,5 @@ impl Drop for Once<'_> {
 }
 
 fn problem(problem: ReviveProblem) -> Error {
-    Error::new(Kind::Revive(problem))
+    Error::of(problem)
 }

@@ -1,5 +1,8 @@
 //! The handle of a running agent.
 
+mod servers;
+mod turn;
+
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -14,19 +17,20 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::conn::Conn;
+pub use self::turn::{OutcomeWatch, Turn};
 use crate::conn::lane::lane;
 use crate::conn::turns::Dispatch;
+use crate::conn::{Conn, Context, encode_request};
 use crate::error::{Error, Kind, Result};
-use crate::history::Source;
 use crate::ledger::Tasks;
 use crate::mcp::{Bridge, McpStartup};
 use crate::options::Options;
+use crate::peer::Exit;
+use crate::permissions::Explanation;
 use crate::prompt::{Prompt, PromptWarning};
 use crate::stats::Stats;
+use crate::store::Source;
 use crate::streams::{Ambient, Frames};
-use crate::transport::Exit;
-use crate::turn::Turn;
 use crate::usage::SessionUsage;
 use crate::version::CliVersion;
 
@@ -115,9 +119,7 @@ impl Session {
             initialized: Arc::new(initialized),
             settings,
         }));
-        session
-            .conn()
-            .has_session(WeakSession(Arc::downgrade(&session.0)));
+        session.conn().set_handle(WeakSession(Arc::downgrade(&session.0)));
         session
     }
 
@@ -158,7 +160,7 @@ impl Session {
     /// session has ended.
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         // `later`, so that it is not folded into a turn that background work began.
-        self.send(prompt.into(), Dispatch::Alone, Priority::Later).await
+        self.send(prompt.into(), Dispatch::Alone, Priority::Later)
     }
 
     /// Hands a prompt to the CLI's own queue at once: it runs after the turn that is running, perhaps merged with other
@@ -170,7 +172,7 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn queue(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Priority::Later).await
+        self.send(prompt.into(), Dispatch::AtOnce, Priority::Later)
     }
 
     /// Steers the turn that is running: the prompt is folded into it at the next tool boundary, and ends with it. With no
@@ -182,7 +184,7 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn steer(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Priority::Next).await
+        self.send(prompt.into(), Dispatch::AtOnce, Priority::Next)
     }
 
     /// Ends the turn that is running and begins this one. The other ends as
@@ -194,10 +196,10 @@ impl Session {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub async fn prompt_now(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        self.send(prompt.into(), Dispatch::AtOnce, Priority::Now).await
+        self.send(prompt.into(), Dispatch::AtOnce, Priority::Now)
     }
 
-    async fn send(&self, prompt: Prompt, dispatch: Dispatch, priority: Priority) -> Result<Turn> {
+    fn send(&self, prompt: Prompt, dispatch: Dispatch, priority: Priority) -> Result<Turn> {
         if let Some(name) = prompt.command_name() {
             self.check_command(name)?;
         }
@@ -652,16 +654,22 @@ impl Session {
     }
 }
 
-/// The `request` object of a control request.
-pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -> Result<RawJson> {
-    #[derive(Serialize)]
-    struct Tagged<'a, T: ?Sized> {
-        subtype: &'a str,
-        #[serde(flatten)]
-        fields: &'a T,
+impl Session {
+    /// Who would decide about a call of this tool with this input, by the options that the session was started with; see
+    /// [`Options::explain`]. What was changed since (the mode, rules, settings) is not known here.
+    pub fn explain(&self, tool: &str, input: &RawJson) -> Explanation {
+        self.origin().explain(tool, input)
     }
-    RawJson::encode(&Tagged { subtype, fields })
-        .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))
+}
+
+impl Context {
+    /// The session that asks. Its control methods may be called from within a callback.
+    ///
+    /// `None` while the session is being started (a hook or an MCP server may be called before), and once its last handle was
+    /// dropped. Holding the session keeps it from ending.
+    pub fn session(&self) -> Option<Session> {
+        self.conn()?.handle::<WeakSession>()?.upgrade()
+    }
 }
 
 pub(crate) fn exit_of(ended: Error) -> Result<Exit> {

@@ -16,12 +16,13 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::claim::{Claim, ClaimProblem, Cold, Prepared};
+use crate::conn::encode_request;
 use crate::env::Surroundings;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::options::{Options, SettingsInput};
-use crate::session::{Session, encode_request, exit_of};
+use crate::peer::Exit;
+use crate::session::{Session, exit_of};
 use crate::start::{Opened, Role};
-use crate::transport::Exit;
 
 impl Options {
     /// Starts a process that is no session yet, to be [claimed](Spare::claim) by one later: once its directory is known, the
@@ -62,7 +63,7 @@ impl Options {
         }
         let base = self
             .working_directory(&Surroundings::of_this_process())
-            .map_err(|error| Error::new(Kind::Options(error)))?;
+            .map_err(Error::of)?;
         let lists = [&mut self.additional_directories, &mut self.mcp_config_files];
         let single = [
             &mut self.project_config_root,
@@ -116,6 +117,12 @@ pub struct ClaimFailed {
     pub error: Error,
     /// The spare, if nothing was sent to it, so that it can still be claimed. Otherwise its process is being ended.
     pub spare: Option<Spare>,
+}
+
+impl fmt::Debug for ClaimFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.error, f)
+    }
 }
 
 impl fmt::Display for ClaimFailed {
@@ -313,5 +320,5 @@ impl Spare {
 }
 
 fn problem(problem: ClaimProblem) -> Error {
-    Error::new(Kind::Claim(problem))
+    Error::of(problem)
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,91 +12,28 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::account::check_account;
-use crate::callbacks::Handlers;
 use crate::child::Local;
 use crate::conn::budget::SlowReader;
-use crate::conn::watchdog::{Patience, Phase, Stall};
+use crate::conn::encode_request;
 use crate::conn::{Closing, Conn, Limits};
 use crate::discover;
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
-use crate::history::Source;
-use crate::lease::{self, LeaseOptions};
-use crate::mcp::{Bridge, McpHosting, hold_prompts};
-use crate::options::{Auth, Host, Launch, Options, PermissionPrompts};
-use crate::outcome::Fields;
-use crate::session::{Session, Settings, encode_request};
-use crate::store::{self, Mirror, Places, StoreOptions};
-use crate::transport::Transport;
+use crate::fields::Fields;
+use crate::filing;
+use crate::lease;
+use crate::mcp::{Bridge, hold_prompts};
+use crate::options::transport::Transport;
+use crate::options::{Auth, Host, Launch, Options, OtherAccount, PermissionPrompts};
+use crate::peer::BoxFuture;
+use crate::phase::{Phase, Stall};
+use crate::session::{Session, Settings};
+use crate::store::{self, Mirror, Places, Source};
 use crate::version::CliVersion;
 
 /// How long the CLI may take to get ready unless another time is set, and how long its hooks may besides.
 const INITIALIZE: Duration = Duration::from_secs(60);
 const HOOKS: Duration = Duration::from_secs(600);
-
-/// What of a session lives in this program rather than in the CLI.
-#[derive(Clone)]
-pub(crate) struct Hosting {
-    pub(crate) handlers: Handlers,
-    pub(crate) mcp: McpHosting,
-    transport: Arc<dyn Transport>,
-    start_deadline: Duration,
-    initialize_deadline: Option<Duration>,
-    control_deadline: Duration,
-    interrupt_deadline: Duration,
-    patience: Patience,
-    close_grace: Duration,
-    term_grace: Duration,
-    buffer_bytes: usize,
-    slow_reader: SlowReader,
-    stderr_tail_bytes: usize,
-    stderr: Option<crate::stderr::Callback>,
-    pub(crate) store: StoreOptions,
-    pub(crate) lease: Option<LeaseOptions>,
-}
-
-impl Default for Hosting {
-    fn default() -> Self {
-        Self {
-            handlers: Handlers::default(),
-            mcp: McpHosting::default(),
-            transport: Arc::new(Local::new()),
-            start_deadline: Duration::from_secs(30),
-            initialize_deadline: None,
-            control_deadline: Duration::from_secs(60),
-            interrupt_deadline: Duration::from_secs(10),
-            patience: Patience {
-                first_token: Some(Duration::from_secs(600)),
-                between_events: Some(Duration::from_secs(300)),
-            },
-            close_grace: Duration::from_secs(5),
-            term_grace: Duration::from_secs(5),
-            buffer_bytes: 64 * 1024 * 1024,
-            slow_reader: SlowReader::default(),
-            stderr_tail_bytes: 64 * 1024,
-            stderr: None,
-            store: StoreOptions::default(),
-            lease: None,
-        }
-    }
-}
-
-impl fmt::Debug for Hosting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hosting")
-    }
-}
-
-impl Hosting {
-    pub(crate) fn is_local(&self) -> bool {
-        self.transport.is_local()
-    }
-
-    pub(crate) fn can_reopen(&self) -> bool {
-        self.transport.can_reopen()
-    }
-}
 
 impl Options {
     /// The part that the session takes in a launch with these options.
@@ -135,7 +71,7 @@ impl Agent {
 impl Options {
     /// How the CLI is started and reached; [`Local`] unless set.
     pub fn transport(mut self, transport: impl Transport) -> Self {
-        self.hosting.transport = Arc::new(transport);
+        self.hosting.transport = Some(Arc::new(transport));
         self
     }
 
@@ -250,14 +186,23 @@ impl Options {
     /// kept, it is what the official SDK calls a warm start; see [`prewarm`](Self::prewarm) for a process that is started
     /// before the directory of its session is known.
     pub async fn start(self) -> Result<Session> {
-        let opened = Opened::open(self, Role::Session).await?;
-        let initialized = opened.initialize().await?;
-        let going_on = opened.source.going_on().cloned();
-        let session = opened.into_session(initialized);
-        if let Some(id) = going_on {
-            session.conn().router().expect_session_id(&id);
-        }
-        Ok(session)
+        self.start_boxed().await
+    }
+
+    /// What awaits an async function is compiled with all that the function does, in each crate anew. Boxed in here it is compiled
+    /// once, with this crate.
+    #[inline(never)]
+    fn start_boxed(self) -> BoxFuture<'static, Result<Session>> {
+        Box::pin(async move {
+            let opened = Opened::open(self, Role::Session).await?;
+            let initialized = opened.initialize().await?;
+            let going_on = opened.source.going_on().cloned();
+            let session = opened.into_session(initialized);
+            if let Some(id) = going_on {
+                session.conn().router().expect_session_id(&id);
+            }
+            Ok(session)
+        })
     }
 
     /// The same as [`start`](Self::start), under the official SDK's name for it: there a query starts its process late, and
@@ -304,8 +249,13 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Starts the CLI.
-    pub(crate) async fn open(options: Options, role: Role) -> Result<Self> {
+    /// Starts the CLI. Boxed for the same reason as [`Options::start_boxed`].
+    #[inline(never)]
+    pub(crate) fn open(options: Options, role: Role) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(Self::open_now(options, role))
+    }
+
+    async fn open_now(options: Options, role: Role) -> Result<Self> {
         let hosting = options.hosting.clone();
         options.warn();
         let mut host = options.host();
@@ -316,7 +266,7 @@ impl Opened {
         // What contradicts is found before a store is asked.
         let surroundings = Surroundings::of_this_process();
         let checked = options.rules(&surroundings, host);
-        checked.map_err(|error| Error::new(Kind::Options(error)))?;
+        checked.map_err(Error::of)?;
         let mut concrete = options.clone();
         let found = match host.remote {
             false => store::find(&mut concrete, &surroundings).await?,
@@ -326,7 +276,7 @@ impl Opened {
         let ownership = lease::claim(&mut concrete, &surroundings, host.remote).await?;
         let healed = match found {
             Some(found) => {
-                let config = store::users_config(&concrete, &surroundings);
+                let config = filing::users_config(&concrete, &surroundings);
                 let (is_fork, user) = (concrete.fork_session, concrete.user);
                 store::heal(found, config, is_fork, user, ownership.as_ref()).await?
             }
@@ -339,7 +289,7 @@ impl Opened {
         let handlers = hosting.handlers.clone();
         let (mut options, launch) = tokio::task::spawn_blocking(move || {
             let announced = handlers.announced(concrete, host.answers_permissions);
-            let wrong = |error| Error::new(Kind::Options(error));
+            let wrong = |error| Error::of(error);
             let draft = announced.draft(&surroundings, host).map_err(wrong);
             let launch = draft.and_then(|mut draft| {
                 if !host.remote && !host.awaits_claim && restored.is_none() {
@@ -361,7 +311,8 @@ impl Opened {
             options.cwd = Some(launch.cwd.clone());
         }
 
-        let opened = tokio::time::timeout(hosting.start_deadline, hosting.transport.open(&launch)).await;
+        let transport = hosting.transport.unwrap_or_else(|| Arc::new(Local::new()));
+        let opened = tokio::time::timeout(hosting.start_deadline, transport.open(&launch)).await;
         let connection = opened
             .map_err(|_| Error::stalled_at_start(Phase::Start, hosting.start_deadline))?
             .map_err(|source| {
@@ -372,7 +323,7 @@ impl Opened {
                 })
             })?;
         let mirror = hosting.store.keeping().map(|keeping| {
-            let config = store::config_dir(&launch.env).unwrap_or_default();
+            let config = filing::config_dir(&launch.env).unwrap_or_default();
             Mirror::new(
                 &keeping,
                 Places::below(&config, host.remote),
@@ -383,7 +334,7 @@ impl Opened {
             )
         });
         if !host.remote {
-            source.config = store::config_dir(&launch.env);
+            source.config = filing::config_dir(&launch.env);
         }
         let bridge = Arc::new(Bridge::new(hosting.mcp.servers()));
         let conn = Conn::start(
@@ -412,8 +363,8 @@ impl Opened {
                 .collect(),
             crate::conn::Attached {
                 guard: Box::new(std::mem::take(&mut launch.guard)),
-                mirror,
-                ownership: ownership.clone(),
+                mirror: mirror.map(|mirror| mirror as _),
+                ownership: ownership.clone().map(|ownership| ownership as _),
                 stderr: hosting.stderr,
             },
         );
@@ -453,8 +404,13 @@ impl Opened {
         Ok(self.initialize_raw().await?.0)
     }
 
-    /// The same, with the answer as it came.
-    pub(crate) async fn initialize_raw(&self) -> Result<(InitializeReply, RawJson)> {
+    /// The same, with the answer as it came. Boxed for the same reason as [`Options::start_boxed`].
+    #[inline(never)]
+    pub(crate) fn initialize_raw(&self) -> BoxFuture<'_, Result<(InitializeReply, RawJson)>> {
+        Box::pin(self.initialize_now())
+    }
+
+    async fn initialize_now(&self) -> Result<(InitializeReply, RawJson)> {
         let mut request = self.launch.initialize.clone();
         self.bridge
             .introduce(&mut request, self.options.hosting.mcp.manifests)
@@ -474,9 +430,7 @@ impl Opened {
         };
         self.bridge.introduced();
         let initialized = self.read(&payload);
-        self.launch
-            .confirm(&initialized)
-            .map_err(|error| Error::new(Kind::Unconfirmed(error)))?;
+        self.launch.confirm(&initialized).map_err(Error::of)?;
         check_account(&self.launch.auth, &initialized)?;
         // What a spare is claimed for may bring the account: the settings of a directory, or of the claim.
         if self.role == Role::Session {
@@ -636,4 +590,15 @@ async fn watch_account(conn: Arc<Conn>, auth: Auth, told_version: bool) {
     if let Some(Err(mismatch)) = source.map(|source| auth.matches(&source)) {
         conn.kill(&mismatch.to_string()).await;
     }
+}
+
+/// What the CLI reports before the first prompt.
+pub(crate) fn check_account(auth: &Auth, initialized: &InitializeReply) -> Result<()> {
+    let account = &initialized.account;
+    auth.matches_account(
+        account.token_source.as_deref(),
+        account.api_key_source.as_deref(),
+        account.api_provider.as_ref().map(|provider| provider.as_str()),
+    )
+    .map_err(|error| Error::of(OtherAccount(error)))
 }

@@ -7,10 +7,11 @@ use outrigger_protocol::Frame;
 pub use outrigger_protocol::inbound::{HostAuthTokenRefresh, OauthTokenRefresh};
 pub use outrigger_protocol::outbound::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer};
 
-use crate::callbacks::{Callback, Context, read};
+use crate::callback::{Callback, read};
+use crate::conn::Context;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{Missed, in_time};
-use crate::transport::BoxFuture;
+use crate::peer::BoxFuture;
 
 /// The CLI asks for a credential. Its fields are those of [`OauthTokenRefresh`] or [`HostAuthTokenRefresh`].
 #[derive(Debug, Clone)]

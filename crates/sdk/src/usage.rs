@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use outrigger_protocol::Frame;
 use serde::Deserialize;
 
-use crate::outcome::Fields;
+use crate::fields::Fields;
 
 /// What one model used.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

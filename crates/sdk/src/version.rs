@@ -18,6 +18,14 @@ pub(crate) const TELLS_REASONS: &str = "2.1.150";
 /// What a CLI lacks that is older than a version.
 const LACKS: &[(&str, &str)] = &[
     (
+        "2.0.28",
+        "rules that refuse reading do not hold for files that may be edited without a question",
+    ),
+    (
+        "2.0.72",
+        "rules that ask about reading do not hold in the working directory",
+    ),
+    (
         "2.1.150",
         "it does not say why a turn ended: one that was interrupted is told as one that failed or could not start",
     ),
@@ -36,7 +44,8 @@ const WARNED: usize = 64;
 /// Another version is never refused: what it says beyond this build's types arrives as it came, and
 /// [`Session::stats`](crate::Session::stats) counts it. This tells where to look first when something is odd. One that is too old is
 /// named in the log when its session starts, with what does not work ([`lacks`](Self::lacks)); not by an error, since the oldest need not
-/// tell their version.
+/// tell their version. One that is not asked for it, behind a wrapper for example ([`Session::cli_version`](crate::Session::cli_version)),
+/// is named in its first turn, or not at all if it is of those.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliVersion {
     text: String,

@@ -8,7 +8,7 @@
 )]
 
 #[path = "it/support.rs"]
-#[allow(dead_code, reason = "it is made for many tests")]
+#[expect(dead_code, reason = "it is made for many tests")]
 mod support;
 
 use std::io;

@@ -1,52 +1,67 @@
-//! The names of the causes.
+//! The list of all causes, with their names.
 
 use super::Cause;
 
-impl Cause {
-    /// The variant in `snake_case`, for logs and metrics: `rate_limit`, `not_logged_in`, `refused`, …
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::BinaryMissing => "binary_missing",
-            Self::NotExecutable => "not_executable",
-            Self::WrongPlatform => "wrong_platform",
-            Self::BatchFile => "batch_file",
-            Self::BeingUpdated => "being_updated",
-            Self::CwdMissing => "cwd_missing",
-            Self::ArgumentsTooLong => "arguments_too_long",
-            Self::SystemLimit => "system_limit",
-            Self::NotLoggedIn => "not_logged_in",
-            Self::InvalidKey => "invalid_key",
-            Self::RootBypass => "root_bypass",
-            Self::UnknownOption => "unknown_option",
-            Self::InvalidArgument => "invalid_argument",
-            Self::NestedSession => "nested_session",
-            Self::UnknownSession => "unknown_session",
-            Self::SessionInUse => "session_in_use",
-            Self::McpConfig => "mcp_config",
-            Self::Settings => "settings",
-            Self::UnsupportedVersion => "unsupported_version",
-            Self::StartupFailed(_) => "startup_failed",
-            Self::InputRefused => "input_refused",
-            Self::MaxTurns => "max_turns",
-            Self::Budget => "budget",
-            Self::TooLong => "too_long",
-            Self::StructuredOutput => "structured_output",
-            Self::NoStructuredOutput => "no_structured_output",
-            Self::MaxOutputTokens => "max_output_tokens",
-            Self::Refused => "refused",
-            Self::RateLimit => "rate_limit",
-            Self::Billing => "billing",
-            Self::ConnectionFailed => "connection_failed",
-            Self::Api { .. } => "api",
-            Self::TurnFailed(_) => "turn_failed",
-            Self::EndedByUs => "ended_by_us",
-            Self::OutOfHeap => "out_of_heap",
-            Self::OutOfMemory => "out_of_memory",
-            Self::Killed => "killed",
-            Self::Terminated { .. } => "terminated",
-            Self::Crashed { .. } => "crashed",
-            Self::Truncated => "truncated",
-            Self::Unexplained => "unexplained",
+/// Makes [`Cause::name`] and [`Cause::ALL`] of one list. A variant that is missing here does not compile.
+macro_rules! causes {
+    ($($variant:ident $(($($inner:tt)*))? $({$($field:tt)*})? => $name:literal,)+) => {
+        impl Cause {
+            /// One cause of each kind, in the order of the declaration. What a variant holds is empty, such as the status of
+            /// [`Api`](Self::Api) and the reason of [`TurnFailed`](Self::TurnFailed); a signal is 0.
+            ///
+            /// For programs that have to know all kinds: to declare their metrics, or to test that each has a text of theirs.
+            pub const ALL: &[Self] = &[$(Self::$variant $(($($inner)*))? $({$($field)*})?),+];
+
+            /// The variant in `snake_case`, for logs and metrics: `rate_limit`, `not_logged_in`, `refused`, …
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)+
+                }
+            }
         }
-    }
+    };
+}
+
+causes! {
+    BinaryMissing => "binary_missing",
+    NotExecutable => "not_executable",
+    WrongPlatform => "wrong_platform",
+    BatchFile => "batch_file",
+    BeingUpdated => "being_updated",
+    CwdMissing => "cwd_missing",
+    ArgumentsTooLong => "arguments_too_long",
+    SystemLimit => "system_limit",
+    NotLoggedIn => "not_logged_in",
+    InvalidKey => "invalid_key",
+    RootBypass => "root_bypass",
+    UnknownOption => "unknown_option",
+    InvalidArgument => "invalid_argument",
+    NestedSession => "nested_session",
+    UnknownSession => "unknown_session",
+    SessionInUse => "session_in_use",
+    McpConfig => "mcp_config",
+    Settings => "settings",
+    UnsupportedVersion => "unsupported_version",
+    StartupFailed(None) => "startup_failed",
+    InputRefused => "input_refused",
+    MaxTurns => "max_turns",
+    Budget => "budget",
+    TooLong => "too_long",
+    StructuredOutput => "structured_output",
+    NoStructuredOutput => "no_structured_output",
+    MaxOutputTokens => "max_output_tokens",
+    Refused => "refused",
+    RateLimit => "rate_limit",
+    Billing => "billing",
+    ConnectionFailed => "connection_failed",
+    Api { status: None } => "api",
+    TurnFailed(String::new()) => "turn_failed",
+    EndedByUs => "ended_by_us",
+    OutOfHeap => "out_of_heap",
+    OutOfMemory => "out_of_memory",
+    Killed => "killed",
+    Terminated { signal: 0 } => "terminated",
+    Crashed { signal: None } => "crashed",
+    Truncated => "truncated",
+    Unexplained => "unexplained",
 }

@@ -3,8 +3,12 @@
 use outrigger_protocol::Frame;
 
 use super::*;
+use crate::discover::{FindError, Unusable};
+use crate::end::Evidence;
 use crate::error::{Error, Kind};
-use crate::outcome::{Around, Verdict};
+use crate::options::OptionsError;
+use crate::outcome::{Around, Outcome, Verdict};
+use crate::peer::Exit;
 use crate::usage::TurnUsage;
 
 fn outcome(fields: &str) -> Outcome {
@@ -50,6 +54,14 @@ fn the_words_of_the_cli() {
         ),
         (
             "Error: Invalid session ID. Must be a valid UUID.",
+            Cause::InvalidArgument,
+        ),
+        (
+            "Error creating worktree: Invalid worktree name \"../up\": must not contain \".\" or \"..\" path segments",
+            Cause::InvalidArgument,
+        ),
+        (
+            "Error: Can only use --worktree in a git repository, but /x is not a git repository.",
             Cause::InvalidArgument,
         ),
         (
@@ -342,61 +354,13 @@ fn what_options_errors_are_about() {
         (OptionsError::BypassAsRoot, Some(Cause::RootBypass)),
         (OptionsError::NoHome, None),
     ] {
-        assert_eq!(Error::new(Kind::Options(error)).cause(), cause);
+        assert_eq!(Error::of(error).cause(), cause);
     }
-}
-
-/// The variant behind this one; the compiler sees to it that none is left out.
-fn next(cause: &Cause) -> Option<Cause> {
-    use Cause::*;
-    Some(match cause {
-        BinaryMissing => NotExecutable,
-        NotExecutable => WrongPlatform,
-        WrongPlatform => BatchFile,
-        BatchFile => BeingUpdated,
-        BeingUpdated => CwdMissing,
-        CwdMissing => ArgumentsTooLong,
-        ArgumentsTooLong => SystemLimit,
-        SystemLimit => NotLoggedIn,
-        NotLoggedIn => InvalidKey,
-        InvalidKey => RootBypass,
-        RootBypass => UnknownOption,
-        UnknownOption => InvalidArgument,
-        InvalidArgument => NestedSession,
-        NestedSession => UnknownSession,
-        UnknownSession => SessionInUse,
-        SessionInUse => McpConfig,
-        McpConfig => Settings,
-        Settings => UnsupportedVersion,
-        UnsupportedVersion => StartupFailed(None),
-        StartupFailed(_) => InputRefused,
-        InputRefused => MaxTurns,
-        MaxTurns => Budget,
-        Budget => TooLong,
-        TooLong => StructuredOutput,
-        StructuredOutput => NoStructuredOutput,
-        NoStructuredOutput => MaxOutputTokens,
-        MaxOutputTokens => Refused,
-        Refused => RateLimit,
-        RateLimit => Billing,
-        Billing => ConnectionFailed,
-        ConnectionFailed => Api { status: None },
-        Api { .. } => TurnFailed("x".to_owned()),
-        TurnFailed(_) => EndedByUs,
-        EndedByUs => OutOfHeap,
-        OutOfHeap => OutOfMemory,
-        OutOfMemory => Killed,
-        Killed => Terminated { signal: 15 },
-        Terminated { .. } => Crashed { signal: None },
-        Crashed { .. } => Truncated,
-        Truncated => Unexplained,
-        Unexplained => return None,
-    })
 }
 
 #[test]
 fn every_cause_has_a_name_words_and_advice_of_its_own() {
-    let all: Vec<Cause> = std::iter::successors(Some(Cause::BinaryMissing), next).collect();
+    let all = Cause::ALL;
     let distinct = |of: &dyn Fn(&Cause) -> String| {
         let texts: std::collections::BTreeSet<String> = all.iter().map(of).collect();
         texts.len()
@@ -404,6 +368,14 @@ fn every_cause_has_a_name_words_and_advice_of_its_own() {
     assert_eq!(distinct(&|cause| cause.name().to_owned()), all.len());
     assert_eq!(distinct(&|cause| cause.to_string()), all.len());
     assert_eq!(distinct(&|cause| cause.advice().to_owned()), all.len());
+    for cause in all {
+        // `RateLimit` is `rate_limit`.
+        let variant = format!("{cause:?}")
+            .split(['(', ' '])
+            .next()
+            .map(str::to_lowercase);
+        assert_eq!(variant, Some(cause.name().replace('_', "")));
+    }
     let passing: Vec<&str> = all
         .iter()
         .filter(|cause| cause.is_transient())

@@ -27,7 +27,7 @@ use super::guardian::Guardian;
 use super::mark::{self, Mark};
 use super::{Detached, Local};
 use crate::options::{Launch, RunAs};
-use crate::transport::{BoxFuture, Connection, Exit, Process, Signal, Signaller};
+use crate::peer::{BoxFuture, Connection, Exit, Process, Signal, Signaller};
 
 /// The thread calls nothing deep.
 const STACK: usize = 64 * 1024;

@@ -8,7 +8,7 @@ use windows::Win32::System::Threading::CREATE_NO_WINDOW;
 
 use super::Local;
 use crate::options::Launch;
-use crate::transport::{BoxFuture, Connection, Exit, Process, Signal};
+use crate::peer::{BoxFuture, Connection, Exit, Process, Signal};
 
 pub(super) async fn start(launch: &Launch, _: Local) -> io::Result<Connection> {
     let mut command = CommandWrap::from(tokio::process::Command::from(launch.command()));

@@ -11,11 +11,10 @@ use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
 use tracing::Instrument;
 
-use super::{Conn, Withdrawn};
-use crate::callbacks::Context;
+use super::{Conn, Context, Withdrawn};
 use crate::error::{Error, Kind};
-use crate::outcome::Fields;
-use crate::transport::BoxFuture;
+use crate::fields::Fields;
+use crate::peer::BoxFuture;
 
 /// What answers one kind of the CLI's requests.
 pub(crate) trait Answerer: Send + Sync + 'static {

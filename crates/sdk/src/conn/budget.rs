@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::lane::Lag;
+use crate::event::Lag;
 
 /// What becomes of frames that no longer fit into the memory of a session, because their reader is slow.
 ///

@@ -6,7 +6,7 @@ use outrigger_protocol::shared::JsonObject;
 use outrigger_protocol::{Frame, RawJson};
 use serde::Deserialize;
 
-use crate::outcome::Fields;
+use crate::fields::Fields;
 
 /// How many requests are remembered that are told apart by what they are about.
 const MAX_REQUESTS: usize = 256;

@@ -7,9 +7,9 @@ use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, 
 
 use super::turns::TakeBack;
 use super::{Conn, Order};
+use crate::conn::encode_request;
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
-use crate::session::encode_request;
 
 /// What an interrupt did.
 #[derive(Debug, Clone)]

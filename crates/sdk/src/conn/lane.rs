@@ -8,29 +8,8 @@ use outrigger_protocol::Frame;
 
 use super::budget::{Budget, SlowReader};
 use super::spill::Spill;
+use crate::event::Lag;
 use crate::outcome::Outcome;
-
-/// Frames that a consumer did not get because it was too slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Lag {
-    /// How many frames were left out.
-    pub frames: u64,
-    /// How many bytes they had.
-    pub bytes: u64,
-}
-
-impl std::fmt::Display for Lag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} frames of {} bytes were missed, since they were not read in time",
-            self.frames, self.bytes
-        )
-    }
-}
-
-impl std::error::Error for Lag {}
 
 /// One element of a lane.
 #[derive(Debug)]

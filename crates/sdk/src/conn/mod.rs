@@ -10,8 +10,10 @@
 
 pub(crate) mod ask;
 mod asked;
+pub(crate) mod beside;
 pub(crate) mod budget;
 pub(crate) mod changes;
+mod context;
 mod evidence;
 pub(crate) mod interrupt;
 pub(crate) mod lane;
@@ -26,27 +28,30 @@ mod undriven;
 pub(crate) mod watchdog;
 mod withdrawn;
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::encode_line;
+use serde::Serialize;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 pub(crate) use self::ask::Host;
+use self::beside::{Claimed, Mirroring};
 use self::budget::{Budget, SlowReader};
+pub use self::context::Context;
 use self::outlet::Outlet;
 use self::router::Router;
 use self::undriven::Undriven;
-use self::watchdog::{Patience, Stall};
+use self::watchdog::Patience;
 pub(crate) use self::withdrawn::Withdrawn;
 use crate::error::{Error, Kind};
-use crate::lease::{LeaseProblem, Ownership};
-use crate::session::{Session, WeakSession};
-use crate::store::Mirror;
-use crate::transport;
+use crate::holder::LeaseProblem;
+use crate::peer;
+use crate::phase::Stall;
 
 /// How many lines may wait for the writer, of each kind; a sender waits when they are full.
 const WRITER_QUEUE: usize = 64;
@@ -80,8 +85,8 @@ pub(crate) struct Closing {
 pub(crate) struct Attached {
     /// Lives as long as the process.
     pub(crate) guard: Box<dyn std::any::Any + Send>,
-    pub(crate) mirror: Option<Arc<Mirror>>,
-    pub(crate) ownership: Option<Arc<Ownership>>,
+    pub(crate) mirror: Option<Arc<dyn Mirroring>>,
+    pub(crate) ownership: Option<Arc<dyn Claimed>>,
     /// What gets the lines of its stderr.
     pub(crate) stderr: Option<crate::stderr::Callback>,
 }
@@ -108,14 +113,14 @@ pub(crate) struct Conn {
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
     /// What brings the conversation to a store, if there is one.
-    pub(crate) mirror: Option<Arc<Mirror>>,
+    pub(crate) mirror: Option<Arc<dyn Mirroring>>,
     /// The claim on the session, if it is claimed.
-    pub(crate) ownership: Option<Arc<Ownership>>,
+    pub(crate) ownership: Option<Arc<dyn Claimed>>,
     pub(crate) pid: Option<u32>,
     /// What ends the process where nobody runs the tasks any more.
     undriven: Mutex<Option<Undriven>>,
-    /// The session's handle, once there is one, for callbacks.
-    handle: OnceLock<WeakSession>,
+    /// The session's handle, once there is one, for callbacks: whoever has set it knows its type.
+    handle: OnceLock<Box<dyn Any + Send + Sync>>,
     /// What everything of this session belongs to in the log.
     pub(crate) span: tracing::Span,
 }
@@ -131,7 +136,7 @@ impl std::fmt::Debug for Conn {
 impl Conn {
     /// Takes the pipes over and begins to read at once.
     pub(crate) fn start(
-        connection: transport::Connection,
+        connection: peer::Connection,
         host: Host,
         limits: Limits,
         closing: Closing,
@@ -198,14 +203,14 @@ impl Conn {
     }
 
     /// Says which session this is the connection of.
-    pub(crate) fn has_session(&self, session: WeakSession) {
+    pub(crate) fn set_handle(&self, session: impl Any + Send + Sync) {
         // There is one for each connection.
-        let _ = self.handle.set(session);
+        let _ = self.handle.set(Box::new(session));
     }
 
-    /// The session, as long as there is one.
-    pub(crate) fn session(&self) -> Option<Session> {
-        self.handle.get()?.upgrade()
+    /// What was set.
+    pub(crate) fn handle<H: Any>(&self) -> Option<&H> {
+        self.handle.get()?.downcast_ref()
     }
 
     pub(crate) fn router(&self) -> MutexGuard<'_, Router> {
@@ -248,8 +253,19 @@ impl Conn {
         self.request_in(Order::Ahead, subtype, request, deadline).await
     }
 
-    /// Like [`request`](Self::request), in the given order.
-    pub(crate) async fn request_in(
+    /// Like [`request`](Self::request), in the given order. Boxed, so that it is compiled once and not with each request.
+    #[inline(never)]
+    pub(crate) fn request_in<'a>(
+        self: &'a Arc<Self>,
+        order: Order,
+        subtype: &'a str,
+        request: RawJson,
+        deadline: Option<Duration>,
+    ) -> crate::peer::BoxFuture<'a, Result<RawJson, Error>> {
+        Box::pin(self.exchange(order, subtype, request, deadline))
+    }
+
+    async fn exchange(
         self: &Arc<Self>,
         order: Order,
         subtype: &str,
@@ -381,6 +397,18 @@ impl Conn {
     }
 }
 
+/// The `request` object of a control request.
+pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -> Result<RawJson, Error> {
+    #[derive(Serialize)]
+    struct Tagged<'a, T: ?Sized> {
+        subtype: &'a str,
+        #[serde(flatten)]
+        fields: &'a T,
+    }
+    RawJson::encode(&Tagged { subtype, fields })
+        .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))
+}
+
 /// Where a request goes in the order of what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -390,7 +418,7 @@ pub(crate) enum Order {
     BehindPrompts,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct ControlRequestLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
@@ -410,7 +438,7 @@ impl Drop for OpenRequest<'_> {
         if !self.conn.router().forget(self.id) || !self.written {
             return;
         }
-        #[derive(serde::Serialize)]
+        #[derive(Serialize)]
         struct Cancel<'a> {
             #[serde(rename = "type")]
             kind: &'static str,

@@ -14,20 +14,22 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use super::asked::{Arrival, Asked};
+use super::beside::Mirroring;
 use super::budget::Budget;
 use super::changes::Changes;
 use super::evidence::Recent;
 use super::lane::LaneIn;
 use super::startup::Startup;
 use super::turns::{Route, Turns};
-use super::watchdog::{Patience, Stall, Watchdog};
+use super::watchdog::{Patience, Watchdog};
 use super::withdrawn::Withdrawn;
 use crate::error::{Error, Kind, Refusal};
+use crate::fields::Fields;
 use crate::ledger::Ledger;
-use crate::outcome::{Fields, Outcome, is_result};
-use crate::revive::Lost;
+use crate::lost::Lost;
+use crate::outcome::{Outcome, is_result};
+use crate::phase::Stall;
 use crate::stats::Stats;
-use crate::store::Mirror;
 use crate::usage::{Meter, TurnUsage};
 
 /// How many control requests of ours may be unanswered at once.
@@ -117,13 +119,18 @@ pub(crate) struct Router {
     pub(crate) last_result: Option<Outcome>,
     pub(crate) recent: Recent,
     /// Takes what the CLI writes to its transcripts, if there is a store for it.
-    mirror: Option<Arc<Mirror>>,
+    mirror: Option<Arc<dyn Mirroring>>,
     /// Set at the end: whoever comes later gets it.
     pub(crate) ended: Option<Error>,
 }
 
 impl Router {
-    pub(crate) fn new(patience: Patience, room: usize, span: Span, mirror: Option<Arc<Mirror>>) -> Self {
+    pub(crate) fn new(
+        patience: Patience,
+        room: usize,
+        span: Span,
+        mirror: Option<Arc<dyn Mirroring>>,
+    ) -> Self {
         Self {
             watchdog: Watchdog::new(patience, Instant::now()),
             startup: Startup::default(),

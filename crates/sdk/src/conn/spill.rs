@@ -233,7 +233,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conn::lane::Lag;
+    use crate::event::Lag;
 
     fn line(text: &str) -> Frame {
         Frame::from_line(text.as_bytes()).remove(0)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use outrigger_protocol::Frame;
 
-use crate::outcome::Fields;
+use crate::fields::Fields;
 
 /// How many hooks are told apart; there are a handful.
 const MAX_HOOKS: usize = 1024;

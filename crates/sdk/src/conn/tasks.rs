@@ -13,15 +13,15 @@ use tracing::Instrument;
 use super::ask::{self, Host};
 use super::evidence::Tail;
 use super::router::Action;
-use super::watchdog::{Phase, Stall};
 use super::{Closing, Conn, Line};
-use crate::cause::{Cause, Evidence};
-use crate::end::End;
+use crate::cause::Cause;
+use crate::end::{End, Evidence};
 use crate::error::{Error, Kind};
-use crate::lease::LeaseProblem;
+use crate::holder::LeaseProblem;
 use crate::outcome::is_result;
+use crate::peer::{Connection, Exit, Process, Signal};
+use crate::phase::{Phase, Stall};
 use crate::stderr::{Callback, Lines};
-use crate::transport::{Connection, Exit, Process, Signal};
 
 /// How long frames may still arrive once the process has ended.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -491,12 +491,14 @@ impl Supervisor {
                 let _ = drain.await;
             }
         };
-        if tokio::time::timeout(DRAIN, rest).await.is_err() {
+        let is_unread = tokio::time::timeout(DRAIN, rest).await.is_err();
+        if is_unread {
             reader.abort();
         }
         if let Some(mirror) = &self.conn.mirror {
-            // Before the end is told: what could not be stored is told too.
-            mirror.finish(&self.conn).await;
+            // Before the end is told: what could not be stored is told too. What nobody read of the CLI may be a report, too.
+            let cut_off = is_unread || !exit.is_some_and(Exit::success);
+            mirror.finish(&self.conn, cut_off).await;
         }
         self.finish(exit, reason, stage, stalled)
     }

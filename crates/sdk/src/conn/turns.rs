@@ -15,11 +15,12 @@ use tracing::Span;
 
 use self::guess::{MAX_HELD_BACK, Unsure};
 use super::lane::LaneIn;
-use super::watchdog::Stall;
 use crate::error::Error;
-use crate::outcome::{Around, Before, Fields, Outcome, Verdict, is_result};
+use crate::fields::Fields;
+use crate::lost::{LostPrompt, Progress};
+use crate::outcome::{Around, Before, Outcome, Verdict, is_result};
+use crate::phase::Stall;
 use crate::prompt::Prompt;
-use crate::revive::{LostPrompt, Progress};
 use crate::usage::TurnUsage;
 
 /// What a turn handle waits for.

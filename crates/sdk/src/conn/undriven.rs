@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::Closing;
 use crate::error::Error;
-use crate::transport::{Signal, Signaller};
+use crate::peer::{Signal, Signaller};
 
 /// How often it is looked whether the process is gone.
 const LOOK: Duration = Duration::from_millis(20);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::cause::Cause;
 use crate::env::Surroundings;
 
 /// What a program file says about itself.
@@ -114,6 +115,19 @@ impl fmt::Display for Unusable {
 }
 
 impl Unusable {
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::Missing | Self::NotAFile | Self::NotAbsolute => Cause::BinaryMissing,
+            Self::NotExecutable | Self::Unreadable(_) => Cause::NotExecutable,
+            Self::BatchFile => Cause::BatchFile,
+            Self::NotAProgram
+            | Self::OtherSystem(_)
+            | Self::OtherArchitecture { .. }
+            | Self::LoaderMissing(_)
+            | Self::InterpreterMissing(_) => Cause::WrongPlatform,
+        }
+    }
+
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {

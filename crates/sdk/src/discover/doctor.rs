@@ -10,8 +10,7 @@ use std::time::Duration;
 use super::binary::{self, Unusable};
 use super::version::{self, Command};
 use super::{Origin, candidates};
-use crate::env::{self, Surroundings, Variables};
-use crate::options::KEYS;
+use crate::env::{self, KEYS, Surroundings, Variables};
 
 pub use report::*;
 

@@ -22,7 +22,9 @@ pub use doctor::{
 };
 pub(crate) use version::Command;
 
+use crate::cause::Cause;
 use crate::env::Surroundings;
+use crate::error::debug_for_people;
 
 /// The variables that name the CLI, first come first served.
 pub const VARIABLES: &[&str] = &["OUTRIGGER_CLAUDE", "CLAUDE_CODE_EXECUTABLE"];
@@ -112,7 +114,16 @@ impl fmt::Display for FindError {
 
 impl std::error::Error for FindError {}
 
+debug_for_people!(FindError);
+
 impl FindError {
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::Unusable { why, .. } => why.cause(),
+            Self::NotFound { .. } => Cause::BinaryMissing,
+        }
+    }
+
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {

@@ -68,20 +68,22 @@ fn without_bounds(told: &[Vec<Event>]) -> Vec<Vec<Event>> {
     told.iter().map(said).collect()
 }
 
+/// Each event with the number of its frame and the conversation that it is of.
+fn each(told: &[Vec<Event>]) -> impl Iterator<Item = (usize, &str, &Event)> {
+    told.iter().enumerate().flat_map(|(number, events)| {
+        events.iter().map(move |event| match event {
+            Event::Subagent(sub) => (number, sub.parent_tool_use_id.as_str(), &sub.event),
+            event => (number, "", event),
+        })
+    })
+}
+
 /// Says what breaks the laws of messages and blocks: what is begun ends once, one at a time, and everything is said inside.
 fn unbalanced(told: &[Vec<Event>]) -> Option<String> {
     type Id = Option<String>;
     type Block = Option<(u64, BlockKind)>;
     let mut open: BTreeMap<String, (Id, Block)> = BTreeMap::new();
-    for (number, event) in told
-        .iter()
-        .enumerate()
-        .flat_map(|(n, events)| events.iter().map(move |e| (n, e)))
-    {
-        let (parent, event) = match event {
-            Event::Subagent(sub) => (sub.parent_tool_use_id.as_str(), &sub.event),
-            event => ("", event),
-        };
+    for (number, parent, event) in each(told) {
         let wrong = |what: &str| Some(format!("{what} at frame {number}: {}", show(event)));
         // What is known of a message is not forgotten.
         let is_of = |known: &Id, id: &Id| known.is_none() || known == id;
@@ -142,15 +144,7 @@ type ByFrame = BTreeMap<usize, (usize, usize)>;
 /// In which block each frame told text or thinking, counted from the beginning, for each conversation.
 fn blocks(told: &[Vec<Event>]) -> BTreeMap<String, ByFrame> {
     let mut blocks: BTreeMap<String, (usize, ByFrame)> = BTreeMap::new();
-    for (number, event) in told
-        .iter()
-        .enumerate()
-        .flat_map(|(n, events)| events.iter().map(move |e| (n, e)))
-    {
-        let (parent, event) = match event {
-            Event::Subagent(sub) => (sub.parent_tool_use_id.as_str(), &sub.event),
-            event => ("", event),
-        };
+    for (number, parent, event) in each(told) {
         let (count, frames) = blocks.entry(parent.to_owned()).or_default();
         match event {
             Event::ContentBlockStart { .. } => *count += 1,

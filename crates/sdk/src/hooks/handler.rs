@@ -6,8 +6,8 @@ use std::sync::Arc;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::hook::{AnyHookOutput, HookKind, HookOutput};
 
-use crate::callbacks::Context;
-use crate::transport::BoxFuture;
+use crate::conn::Context;
+use crate::peer::BoxFuture;
 
 /// The error of a [`Handler`]: `?` makes one of any error.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;

@@ -9,7 +9,7 @@ use outrigger_protocol::shared::HookEvent;
 use super::stance::{Subject, subject};
 
 /// Whether a matcher means something.
-pub(super) fn check(event: &HookEvent, matcher: &str) -> Result<(), &'static str> {
+pub(crate) fn check(event: &HookEvent, matcher: &str) -> Result<(), &'static str> {
     match subject(event) {
         Subject::None => {
             return Err("is for an event that has no matchers: the hook would be called every time");

@@ -51,16 +51,17 @@
 //!
 //! # What never gets here
 //!
-//! Hooks of the CLI's own settings files are the CLI's affair; [`Options::include_hook_events`] reports them. A CLI started with
-//! `--bare` or with `CLAUDE_CODE_SIMPLE` set takes hooks, confirms them and calls none, so that combination is refused. (The user's
-//! own settings can set that variable too, where [`Options::isolation`] lets them be read.) And hooks are no fence:
+//! Hooks of the CLI's own settings files are the CLI's affair;
+//! [`Options::include_hook_events`](crate::Options::include_hook_events) reports them. A CLI started with `--bare` or with
+//! `CLAUDE_CODE_SIMPLE` set takes hooks, confirms them and calls none, so that combination is refused. (The user's own settings
+//! can set that variable too, where [`Options::isolation`](crate::Options::isolation) lets them be read.) And hooks are no fence:
 //! treat what they report as advice, and what they forbid as one of several locks. The CLI itself does not call them for
 //! everything that its subagents do in every version.
 
 mod events;
 mod handler;
 mod mask;
-mod matcher;
+pub(crate) mod matcher;
 mod stance;
 mod table;
 
@@ -93,18 +94,13 @@ use self::handler::Call;
 pub use self::handler::{Handler, HandlerError, IntoHookOutput};
 use self::stance::{Stance, stance};
 pub(crate) use self::table::{Hooks, matchers};
-pub use crate::callbacks::Context;
-use crate::env::{self, Surroundings};
-use crate::options::{Confirmation, Options, OptionsError, SettingsInput};
+pub use crate::conn::Context;
 
 /// How long a hook may take unless told otherwise.
 const TIMEOUT: Duration = Duration::from_secs(585);
 
 /// How much longer the CLI waits: time for the refusal to get there. With the default that makes the CLI's own ten minutes.
 const MARGIN: Duration = Duration::from_secs(15);
-
-/// The longest time that a hook can be given: a year.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What the failure of a hook means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,15 +109,16 @@ pub enum OnFailure {
     Continue,
     /// What happens is refused, as the [module](self) says for each event.
     ///
-    /// Where it is asked for by name, [`Options::start`] also holds the CLI to it: one that does not confirm its own `onFailure`
-    /// is not used. (At `Stop`, `SubagentStop`, `TaskCompleted` and `TeammateIdle` the CLI has none; there it is ours alone.)
+    /// Where it is asked for by name, [`Options::start`](crate::Options::start) also holds the CLI to it: one that does not
+    /// confirm its own `onFailure` is not used. (At `Stop`, `SubagentStop`, `TaskCompleted` and `TeammateIdle` the CLI has none;
+    /// there it is ours alone.)
     Block,
 }
 
-/// A hook for event `E`, one of [`event`]'s types. Given to [`Options::hook`].
+/// A hook for event `E`, one of [`event`]'s types. Given to [`Options::hook`](crate::Options::hook).
 #[must_use = "a hook is called only if it is given to `Options::hook`"]
 pub struct Hook<E> {
-    registration: Registration,
+    pub(crate) registration: Registration,
     kind: PhantomData<fn() -> E>,
 }
 
@@ -236,10 +233,10 @@ impl<E> fmt::Debug for Hook<E> {
 /// A hook of whatever event.
 #[derive(Clone)]
 pub(crate) struct Registration {
-    event: HookEvent,
-    matcher: Option<String>,
-    timeout: Option<Duration>,
-    on_failure: Option<OnFailure>,
+    pub(crate) event: HookEvent,
+    pub(crate) matcher: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) on_failure: Option<OnFailure>,
     call: Call,
 }
 
@@ -275,7 +272,7 @@ impl Registration {
         }
     }
 
-    fn is_background(&self) -> bool {
+    pub(crate) fn is_background(&self) -> bool {
         matches!(self.call, Call::Background(_))
     }
 
@@ -287,56 +284,14 @@ impl Registration {
         self.on_failure.unwrap_or_else(|| by_default(&self.event))
     }
 
-    /// Whether the CLI has to confirm that it blocks, too.
-    fn is_promise(&self) -> bool {
-        self.on_failure == Some(OnFailure::Block) && stance::heeds_on_failure(&self.event)
+    /// Whether no hook can stop what it is for.
+    pub(crate) fn observes(&self) -> bool {
+        stance(&self.event) == Stance::Observes
     }
 
-    fn check(&self) -> Result<(), OptionsError> {
-        let invalid = |value: &str, problem| {
-            let event = self.event.as_str();
-            let value = if value.is_empty() {
-                event.to_owned()
-            } else {
-                format!("{event}: {value}")
-            };
-            Err(OptionsError::invalid("hook", value, problem))
-        };
-        let name = self.event.as_str();
-        if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return invalid("", "is no name of an event");
-        }
-        if self.event == HookEvent::Setup {
-            return invalid(
-                "",
-                "is never called for a callback: such hooks run before the CLI reads `initialize`; put a command into `settings`",
-            );
-        }
-        if let Some(Err(problem)) = self
-            .matcher
-            .as_deref()
-            .map(|text| matcher::check(&self.event, text))
-        {
-            return invalid(self.matcher.as_deref().unwrap_or_default(), problem);
-        }
-        if self
-            .timeout
-            .is_some_and(|timeout| timeout.is_zero() || timeout > LONGEST)
-        {
-            return invalid("timeout", "is not between nothing and a year");
-        }
-        if self.on_failure == Some(OnFailure::Block) {
-            if self.is_background() {
-                return invalid(
-                    "on_failure",
-                    "means nothing in the background: the CLI has gone on already",
-                );
-            }
-            if stance(&self.event) == Stance::Observes {
-                return invalid("on_failure", "cannot be Block for an event that no hook can stop");
-            }
-        }
-        Ok(())
+    /// Whether the CLI has to confirm that it blocks, too.
+    pub(crate) fn is_promise(&self) -> bool {
+        self.on_failure == Some(OnFailure::Block) && stance::heeds_on_failure(&self.event)
     }
 }
 
@@ -346,64 +301,6 @@ fn by_default(event: &HookEvent) -> OnFailure {
         Stance::MayBlock | Stance::Observes => OnFailure::Continue,
     }
 }
-
-impl Options {
-    /// Adds a hook: code of this program that the CLI calls when something happens. See [`hooks`](self). Reaches the CLI in
-    /// `initialize.hooks`. There may be several for one event; hooks are given at the start and stay.
-    pub fn hook<E>(mut self, hook: Hook<E>) -> Self {
-        self.hosting.handlers.hooks.push(hook.registration);
-        self
-    }
-
-    /// Finds hooks that could not work.
-    pub(crate) fn check_hooks(&self, surroundings: &Surroundings) -> Result<(), OptionsError> {
-        let hooks = &self.hosting.handlers.hooks;
-        hooks.iter().try_for_each(Registration::check)?;
-        if hooks.is_empty() {
-            return Ok(());
-        }
-        let conflict = |with, advice| {
-            Err(OptionsError::Conflict {
-                options: ["hook", with],
-                advice,
-            })
-        };
-        if self.extra_args.iter().any(|(flag, _)| flag == "bare") {
-            return conflict("extra_args", "a CLI with --bare takes hooks and never calls them");
-        }
-        let inherited = self.environment.inherited(&surroundings.env);
-        let set = env::get(self.environment.own(), SIMPLE).or_else(|| env::get(&inherited, SIMPLE));
-        let is_on = |value: Option<&str>| !matches!(value, Some("" | "0" | "false" | "no" | "off"));
-        let by_settings = match &self.settings {
-            Some(SettingsInput::Inline(settings)) => settings.env.as_ref().and_then(|env| env.get(SIMPLE)),
-            _ => None,
-        };
-        if set.is_some_and(|value| is_on(value.to_str()))
-            || by_settings.is_some_and(|value| is_on(Some(value)))
-        {
-            return conflict(
-                "environment",
-                "a CLI with CLAUDE_CODE_SIMPLE takes hooks and never calls them",
-            );
-        }
-        Ok(())
-    }
-
-    /// What the CLI has to confirm of the hooks.
-    pub(crate) fn hook_confirmations(&self) -> impl Iterator<Item = Confirmation> {
-        let hooks = &self.hosting.handlers.hooks;
-        let promise = hooks.iter().any(Registration::is_promise);
-        [
-            (!hooks.is_empty(), Confirmation::Hooks),
-            (promise, Confirmation::HookOnFailure),
-        ]
-        .into_iter()
-        .filter_map(|(is, confirmation)| is.then_some(confirmation))
-    }
-}
-
-/// The variable that has the CLI leave out all that it can.
-const SIMPLE: &str = "CLAUDE_CODE_SIMPLE";
 
 #[cfg(test)]
 mod tests;

@@ -14,11 +14,11 @@ use tracing::Instrument;
 use super::handler::{Call, Run};
 use super::stance::{self, Stance, stance};
 use super::{MARGIN, OnFailure, Registration, TIMEOUT, by_default};
-use crate::callbacks::Context;
+use crate::conn::Context;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{self, Missed, Task};
-use crate::outcome::Fields;
-use crate::transport::BoxFuture;
+use crate::fields::Fields;
+use crate::peer::BoxFuture;
 
 /// How many hooks may run in the background at once.
 const IN_BACKGROUND: usize = 256;

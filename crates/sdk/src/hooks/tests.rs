@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::handler::Call;
 use super::*;
 use crate::conn::ask::{Answer, Answerer, Asking};
-use crate::options::{Auth, Host, Launch};
+use crate::env::Surroundings;
+use crate::options::{Auth, Confirmation, Host, Launch, Options};
 
 /// What goes out when the hook of an event fails: unless told otherwise, and when it is to block.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,11 +8,11 @@ use outrigger_sessions::store::SessionKey;
 use outrigger_sessions::{SessionId, Sessions};
 
 use super::own::{Ownership, Where};
-use super::{Holder, LeaseProblem};
 use crate::env::Surroundings;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::filing::{project_key, variable};
+use crate::holder::{Holder, LeaseProblem};
 use crate::options::{Isolation, Options};
-use crate::store::{project_key, variable};
 
 /// Why a session can't be had.
 pub(super) enum Refusal {
@@ -85,10 +85,10 @@ pub(crate) async fn claim(
 }
 
 fn problem(id: &SessionId, by: Holder) -> Error {
-    Error::new(Kind::Lease(LeaseProblem::Held {
+    Error::of(LeaseProblem::Held {
         session: id.to_string(),
         by,
-    }))
+    })
 }
 
 impl Options {
@@ -107,9 +107,9 @@ impl Options {
 
 /// The config directory that the CLI is going to have.
 fn config_dir(options: &Options, surroundings: &Surroundings) -> Result<PathBuf> {
-    let no_home = || Error::new(Kind::Options(crate::options::OptionsError::NoHome));
+    let no_home = || Error::of(crate::options::OptionsError::NoHome);
     let cwd = options.working_directory(surroundings);
-    let cwd = cwd.map_err(|error| Error::new(Kind::Options(error)))?;
+    let cwd = cwd.map_err(Error::of)?;
     if options.isolation == Isolation::Hermetic {
         let root = options.hermetic_home.as_ref().ok_or_else(no_home)?;
         return Ok(cwd.join(root).join("home").join(".claude"));

@@ -14,11 +14,13 @@ use uuid::Uuid;
 
 use super::claim::Refusal;
 use super::on_disk::OnDisk;
-use super::{Holder, LeaseOptions, LeaseProblem};
 use crate::conn::Conn;
+use crate::conn::beside::Claimed;
 use crate::error::{Error, Kind};
+use crate::holder::{Holder, LeaseOptions, LeaseProblem};
+use crate::keeping::{Failure, Keeping, call, failed};
 use crate::options::RunAs;
-use crate::store::{Failure, Keeping, call};
+use crate::peer::BoxFuture;
 
 /// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -115,41 +117,8 @@ impl Ownership {
         self.state().problem.clone()
     }
 
-    /// Why the session is lost, looked at once more: whoever took it over from a program that was stopped has ended the process
-    /// before the next look.
-    pub(crate) fn problem_at_end(&self) -> Option<LeaseProblem> {
-        let state = self.state();
-        let overtaken = |held: &Held| match &held.right {
-            Right::Disk(lease) => match lease.check() {
-                Err(FilesError::Fenced(busy)) => Some(LeaseProblem::TakenOver {
-                    session: held.key.session_id.clone(),
-                    fence: Some(lease.fence()),
-                    by: Some(Holder::from(&*busy)),
-                }),
-                _ => None,
-            },
-            Right::Store(_) => None,
-        };
-        state
-            .problem
-            .clone()
-            .or_else(|| state.held.iter().find_map(overtaken))
-    }
-
     pub(super) fn forked_from(&self, id: SessionId) {
         self.state().forked_from = Some(id);
-    }
-
-    /// The session that was asked for, where a fork was made of it.
-    pub(crate) fn fork_of(&self) -> Option<SessionId> {
-        self.state().forked_from.clone()
-    }
-
-    /// The number of the claim on the current id.
-    pub(crate) fn fence(&self) -> Option<u64> {
-        let state = self.state();
-        let current = state.held.iter().rfind(|held| !held.retired)?;
-        Some(current.right.fence())
     }
 
     /// Claims a session.
@@ -476,12 +445,6 @@ impl Ownership {
         }
     }
 
-    /// Gives everything back: nothing of the session runs or is written any more.
-    pub(crate) async fn release(&self) {
-        let held = std::mem::take(&mut self.state().held);
-        self.give_back(held).await;
-    }
-
     async fn give_back(&self, held: Vec<Held>) {
         for Held { key, right, .. } in held {
             let given = match (right, &self.place) {
@@ -504,9 +467,51 @@ impl Ownership {
             }
         }
     }
+}
+
+impl Claimed for Ownership {
+    /// Why the session is lost, looked at once more: whoever took it over from a program that was stopped has ended the process
+    /// before the next look.
+    fn problem_at_end(&self) -> Option<LeaseProblem> {
+        let state = self.state();
+        let overtaken = |held: &Held| match &held.right {
+            Right::Disk(lease) => match lease.check() {
+                Err(FilesError::Fenced(busy)) => Some(LeaseProblem::TakenOver {
+                    session: held.key.session_id.clone(),
+                    fence: Some(lease.fence()),
+                    by: Some(Holder::from(&*busy)),
+                }),
+                _ => None,
+            },
+            Right::Store(_) => None,
+        };
+        state
+            .problem
+            .clone()
+            .or_else(|| state.held.iter().find_map(overtaken))
+    }
+
+    /// The session that was asked for, where a fork was made of it.
+    fn fork_of(&self) -> Option<SessionId> {
+        self.state().forked_from.clone()
+    }
+
+    /// The number of the claim on the current id.
+    fn fence(&self) -> Option<u64> {
+        let state = self.state();
+        let current = state.held.iter().rfind(|held| !held.retired)?;
+        Some(current.right.fence())
+    }
+
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let held = std::mem::take(&mut self.state().held);
+            self.give_back(held).await;
+        })
+    }
 
     /// Lets go what can be let go without a runtime: for the end of one.
-    pub(crate) fn abandon(&self) {
+    fn abandon(&self) {
         drop(std::mem::take(&mut self.state().held));
     }
 }
@@ -564,7 +569,7 @@ fn refusal(key: &SessionKey, failure: Failure) -> Refusal {
             until: Some(*until),
         });
     }
-    Refusal::Failed(crate::store::failed(format!("lease of {key}"), failure))
+    Refusal::Failed(failed(format!("lease of {key}"), failure))
 }
 
 /// Whether a session on disk is still ours, and nobody asks for it.

@@ -8,18 +8,18 @@ use outrigger_protocol::outbound::{
     Initialize, McpMessageAnswer, SdkMcpServerManifest, SdkMcpServerSettings,
 };
 use outrigger_protocol::{Frame, RawJson};
-use rmcp::model::{ErrorCode, RequestId, ServerJsonRpcMessage};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Head, NotTaken, failure};
+use super::connection::{Connection, NotTaken};
+use super::jsonrpc::{Head, INTERNAL_ERROR, INVALID_REQUEST, RequestId, failure};
 use super::manifest;
 use super::outlet::Outlet;
 use super::server::SdkMcpServer;
-use crate::callbacks::Context;
 use crate::conn::Conn;
+use crate::conn::Context;
 use crate::conn::ask::{Answer, Answerer, Asking};
-use crate::transport::BoxFuture;
+use crate::peer::BoxFuture;
 
 /// The servers of one session.
 pub(crate) struct Bridge {
@@ -28,7 +28,7 @@ pub(crate) struct Bridge {
     /// Fires at the session's end.
     end: CancellationToken,
     /// Held while the CLI is told of other servers, so that what it has and what is here stay the same.
-    pub(super) setting: tokio::sync::Mutex<()>,
+    pub(crate) setting: tokio::sync::Mutex<()>,
 }
 
 struct Entry {
@@ -192,7 +192,7 @@ impl Bridge {
             replaced = entry.connection.replace(connection);
         }
         let answer = match (kind, &entry.connection) {
-            (Kind::Bad(why), _) => ready(respond(&failure(None, ErrorCode::INVALID_REQUEST, why))),
+            (Kind::Bad(why), _) => ready(mcp_response(failure(None, INVALID_REQUEST, why))),
             (Kind::Initialize(id) | Kind::Request(id), Some(connection)) => {
                 match connection.ask(id.clone(), message, Some(context)) {
                     Ok(answered) => {
@@ -200,14 +200,14 @@ impl Bridge {
                         Box::pin(async move {
                             match answered.await {
                                 Ok(answer) => mcp_response(answer),
-                                Err(_) => respond(&ended(&name, Some(id))),
+                                Err(_) => mcp_response(ended(&name, &id)),
                             }
                         })
                     }
-                    Err(why) => ready(respond(&not_taken(&server_name, id, &why))),
+                    Err(why) => ready(mcp_response(not_taken(&server_name, &id, &why))),
                 }
             }
-            (Kind::Request(id), None) => ready(respond(&ended(&server_name, Some(id)))),
+            (Kind::Request(id), None) => ready(mcp_response(ended(&server_name, &id))),
             (Kind::Cancelled(id), Some(connection)) => {
                 let taken = connection.post(message, Some(context));
                 connection.cancelled(&id);
@@ -246,7 +246,7 @@ impl Answerer for Bridge {
             .and_then(|message| message.decode().ok())
             .unwrap_or_default();
         match head.id() {
-            Some(id) if head.method.is_some() => respond(&failure(Some(id), ErrorCode::INTERNAL_ERROR, why)),
+            Some(id) if head.method.is_some() => mcp_response(failure(Some(&id), INTERNAL_ERROR, why)),
             _ => Answer::Error(why.to_owned()),
         }
     }
@@ -304,13 +304,6 @@ fn mcp_response(message: RawJson) -> Answer {
     })
 }
 
-fn respond(message: &ServerJsonRpcMessage) -> Answer {
-    match RawJson::encode(message) {
-        Ok(message) => mcp_response(message),
-        Err(error) => Answer::Error(format!("the answer could not be written: {error}")),
-    }
-}
-
 /// The answer to what has no answer. Any will do, but there must be one.
 fn acknowledgement() -> Answer {
     #[derive(serde::Serialize)]
@@ -344,21 +337,21 @@ fn acknowledge(server: &str, taken: Result<(), NotTaken>) -> Answer {
     }
 }
 
-fn ended(server: &str, id: Option<RequestId>) -> ServerJsonRpcMessage {
+fn ended(server: &str, id: &RequestId) -> RawJson {
     let why = format!("the MCP server {server:?} has ended; it begins anew when it is initialized");
-    failure(id, ErrorCode::INTERNAL_ERROR, why)
+    failure(Some(id), INTERNAL_ERROR, &why)
 }
 
-fn not_taken(server: &str, id: RequestId, why: &NotTaken) -> ServerJsonRpcMessage {
+fn not_taken(server: &str, id: &RequestId, why: &NotTaken) -> RawJson {
     match why {
-        NotTaken::Ended => ended(server, Some(id)),
+        NotTaken::Ended => ended(server, id),
         NotTaken::Duplicate => {
             let why = format!("a request with the id {id} is open already");
-            failure(Some(id), ErrorCode::INVALID_REQUEST, why)
+            failure(Some(id), INVALID_REQUEST, &why)
         }
         NotTaken::Full => {
             let why = format!("too many messages wait for the MCP server {server:?}");
-            failure(Some(id), ErrorCode::INTERNAL_ERROR, why)
+            failure(Some(id), INTERNAL_ERROR, &why)
         }
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::SdkMcpServerManifest;
 use outrigger_protocol::shared::JsonObject;
-use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use super::connection::Connection;
+use super::jsonrpc::RequestId;
 use outrigger_protocol::TESTED_CLI_VERSIONS;
 
 /// How long all servers together may take to say it; the CLI asks those itself that do not.

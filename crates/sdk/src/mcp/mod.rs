@@ -1,37 +1,37 @@
 //! MCP servers: those that live in this program, and how all of a session's fare.
 //!
-//! [`SdkMcpServer`] is a server in this program: of [`Tool`]s made of async functions, of any handler written with [`rmcp`], or
-//! one that [reads and writes JSON-RPC itself](SdkMcpServer::from_raw).
+//! [`SdkMcpServer`] is a server in this program. With the feature `tools` it is made of `Tool`s, which are async functions, or of
+//! any handler written with the crate `rmcp`; always, of code that
+//! [reads and writes JSON-RPC itself](SdkMcpServer::from_raw).
 //! [`Options::sdk_mcp_server`](crate::Options::sdk_mcp_server) gives it to sessions,
 //! [`Session::mcp_set_servers`](crate::Session::mcp_set_servers) to one that runs.
 
 mod bridge;
+mod caught;
 mod connection;
-mod context;
-mod guard;
+mod hosting;
+mod jsonrpc;
 mod manifest;
-mod options;
 mod outlet;
-mod output;
 mod raw;
 mod ready;
-mod schema;
 mod server;
 mod servers;
-mod tool;
-mod toolbox;
+#[cfg(feature = "tools")]
+mod tools;
 
+#[cfg(feature = "tools")]
 pub use rmcp;
+#[cfg(feature = "tools")]
 pub use rmcp::model::{CallToolResult, ContentBlock};
 
 pub(crate) use self::bridge::Bridge;
-pub use self::context::ToolContext;
-pub(crate) use self::options::McpHosting;
-pub use self::output::{IntoToolResult, Json};
+pub(crate) use self::hosting::McpHosting;
 pub use self::raw::{RawConnection, RawMessage, RawSender};
-pub(crate) use self::ready::hold_prompts;
 pub use self::ready::{McpNotReady, McpStartup};
+pub(crate) use self::ready::{hold_prompts, settle};
+pub(crate) use self::server::check_server_name;
 pub use self::server::{InvalidServer, SdkMcpServer};
 pub use self::servers::McpServers;
-pub use self::tool::Tool;
-pub use self::toolbox::Tools;
+#[cfg(feature = "tools")]
+pub use self::tools::{IntoToolResult, Json, Tool, ToolContext, Tools};

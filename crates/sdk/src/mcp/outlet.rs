@@ -8,7 +8,7 @@ use outrigger_protocol::outbound::control::McpMessage;
 use tokio::sync::{Semaphore, watch};
 
 use crate::conn::Conn;
-use crate::session::encode_request;
+use crate::conn::encode_request;
 
 /// How many messages of all servers of a session may be on their way to the CLI at once; more wait.
 const MAX_UNDERWAY: usize = 64;

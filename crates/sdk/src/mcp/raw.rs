@@ -8,23 +8,24 @@ use outrigger_protocol::RawJson;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Head, Link, Shared};
-use super::guard::caught;
+use super::caught::caught;
+use super::connection::{Link, Shared};
+use super::jsonrpc::Head;
 use super::outlet::Outlet;
-use crate::callbacks::Context;
-use crate::transport::BoxFuture;
+use crate::conn::Context;
+use crate::peer::BoxFuture;
 
 /// How many messages of a server may be on their way to the CLI.
 const MAX_SENDING: usize = 1024;
 
-/// What serves one connection.
-pub(super) type Serve = Arc<dyn Fn(RawConnection) -> BoxFuture<'static, ()> + Send + Sync>;
+/// What serves one connection, and stops when the token fires.
+pub(super) type Serve = Arc<dyn Fn(RawConnection, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A connection of the CLI to a server that [reads and writes JSON-RPC itself](super::SdkMcpServer::from_raw).
 ///
 /// It begins with the CLI's `initialize`, and ends when the CLI connects anew or the session ends.
 pub struct RawConnection {
-    link: Link,
+    pub(super) link: Link,
 }
 
 /// A JSON-RPC message of the CLI for a server.
@@ -42,6 +43,11 @@ pub struct RawMessage {
 impl RawConnection {
     pub(super) fn new(link: Link) -> Self {
         Self { link }
+    }
+
+    #[cfg(feature = "tools")]
+    pub(super) fn server_name(&self) -> Arc<str> {
+        Arc::clone(&self.link.sender.name)
     }
 
     /// The next message of the CLI; `None` once the connection has ended. 4,096 may wait to be taken; requests beyond that get a
@@ -110,7 +116,7 @@ impl RawSender {
             }
             Some(head) => match head.id() {
                 Some(id) => {
-                    self.shared.answer_with(&id, message);
+                    self.shared.answer(&id, message);
                     Ok(())
                 }
                 None => invalid("it has neither a method nor the id of a request"),
@@ -139,15 +145,11 @@ impl fmt::Debug for RawSender {
     }
 }
 
-/// Has a server serve its connection until one of them ends.
+/// Has a server serve its connection until one of the two ends.
 pub(super) async fn run(serve: Serve, link: Link, end: CancellationToken) {
     let name = Arc::clone(&link.sender.name);
-    let served = caught(|| serve(RawConnection::new(link)));
-    tokio::select! {
-        () = end.cancelled() => {}
-        ended = served => match ended {
-            Ok(()) => tracing::debug!(server = %name, "an MCP server ended"),
-            Err(panic) => tracing::error!(server = %name, panic, "an MCP server panicked"),
-        },
+    match caught(|| serve(RawConnection::new(link), end)).await {
+        Ok(()) => tracing::debug!(server = %name, "an MCP server ended"),
+        Err(panic) => tracing::error!(server = %name, panic, "an MCP server panicked"),
     }
 }

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::conn::Conn;
-use crate::error::{Error, Kind, Result};
-use crate::session::{Session, encode_request};
+use crate::conn::encode_request;
+use crate::error::{Error, Problem, Result};
 
 /// How soon the CLI is asked again, at first and at last.
 const SOON: Duration = Duration::from_millis(20);
@@ -46,6 +46,17 @@ impl fmt::Display for McpNotReady {
     }
 }
 
+impl std::error::Error for McpNotReady {}
+
+impl Problem for McpNotReady {}
+
+impl Error {
+    /// Which MCP servers are not ready, if that is what went wrong.
+    pub fn as_mcp_not_ready(&self) -> Option<&McpNotReady> {
+        self.problem()
+    }
+}
+
 /// What became of the MCP servers that the first prompt waits for; from
 /// [`Session::mcp_startup`](crate::Session::mcp_startup).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +75,7 @@ pub enum McpStartup {
 }
 
 /// What the CLI says of the servers that somebody waits for.
-struct Standing {
+pub(crate) struct Standing {
     ready: Vec<McpServerStatus>,
     failed: BTreeMap<String, String>,
     pending: Vec<String>,
@@ -98,7 +109,7 @@ impl Standing {
         standing
     }
 
-    fn result(self, after: Duration) -> Result<Vec<McpServerStatus>, McpNotReady> {
+    pub(crate) fn result(self, after: Duration) -> Result<Vec<McpServerStatus>, McpNotReady> {
         if self.failed.is_empty() && self.pending.is_empty() {
             return Ok(self.ready);
         }
@@ -111,7 +122,7 @@ impl Standing {
 }
 
 /// Waits until none of the servers is being connected any more, or the time is over.
-async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duration) -> Result<Standing> {
+pub(crate) async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duration) -> Result<Standing> {
     let begun = Instant::now();
     let until = begun.checked_add(deadline);
     let request = encode_request(McpStatus::SUBTYPE, &McpStatus::new())?;
@@ -144,34 +155,6 @@ async fn settle(conn: &Arc<Conn>, names: &[String], deadline: Duration) -> Resul
         last = Some(standing);
         pause = (pause * 2).min(LATE);
         sleep_until(until.map_or(next, |until| next.min(until))).await;
-    }
-}
-
-impl Session {
-    /// Waits until MCP servers have connected, those in this program and those of the CLI: the named ones, or all that the CLI
-    /// has when no name is given. Asks for `mcp_status` until none is being connected, but not for longer than the deadline.
-    ///
-    /// # Cancel safety
-    /// Dropping the future stops nothing but the waiting.
-    ///
-    /// # Errors
-    /// When one of them failed, is switched off or wants somebody to sign in, or is not connected in time:
-    /// [`Error::as_mcp_not_ready`] names them. As [`request`](Self::request) besides.
-    pub async fn mcp_ready<S: Into<String>>(
-        &self,
-        names: impl IntoIterator<Item = S>,
-        deadline: Duration,
-    ) -> Result<Vec<McpServerStatus>> {
-        let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        let standing = settle(self.conn(), &names, deadline).await?;
-        let not_ready = |problem| Error::new(Kind::McpNotReady(problem));
-        standing.result(deadline).map_err(not_ready)
-    }
-
-    /// What became of the MCP servers that the first prompt waits for; see
-    /// [`Options::wait_for_mcp`](crate::Options::wait_for_mcp).
-    pub fn mcp_startup(&self) -> McpStartup {
-        self.startup_of_mcp().borrow().clone()
     }
 }
 

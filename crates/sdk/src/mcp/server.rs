@@ -4,17 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::raw::{RawConnection, Serve};
+#[cfg(feature = "tools")]
+use super::tools::{Card, Tool, Toolbox, Tools, serve_handler, serve_tools};
 use outrigger_protocol::outbound::SdkMcpServerSettings;
 use outrigger_protocol::shared::McpServerToolPolicy;
-use rmcp::ServerHandler;
-use rmcp::service::{DynService, RoleServer, ServiceExt};
-
-use super::raw::{RawConnection, Serve};
-use super::tool::Tool;
-use super::toolbox::{Card, ToolServer, Toolbox, Tools};
-
-/// A server of MCP as rmcp runs it.
-pub(super) type Service = Box<dyn DynService<RoleServer>>;
 
 /// An MCP server that lives in this program, for [`Options::sdk_mcp_server`](crate::Options::sdk_mcp_server) and
 /// [`McpServers`](super::McpServers). The CLI reaches it through the session's own pipe: no process, no port.
@@ -22,7 +16,10 @@ pub(super) type Service = Box<dyn DynService<RoleServer>>;
 /// This is the recipe: each session makes a server of its own of it, when it starts and whenever the CLI connects anew, so
 /// sessions never fight over one. Cheap to clone.
 ///
-/// ```
+/// [`from_raw`](Self::from_raw) is always there; all else takes the feature `tools`.
+///
+#[cfg_attr(feature = "tools", doc = "```")]
+#[cfg_attr(not(feature = "tools"), doc = "```ignore")]
 /// use outrigger::mcp::{SdkMcpServer, Tool};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -54,17 +51,16 @@ pub struct SdkMcpServer {
 
 #[derive(Clone)]
 enum Kind {
-    Tools { card: Card, toolbox: Arc<Toolbox> },
-    Handler(Arc<dyn Fn() -> Service + Send + Sync>),
-    Raw(Serve),
+    #[cfg(feature = "tools")]
+    Tools {
+        card: Card,
+        toolbox: Arc<Toolbox>,
+    },
+    Whole(Serve),
 }
 
-/// A server for one connection.
-pub(super) enum Made {
-    Service(Service),
-    Raw(Serve),
-}
-
+/// Servers made of tools, or written with rmcp. Takes the feature `tools`.
+#[cfg(feature = "tools")]
 impl SdkMcpServer {
     /// A server of tools, to be added by [`tool`](Self::tool). The name is what it says of itself; the model sees the name
     /// under which it is registered.
@@ -87,10 +83,71 @@ impl SdkMcpServer {
     ///
     /// The request's [`Context`](crate::Context) is among rmcp's extensions:
     /// `context.extensions.get::<outrigger::Context>()`.
-    pub fn from_handler<H: ServerHandler>(make: impl Fn() -> H + Send + Sync + 'static) -> Self {
-        Self::of(Kind::Handler(Arc::new(move || make().into_dyn())))
+    pub fn from_handler<H: rmcp::ServerHandler>(make: impl Fn() -> H + Send + Sync + 'static) -> Self {
+        Self::of(Kind::Whole(serve_handler(make)))
     }
 
+    /// Adds a tool. Two of the same name are an error, which is found when a session is built.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        match &mut self.kind {
+            Kind::Tools { toolbox, .. } => {
+                // Not into one that clones of this server have.
+                let mut tools = toolbox.tools().clone();
+                tools.push(tool);
+                *toolbox = Arc::new(Toolbox::new(tools));
+            }
+            Kind::Whole(_) => {
+                self.wrong("a tool was added to a server that serves its tools itself");
+            }
+        }
+        self
+    }
+
+    /// Adds tools.
+    pub fn add_tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        tools.into_iter().fold(self, Self::tool)
+    }
+
+    /// The version that it says it has; `1.0.0` unless set.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        let version = version.into();
+        self.edit("version", |card| card.version = version);
+        self
+    }
+
+    /// What the model is told about the server as a whole.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        let instructions = instructions.into();
+        self.edit("instructions", |card| card.instructions = Some(instructions));
+        self
+    }
+
+    /// Offers all its tools to the model from the start instead of on demand; but not those that say otherwise.
+    pub fn always_load(mut self) -> Self {
+        self.edit("always_load", |card| card.always_load = true);
+        self
+    }
+
+    /// The tools, to be changed while sessions run; taken once the server is built, since it is another server after
+    /// [`tool`](Self::tool). `None` for a server that serves its tools itself.
+    pub fn tools(&self) -> Option<Tools> {
+        match &self.kind {
+            Kind::Tools { toolbox, .. } => Some(Tools(Arc::clone(toolbox))),
+            Kind::Whole(_) => None,
+        }
+    }
+
+    fn edit(&mut self, what: &str, change: impl FnOnce(&mut Card)) {
+        match &mut self.kind {
+            Kind::Tools { card, .. } => change(card),
+            Kind::Whole(_) => self.wrong(format!(
+                "`{what}` was set for a server that is more than tools, which decides that itself"
+            )),
+        }
+    }
+}
+
+impl SdkMcpServer {
     /// Any server that reads and writes the JSON-RPC of MCP itself: a bridge to one that is elsewhere, say.
     ///
     /// The function serves one connection; it is called for each session and each time that the CLI connects anew. The connection
@@ -128,7 +185,15 @@ impl SdkMcpServer {
         F: Fn(RawConnection) -> S + Send + Sync + 'static,
         S: Future<Output = ()> + Send + 'static,
     {
-        Self::of(Kind::Raw(Arc::new(move |connection| Box::pin(serve(connection)))))
+        Self::of(Kind::Whole(Arc::new(move |connection, end| {
+            let served = serve(connection);
+            Box::pin(async move {
+                tokio::select! {
+                    () = end.cancelled() => {}
+                    () = served => {}
+                }
+            })
+        })))
     }
 
     fn of(kind: Kind) -> Self {
@@ -137,47 +202,6 @@ impl SdkMcpServer {
             settings: SdkMcpServerSettings::default(),
             problem: None,
         }
-    }
-
-    /// Adds a tool. Two of the same name are an error, which is found when a session is built.
-    pub fn tool(mut self, tool: Tool) -> Self {
-        match &mut self.kind {
-            Kind::Tools { toolbox, .. } => {
-                // Not into one that clones of this server have.
-                let mut tools = toolbox.tools().clone();
-                tools.push(tool);
-                *toolbox = Arc::new(Toolbox::new(tools));
-            }
-            Kind::Handler(_) | Kind::Raw(_) => {
-                self.wrong("a tool was added to a server that serves its tools itself");
-            }
-        }
-        self
-    }
-
-    /// Adds tools.
-    pub fn add_tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
-        tools.into_iter().fold(self, Self::tool)
-    }
-
-    /// The version that it says it has; `1.0.0` unless set.
-    pub fn version(mut self, version: impl Into<String>) -> Self {
-        let version = version.into();
-        self.edit("version", |card| card.version = version);
-        self
-    }
-
-    /// What the model is told about the server as a whole.
-    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
-        let instructions = instructions.into();
-        self.edit("instructions", |card| card.instructions = Some(instructions));
-        self
-    }
-
-    /// Offers all its tools to the model from the start instead of on demand; but not those that say otherwise.
-    pub fn always_load(mut self) -> Self {
-        self.edit("always_load", |card| card.always_load = true);
-        self
     }
 
     /// How long the CLI waits for a call; at least a second, or the CLI takes its own default (`MCP_TOOL_TIMEOUT`). Progress
@@ -203,15 +227,6 @@ impl SdkMcpServer {
         self
     }
 
-    /// The tools, to be changed while sessions run; taken once the server is built, since it is another server after
-    /// [`tool`](Self::tool). `None` for a server that serves its tools itself.
-    pub fn tools(&self) -> Option<Tools> {
-        match &self.kind {
-            Kind::Tools { toolbox, .. } => Some(Tools(Arc::clone(toolbox))),
-            Kind::Handler(_) | Kind::Raw(_) => None,
-        }
-    }
-
     /// Finds what is wrong with it. Options with it are checked the same way before anything is started.
     ///
     /// # Errors
@@ -222,52 +237,34 @@ impl SdkMcpServer {
             return Err(InvalidServer::new(problem.clone()));
         }
         match &self.kind {
+            #[cfg(feature = "tools")]
             Kind::Tools { toolbox, .. } => toolbox.check().map_err(InvalidServer::new),
-            Kind::Handler(_) | Kind::Raw(_) => Ok(()),
+            Kind::Whole(_) => Ok(()),
         }
     }
 
-    /// The server for one connection. Runs code of the program's.
-    pub(super) fn make(&self) -> Made {
+    /// What serves one connection.
+    pub(super) fn serve(&self) -> Serve {
         match &self.kind {
-            Kind::Tools { card, toolbox } => {
-                let server = ToolServer {
-                    card: card.clone(),
-                    toolbox: Arc::clone(toolbox),
-                };
-                Made::Service(server.into_dyn())
-            }
-            Kind::Handler(make) => Made::Service(make()),
-            Kind::Raw(serve) => Made::Raw(Arc::clone(serve)),
+            #[cfg(feature = "tools")]
+            Kind::Tools { card, toolbox } => serve_tools(card, toolbox),
+            Kind::Whole(serve) => Arc::clone(serve),
         }
     }
 
     /// Whether it is the very same server, and not one that is built alike.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
+            #[cfg(feature = "tools")]
             (Kind::Tools { toolbox: a, .. }, Kind::Tools { toolbox: b, .. }) => Arc::ptr_eq(a, b),
-            (Kind::Handler(a), Kind::Handler(b)) => Arc::ptr_eq(a, b),
-            (Kind::Raw(a), Kind::Raw(b)) => Arc::ptr_eq(a, b),
+            (Kind::Whole(a), Kind::Whole(b)) => Arc::ptr_eq(a, b),
+            #[cfg(feature = "tools")]
             _ => false,
         }
     }
 
-    /// Whether a cancelled request may look at its token before it is dropped.
-    pub(super) fn has_grace(&self) -> bool {
-        matches!(self.kind, Kind::Handler(_))
-    }
-
     pub(super) fn registration(&self) -> &SdkMcpServerSettings {
         &self.settings
-    }
-
-    fn edit(&mut self, what: &str, change: impl FnOnce(&mut Card)) {
-        match &mut self.kind {
-            Kind::Tools { card, .. } => change(card),
-            Kind::Handler(_) | Kind::Raw(_) => self.wrong(format!(
-                "`{what}` was set for a server that is more than tools, which decides that itself"
-            )),
-        }
     }
 
     fn wrong(&mut self, problem: impl Into<String>) {
@@ -278,6 +275,7 @@ impl SdkMcpServer {
 impl fmt::Debug for SdkMcpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SdkMcpServer");
+        #[cfg(feature = "tools")]
         if let Kind::Tools { card, toolbox } = &self.kind {
             let tools = toolbox.tools();
             let names: Vec<&str> = tools.iter().map(Tool::name).collect();

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::outbound::SdkMcpServerSettings;
-use outrigger_protocol::outbound::control::{McpSetServers, McpSetServersReply};
 use outrigger_protocol::shared::{McpSdkServerConfig, McpServerConfig};
 
 use super::server::{SdkMcpServer, check_server_name};
 use crate::error::{Error, Result};
-use crate::session::Session;
 
 /// The MCP servers that a session is to have besides those of settings files: for
 /// [`Session::mcp_set_servers`](crate::Session::mcp_set_servers).
@@ -52,7 +50,7 @@ impl McpServers {
     }
 
     /// The servers as the CLI is to be told, and those that are here.
-    fn split(self) -> Result<(BTreeMap<String, McpServerConfig>, BTreeMap<String, SdkMcpServer>)> {
+    pub(crate) fn split(self) -> Result<(BTreeMap<String, McpServerConfig>, BTreeMap<String, SdkMcpServer>)> {
         let wrong = |name: &str, problem: &str| Error::invalid(format!("MCP server {name:?}: {problem}"));
         let (mut told, mut here) = (BTreeMap::new(), BTreeMap::new());
         for (name, server) in self.servers {
@@ -104,51 +102,5 @@ impl From<BTreeMap<String, McpServerConfig>> for McpServers {
         servers
             .into_iter()
             .fold(Self::new(), |all, (name, config)| all.server(name, config))
-    }
-}
-
-impl Session {
-    /// Replaces the MCP servers that were set at run time, and those in this program, by these: what is not among them is
-    /// disconnected, and ends here if it is a server in this program. Servers of settings files stay. A server that fails is
-    /// in `errors`, and may be in `added` too; those in this program connect after the answer:
-    /// [`mcp_ready`](Self::mcp_ready) waits for them.
-    ///
-    /// A server in this program that has the name of another one takes its place. The CLI keeps what it knows by name, so it is
-    /// told to let the old ones go first: such a name is in both `removed` and `added`.
-    ///
-    /// Sends `mcp_set_servers`, twice if a server takes another's place.
-    ///
-    /// # Cancel safety
-    /// As [`request`](Self::request). Dropped before the answer, the new servers in this program are there for the CLI
-    /// to connect to, and the old ones have not ended.
-    ///
-    /// # Errors
-    /// When two servers have one name or one is invalid; nothing was sent then. As [`request`](Self::request) besides; no server
-    /// in this program has ended then.
-    pub async fn mcp_set_servers(&self, servers: impl Into<McpServers>) -> Result<McpSetServersReply> {
-        let (told, here) = servers.into().split()?;
-        let bridge = self.bridge();
-        let _alone = bridge.setting.lock().await;
-        let before = bridge.recipes();
-        let other = |name: &String| match (here.get(name), before.get(name)) {
-            (Some(now), Some(before)) => !now.is_same(before),
-            _ => false,
-        };
-        bridge.add(&here);
-        let mut released = None;
-        if here.keys().any(other) {
-            let rest = told.iter().filter(|(name, _)| !other(name));
-            let rest: BTreeMap<_, _> = rest
-                .map(|(name, config)| (name.clone(), config.clone()))
-                .collect();
-            released = Some(self.request(&McpSetServers::new(rest)).await?);
-        }
-        let mut reply = self.request(&McpSetServers::new(told)).await?;
-        bridge.replace(here);
-        if let Some(released) = released {
-            reply.added.splice(0..0, released.added);
-            reply.removed.splice(0..0, released.removed);
-        }
-        Ok(reply)
     }
 }

@@ -7,7 +7,9 @@ use outrigger_protocol::outbound::InitializeReply;
 use outrigger_protocol::outbound::control::{AccountInfo, ApiProvider};
 
 use super::Secret;
-use crate::env::{self, Variables};
+use crate::cause::Cause;
+use crate::env::{self, KEYS, Variables};
+use crate::error::{Error, Problem};
 
 /// The names that pick an account. Only [`Auth`] puts them into the CLI's environment.
 const CREDENTIALS: &[&str] = &[
@@ -18,13 +20,6 @@ const CREDENTIALS: &[&str] = &[
     "CLAUDE_CODE_OAUTH_SCOPES",
     "CLAUDE_CODE_USE_*",
     "AWS_BEARER_TOKEN_BEDROCK",
-];
-
-/// The variables that hold a key or a token, each an account by itself.
-pub(crate) const KEYS: &[&str] = &[
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
 /// Which account pays for the session.
@@ -334,6 +329,28 @@ impl fmt::Display for AuthMismatch {
 
 impl std::error::Error for AuthMismatch {}
 
+/// The session would be paid by another account than the chosen one.
+#[derive(Debug)]
+pub(crate) struct OtherAccount(pub(crate) AuthMismatch);
+
+impl fmt::Display for OtherAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the session would be paid by another account than the chosen one")
+    }
+}
+
+impl std::error::Error for OtherAccount {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl Problem for OtherAccount {
+    fn names_options(&self) -> bool {
+        true
+    }
+}
+
 /// The CLI reports that it has no account. Raised before a model is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -383,6 +400,23 @@ impl fmt::Display for NoAccount {
 }
 
 impl std::error::Error for NoAccount {}
+
+impl Problem for NoAccount {
+    fn names_options(&self) -> bool {
+        true
+    }
+
+    fn known_cause(&self) -> Option<Cause> {
+        Some(Cause::NotLoggedIn)
+    }
+}
+
+impl Error {
+    /// Why there is no account to pay for the session, if that is what went wrong.
+    pub fn as_no_account(&self) -> Option<&NoAccount> {
+        self.problem()
+    }
+}
 
 /// Whether the CLI reports outright that it has no account. All versions since 2.0.0 then say `tokenSource: "none"` and nothing
 /// of a key, a plan or an address; an empty report, as older ones make it of a cloud provider, says nothing.

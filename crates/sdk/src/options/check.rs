@@ -5,8 +5,9 @@ use std::path::Path;
 use outrigger_protocol::shared::{McpServerConfig, OutputFormat, PermissionMode, ThinkingConfig};
 
 use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
-use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, rules};
+use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree};
 use crate::env::{self, Surroundings};
+use crate::spelling;
 
 impl Options {
     /// Finds what contradicts, misses something or cannot be passed on, for a launch from this process. Starts nothing and
@@ -83,7 +84,7 @@ impl Options {
         }
         let by_hand = self.environment.own().keys().chain(self.environment.passed());
         for name in by_hand {
-            rules::variable(name)
+            spelling::variable(name)
                 .map_err(|problem| OptionsError::invalid("environment", name.to_string_lossy(), problem))?;
             if self.auth.decides(name) {
                 return Err(OptionsError::auth_variable(name, &self.auth));
@@ -213,7 +214,7 @@ impl Options {
             ("resume_session_at", &self.resume_session_at),
         ] {
             if let Some(id) = id {
-                rules::uuid(id).map_err(|problem| OptionsError::invalid(option, id, problem))?;
+                spelling::uuid(id).map_err(|problem| OptionsError::invalid(option, id, problem))?;
             }
         }
         if let Some(resume) = &self.resume
@@ -235,6 +236,13 @@ impl Options {
             ("continue_conversation", self.continue_conversation),
             ("fork_session", self.fork_session),
         ];
+        if self.worktree.is_some() {
+            return Err(OptionsError::invalid(
+                "worktree",
+                "",
+                "cannot be had by a spare, which learns where it works when it is claimed: use `start`",
+            ));
+        }
         match goes_on.into_iter().find(|(_, is)| *is) {
             Some((option, _)) => Err(OptionsError::invalid(
                 option,
@@ -318,18 +326,19 @@ impl Options {
                     "holds a schema that cannot be read, or is nested too deep",
                 )
             })?;
-            rules::schema(&value).map_err(|problem| OptionsError::invalid("output_format", "", problem))?;
+            spelling::schema(&value)
+                .map_err(|problem| OptionsError::invalid("output_format", "", problem))?;
         }
-        each("betas", &self.betas, rules::word)
+        each("betas", &self.betas, spelling::word)
     }
 
     fn check_tools(&self) -> Result<(), OptionsError> {
         if let Some(Tools::Only(names)) = &self.tools {
-            each("tools", names, rules::word)?;
+            each("tools", names, spelling::word)?;
         }
-        each("allowed_tools", &self.allowed_tools, rules::rule)?;
-        each("disallowed_tools", &self.disallowed_tools, rules::rule)?;
-        let handed = self.hosting.handlers.permissions.rules();
+        each("allowed_tools", &self.allowed_tools, spelling::rule)?;
+        each("disallowed_tools", &self.disallowed_tools, spelling::rule)?;
+        let handed = self.hosting.handlers.rules();
         if let Some(problem) = handed.problem {
             return Err(OptionsError::Policy(problem));
         }
@@ -338,21 +347,21 @@ impl Options {
             return Err(OptionsError::RuleBehindLayer { rule, layer });
         }
         if let Some(Skills::Named(names)) = &self.skills {
-            each("skills", names, rules::skill)?;
+            each("skills", names, spelling::skill)?;
         }
-        each("channels", &self.channels, rules::word)?;
+        each("channels", &self.channels, spelling::word)?;
         for tools in self.code_running_mcp_tools.values() {
-            each("code_running_mcp_tools", tools, rules::own_name)?;
+            each("code_running_mcp_tools", tools, spelling::own_name)?;
         }
         for (from, to) in &self.tool_aliases {
-            each("tool_aliases", [from, to], rules::word)?;
+            each("tool_aliases", [from, to], spelling::word)?;
         }
         not_by_file("disallowed_tools", self.disallowed_tools_delivery)
     }
 
     fn check_agents(&self) -> Result<(), OptionsError> {
         for (name, agent) in &self.agents {
-            rules::name(name).map_err(|problem| OptionsError::invalid("agents", name, problem))?;
+            spelling::name(name).map_err(|problem| OptionsError::invalid("agents", name, problem))?;
             agent.validate().map_err(|problem| OptionsError::Agent {
                 name: name.clone(),
                 problem,
@@ -364,7 +373,7 @@ impl Options {
     fn check_servers(&self) -> Result<(), OptionsError> {
         self.hosting.mcp.check(self)?;
         for (name, server) in &self.mcp_servers {
-            rules::name(name).map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
+            spelling::name(name).map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
             let problem = match server {
                 McpServerConfig::Stdio(server) if server.command.is_empty() => "has no command",
                 McpServerConfig::Sse(server) | McpServerConfig::Http(server) if server.url.is_empty() => {
@@ -428,6 +437,15 @@ impl Options {
                 "has an empty entry",
             ));
         }
+        if let Some(Worktree::Named(name)) = &self.worktree
+            && name.chars().any(|c| c.is_control() || c.is_whitespace())
+        {
+            return Err(OptionsError::invalid(
+                "worktree",
+                name,
+                "is no name: it holds a blank or a control character",
+            ));
+        }
         for (option, text) in [("client_app", &self.client_app), ("workload", &self.workload)] {
             if text
                 .as_deref()
@@ -469,7 +487,7 @@ impl Options {
                     problem,
                 })
             };
-            if let Err(problem) = rules::flag(flag) {
+            if let Err(problem) = spelling::flag(flag) {
                 return refuse(problem);
             }
             if RESERVED.contains(&flag.as_str()) {
@@ -494,7 +512,7 @@ impl Options {
                     problem,
                 })
             };
-            if let Err(problem) = rules::name(name) {
+            if let Err(problem) = spelling::name(name) {
                 return refuse(problem);
             }
             if SESSION_FIELDS.contains(&name.as_str()) {

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use outrigger_protocol::shared::InvalidAgent;
 
 use super::{Auth, Delivery};
+use crate::cause::Cause;
 use crate::discover::FindError;
+use crate::error::{Error, Problem, debug_for_people};
 use crate::permissions::PolicyError;
 
 /// Options that contradict each other, miss something or cannot be passed on. Nothing has been started.
@@ -54,7 +56,8 @@ pub enum OptionsError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A [`Policy`](crate::Policy) of the permission handler has a rule that is wrong.
+    /// A [`Policy`](crate::Policy) of the permission handler has a rule that is wrong, or the handler has one among those that allow that
+    /// [may not](crate::permissions::rules::Rule::check_allow).
     Policy(PolicyError),
     /// A policy that allows by rules stands behind a layer that decides for itself. The CLI would run what the rules allow without
     /// asking that layer.
@@ -230,6 +233,45 @@ impl std::error::Error for OptionsError {
             Self::Agent { problem, .. } => Some(problem),
             _ => None,
         }
+    }
+}
+
+debug_for_people!(OptionsError);
+
+impl Problem for OptionsError {
+    fn is_invalid(&self) -> bool {
+        true
+    }
+
+    fn names_options(&self) -> bool {
+        true
+    }
+
+    /// Where it is the same as what the CLI or the system would have said.
+    fn known_cause(&self) -> Option<Cause> {
+        Some(match self {
+            Self::Cwd { .. } => Cause::CwdMissing,
+            Self::BypassAsRoot => Cause::RootBypass,
+            Self::TooLong { .. } => Cause::ArgumentsTooLong,
+            Self::Cli(error) => error.cause(),
+            Self::Runtime { .. } => Cause::WrongPlatform,
+            _ => return None,
+        })
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Cli(error) => Some(error.advice()),
+            // Others say themselves what to do.
+            _ => None,
+        }
+    }
+}
+
+impl Error {
+    /// What is wrong with the options, if that is what is wrong.
+    pub fn as_options_error(&self) -> Option<&OptionsError> {
+        self.problem()
     }
 }
 

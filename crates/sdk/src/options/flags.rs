@@ -70,6 +70,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "thinking-display",
     "tools",
     "workload",
+    "worktree",
 ];
 
 /// Whether this flag only ever comes from an option or from the session itself.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{TempDir, TempPath};
 
 use super::RunAs;
+use crate::private::private_directory_in;
 
 /// A temporary directory that only this user can enter, while it is being filled. Removed when it is dropped.
 #[derive(Debug)]
@@ -149,22 +150,6 @@ pub(super) fn private_file(
         give(file.as_file(), user)?;
     }
     Ok(file.into_temp_path())
-}
-
-/// Makes a temporary directory that only this user can enter.
-pub(crate) fn private_directory(prefix: &str) -> io::Result<TempDir> {
-    private_directory_in(prefix, &std::env::temp_dir())
-}
-
-pub(super) fn private_directory_in(prefix: &str, parent: &Path) -> io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(prefix);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o700));
-    }
-    builder.tempdir_in(parent)
 }
 
 /// Makes a directory that only this user can enter; one that exists is taken as it is.

@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use outrigger_protocol::outbound::{Initialize, InitializeReply};
 use outrigger_protocol::shared::McpServerConfig;
@@ -14,6 +16,8 @@ use super::handover::{self, Filling, Handed, Lent, as_user};
 use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
 use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};
+use crate::error::Problem;
+use crate::private::private_directory_in;
 
 /// The part that the session itself takes, as far as the command line has to announce it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +88,15 @@ pub struct Launch {
     pub guard: Guard,
 }
 
+/// The private directory in which a session from a store goes on; made above, and kept here.
+pub(crate) trait Resumed: fmt::Debug + Send + Sync + 'static {
+    /// To be set to whether the store has everything.
+    fn settled(&self) -> &Arc<AtomicBool>;
+
+    /// What of it the CLI's user has.
+    fn given(&self) -> &[PathBuf];
+}
+
 /// Private directories and files of a session; removed when dropped.
 #[derive(Debug, Default)]
 pub struct Guard {
@@ -91,7 +104,7 @@ pub struct Guard {
     parking: Option<Lent>,
     files: Vec<tempfile::TempPath>,
     /// Where a session from a store goes on.
-    resumed: Option<crate::store::Place>,
+    resumed: Option<Box<dyn Resumed>>,
 }
 
 impl Guard {
@@ -115,20 +128,20 @@ impl Guard {
 
     /// What is to be removed when this program dies and can't do it itself: with the rights of the CLI's user.
     pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
-        let resumed = self.resumed.as_ref().map(crate::store::Place::given);
+        let resumed = self.resumed.as_ref().map(|place| place.given());
         let given = [self.home.as_ref().map(Handed::given), resumed];
         let given = given.into_iter().flatten().flatten().map(PathBuf::as_path);
         let all = given.chain(self.parking()).chain(self.files());
         all.filter_map(|path| std::path::absolute(path).ok()).collect()
     }
 
-    pub(crate) fn keep(&mut self, place: crate::store::Place) {
-        self.resumed = Some(place);
+    pub(crate) fn keep(&mut self, place: impl Resumed) {
+        self.resumed = Some(Box::new(place));
     }
 
     /// To be set to whether a store has all that is in the session's private place.
-    pub(crate) fn settled(&self) -> std::sync::Arc<std::sync::atomic::AtomicBool> {
-        let place = self.resumed.as_ref().map(crate::store::Place::settled);
+    pub(crate) fn settled(&self) -> Arc<AtomicBool> {
+        let place = self.resumed.as_ref().map(|place| place.settled());
         place.cloned().unwrap_or_default()
     }
 
@@ -252,6 +265,12 @@ impl fmt::Display for Unconfirmed {
 }
 
 impl std::error::Error for Unconfirmed {}
+
+impl Problem for Unconfirmed {
+    fn names_options(&self) -> bool {
+        true
+    }
+}
 
 impl Options {
     /// Makes the options concrete, after [`check_in`](Self::check_in): finds the CLI, makes the session's private directory
@@ -527,7 +546,7 @@ impl Options {
                     handover::make_private(directory)?;
                 }
             }
-            handover::private_directory_in("spare-", &spares)
+            private_directory_in("spare-", &spares)
         };
         // A temporary home is this program's until it is handed over, with what is in it.
         let maker = self.user.filter(|_| !in_filling);

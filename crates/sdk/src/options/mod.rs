@@ -27,16 +27,24 @@
 
 mod args;
 mod auth;
+mod callbacks;
 mod check;
 mod error;
+mod explain;
 mod flags;
 pub(crate) mod handover;
+mod hooks;
+mod hosting;
 mod initialize;
 mod launch;
+mod lease;
+mod mcp;
 mod never_asked;
 mod plan;
-pub(crate) mod rules;
 mod secret;
+mod store;
+#[doc(hidden)]
+pub mod transport;
 mod values;
 
 #[cfg(test)]
@@ -59,15 +67,15 @@ pub use outrigger_protocol::shared::{
 };
 
 pub use auth::{Auth, AuthMismatch, NoAccount};
-pub(crate) use auth::{CUSTOM_HEADERS, KEYS, carry_credentials, reports_none};
+pub(crate) use auth::{CUSTOM_HEADERS, OtherAccount, carry_credentials, reports_none};
 pub use error::OptionsError;
-pub(crate) use handover::private_directory;
+pub(crate) use launch::Resumed;
 pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
 pub use never_asked::NeverAsked;
 pub use secret::Secret;
 pub use values::{
     Delivery, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput, Skills,
-    Tools,
+    Tools, Worktree,
 };
 
 pub use crate::env::Environment;
@@ -146,7 +154,7 @@ macro_rules! options {
             pub auth: Auth,
             $( $(#[$doc])* pub $name: options!(@field $kind $($ty)?), )+
             /// What lives in this program rather than in the CLI; set by the methods of `start.rs`.
-            pub(crate) hosting: crate::start::Hosting,
+            pub(crate) hosting: hosting::Hosting,
         }
 
         impl Options {
@@ -203,6 +211,10 @@ options! {
     text client_app;
     /// The trusted checkout of which `cwd` is a worktree: project settings come from it. `--project-config-root`.
     path project_config_root;
+    /// The git worktree that the CLI makes in the repository of `cwd`, and works in. If a worktree of that name exists, it is used
+    /// again. Worktree and branch stay when the session ends, the worktree locked. A session that is resumed goes back to its own
+    /// worktree without this option. `--worktree`.
+    value<Worktree> worktree;
     /// More directories that tools may work in. `--add-dir` for each.
     paths additional_directories;
 

@@ -17,7 +17,8 @@ use crate::permissions::rules::Rule;
 
 use super::args::{Args, LONG};
 use super::{
-    Confirmation, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, initialize,
+    Confirmation, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree,
+    initialize,
 };
 
 /// Where every option goes.
@@ -240,6 +241,11 @@ impl Options {
     }
 
     fn other_args(&self, args: &mut Args) -> Result<(), OptionsError> {
+        match &self.worktree {
+            Some(Worktree::Named(name)) => args.value("worktree", "worktree", name)?,
+            Some(Worktree::Unnamed) => args.switch("worktree"),
+            None => {}
+        }
         args.paths(
             "additional_directories",
             "add-dir",
@@ -289,7 +295,7 @@ impl Options {
                 _ => delivered.disallowed_tools = true,
             }
         }
-        let policy = self.hosting.handlers.permissions.rules();
+        let policy = self.hosting.handlers.rules();
         let mut allowed = with(&self.allowed_tools, &policy.allow);
         match &self.skills {
             Some(Skills::All) => allowed.push("Skill".to_owned()),
@@ -308,10 +314,7 @@ impl Options {
 
     /// [`disallowed_tools`](Self::disallowed_tools) and what the permission handler has refused by rules.
     pub(super) fn denied(&self) -> Vec<String> {
-        with(
-            &self.disallowed_tools,
-            &self.hosting.handlers.permissions.rules().deny,
-        )
+        with(&self.disallowed_tools, &self.hosting.handlers.rules().deny)
     }
 
     fn settings_args(
@@ -333,7 +336,7 @@ impl Options {
             args.value_or_empty("setting_sources", "setting-sources", list.join(","))?;
         }
 
-        let asked = texts(&self.hosting.handlers.permissions.rules().ask);
+        let asked = texts(&self.hosting.handlers.rules().ask);
         let inline = match &self.settings {
             Some(SettingsInput::File(_)) if !asked.is_empty() => {
                 return Err(OptionsError::Conflict {

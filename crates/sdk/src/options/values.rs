@@ -88,6 +88,31 @@ impl Skills {
     }
 }
 
+/// A git worktree for a session of its own, at `.claude/worktrees/NAME` in the repository, on the branch `worktree-NAME`.
+///
+/// The conversation is filed under the worktree's own project. `cwd` of [`SystemInit`](outrigger_protocol::inbound::system::Init)
+/// says where it is. A [`worktree_create`](crate::hooks::worktree_create) hook of the settings makes it in another way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Worktree {
+    /// One that the CLI makes up a name for.
+    Unnamed,
+    /// The one of this name: letters, digits, dots, underscores and dashes, in parts with slashes between.
+    Named(String),
+}
+
+impl From<&str> for Worktree {
+    fn from(name: &str) -> Self {
+        Self::Named(name.to_owned())
+    }
+}
+
+impl From<String> for Worktree {
+    fn from(name: String) -> Self {
+        Self::Named(name)
+    }
+}
+
 /// Who is asked when a tool call needs a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionPrompts {

@@ -1,11 +1,11 @@
 //! What the CLI says about the end of a turn: the fields of its result, and of the frames before it.
 
-use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use outrigger_protocol::inbound::DeferredToolUse;
 use outrigger_protocol::{Frame, RawJson};
-use serde::de::DeserializeOwned;
+
+use crate::fields::Fields;
 
 /// The few fields that the verdict needs, each read on its own so that one odd field cannot hide the end of a turn.
 #[derive(Debug, Clone, Default)]
@@ -139,7 +139,7 @@ impl Facts {
             wanted_output: around.wanted_output,
             ..Self::default()
         };
-        if let (true, Some(flaw)) = (fields.0.is_empty(), frame.flaw()) {
+        if let (true, Some(flaw)) = (fields.is_empty(), frame.flaw()) {
             return Self {
                 is_error: Some(true),
                 terminal_reason: Some("unreadable_result".to_owned()),
@@ -184,23 +184,5 @@ impl Facts {
             self.api_error = self.api_error.take().or_else(|| of_message("api_error"));
             self.api_error_status = self.api_error_status.or_else(|| fields.get("api_error_status"));
         }
-    }
-}
-
-/// The top-level fields of a frame, each still undecoded.
-pub(crate) struct Fields(HashMap<String, RawJson>);
-
-impl Fields {
-    pub(crate) fn of(frame: &Frame) -> Self {
-        Self(serde_json::from_str(&frame.text()).unwrap_or_default())
-    }
-
-    /// Those of a value inside of one.
-    pub(crate) fn of_object(value: &RawJson) -> Self {
-        Self(value.decode().unwrap_or_default())
-    }
-
-    pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        self.0.get(key)?.decode().ok()
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::rules::Rules;
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
-use crate::transport::BoxFuture;
+use crate::peer::BoxFuture;
 
 /// What a [`Layer`] says about a call.
 #[derive(Debug, Clone)]

@@ -32,10 +32,10 @@ pub use self::plan::{PlanReply, PlanRequest};
 pub use self::policy::{Policy, PolicyDefault, PolicyError};
 pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
-use crate::callbacks::Callback;
+use crate::callback::Callback;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{Missed, in_time};
-use crate::transport::BoxFuture;
+use crate::peer::BoxFuture;
 
 /// Decides about tool calls that the CLI asks about.
 ///

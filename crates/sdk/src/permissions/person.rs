@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::layers::{DecidedBy, Foreseen};
 use super::rules::Rules;
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
-use crate::transport::BoxFuture;
+use crate::peer::BoxFuture;
 
 /// What a person says who was asked about a call; the answer of a callback that asks one.
 ///

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use super::layers::{DecidedBy, Foreseen, Layer, Opinion, Outlook};
 use super::rules::{About, Rule, RuleError, Rules};
 use super::{PLAN, PermissionDecision, PermissionHandler, PermissionRequest, QUESTION};
-use crate::transport::BoxFuture;
+use crate::error::debug_for_people;
+use crate::peer::BoxFuture;
 
 /// [Rules](super::rules) for the CLI, and what becomes of the calls that it asks about all the same.
 ///
@@ -90,6 +91,8 @@ impl fmt::Display for PolicyError {
         }
     }
 }
+
+debug_for_people!(PolicyError);
 
 impl std::error::Error for PolicyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -242,15 +245,6 @@ impl Policy {
         self
     }
 
-    /// The rules for the CLI: none that allows, if any rule is wrong.
-    fn handed(&self) -> Rules {
-        let mut rules = self.rules.clone();
-        if rules.problem.is_some() {
-            rules.allow.clear();
-        }
-        rules
-    }
-
     fn opinion(&self, request: &PermissionRequest) -> (Opinion, Option<String>) {
         let tool = &request.tool_name;
         if let Some(problem) = &self.rules.problem {
@@ -296,7 +290,7 @@ impl Policy {
             return true;
         }
         request.context.session().is_some_and(|session| {
-            let handed = session.origin().hosting.handlers.permissions.rules();
+            let handed = session.origin().hosting.handlers.rules();
             self.rules.ask.iter().all(|rule| handed.ask.contains(rule))
                 && self.rules.deny.iter().all(|rule| handed.deny.contains(rule))
         })
@@ -412,7 +406,7 @@ impl Layer for Policy {
     }
 
     fn rules(&self) -> Rules {
-        self.handed()
+        self.rules.clone().checked()
     }
 
     fn only_has_rules(&self) -> bool {
@@ -437,7 +431,7 @@ impl PermissionHandler for Policy {
     }
 
     fn rules(&self) -> Rules {
-        self.handed()
+        self.rules.clone().checked()
     }
 
     fn foresee(&self, tool: &str, _: &RawJson) -> Foreseen {

@@ -11,9 +11,9 @@ use outrigger_protocol::{Frame, RawJson, walk};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::callbacks::Context;
+use crate::conn::Context;
 use crate::error::{Error, Result};
-use crate::outcome::Fields;
+use crate::fields::Fields;
 
 /// Declares the request with what is read of it: the fields that must be there, the optional ones, and the marks, which are
 /// set unless they are absent or plainly false.

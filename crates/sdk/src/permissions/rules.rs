@@ -119,6 +119,8 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
+crate::error::debug_for_people!(RuleError);
+
 impl FromStr for Rule {
     type Err = RuleError;
 
@@ -214,7 +216,8 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rules {
-    /// The CLI runs what these mean without asking, unless its own checks want it asked.
+    /// The CLI runs what these mean without asking, unless its own checks want it asked. No session starts with one that
+    /// [may not allow](Rule::check_allow).
     pub allow: Vec<Rule>,
     /// The CLI asks about what these mean, whatever allows it.
     pub ask: Vec<Rule>,
@@ -222,7 +225,7 @@ pub struct Rules {
     pub deny: Vec<Rule>,
     /// A rule that allows what a layer before it should have been asked about, and that layer.
     pub(crate) misplaced: Option<(Rule, String)>,
-    /// What is wrong with a policy that these are of.
+    /// What is wrong with these, or with a policy that they are of.
     pub(crate) problem: Option<PolicyError>,
 }
 
@@ -233,6 +236,19 @@ impl Rules {
         add(&mut self.allow, &other.allow);
         self.misplaced = self.misplaced.take().or(other.misplaced);
         self.problem = self.problem.take().or(other.problem);
+    }
+
+    /// The rules as the CLI gets them, whoever made the list: with a rule that [may not allow](Rule::check_allow), or of a policy that is
+    /// wrong, none of them allows.
+    pub(crate) fn checked(mut self) -> Self {
+        if let Some(error) = self.allow.iter().find_map(|rule| rule.check_allow().err()) {
+            self.problem
+                .get_or_insert(PolicyError::Rule { list: "allow", error });
+        }
+        if self.problem.is_some() {
+            self.allow.clear();
+        }
+        self
     }
 
     /// Adds the rules of another list that ask or refuse.

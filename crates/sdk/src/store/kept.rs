@@ -15,11 +15,10 @@ use outrigger_sessions::store::{
     Difference, SessionKey, Standing, StoreError, Transcripts, compare, portions,
 };
 
-use super::Keeping;
-use super::call::{Failure, call};
 use super::place::{GIVEN, OWNED, PREFIX, is_left_behind, is_own};
-use super::resume::{Found, Restored, failed, load};
+use super::resume::{Found, Restored, load};
 use crate::error::Result;
+use crate::keeping::{Failure, Keeping, call, failed};
 use crate::lease::Ownership;
 use crate::options::RunAs;
 use crate::options::handover::as_user;
@@ -229,7 +228,7 @@ fn is_real(path: &Path, is_kind: impl Fn(&fs::FileType) -> bool) -> bool {
 async fn read(place: &Left, key: &SessionKey, restored: Option<&Restored>) -> Option<Vec<Difference>> {
     let (file, wanted) = (place.file.clone(), key.clone());
     let there = restored
-        .map(|restored| restored.transcripts().clone())
+        .map(|restored| Arc::clone(restored.transcripts()))
         .unwrap_or_default();
     let user = place.user;
     let compared = tokio::task::spawn_blocking(move || {
@@ -445,6 +444,7 @@ fn newest_below(directory: &Path) -> Option<SystemTime> {
 mod tests {
     use super::super::place::Filled;
     use super::*;
+    use crate::options::Resumed as _;
 
     fn names(place: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(place)

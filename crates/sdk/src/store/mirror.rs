@@ -18,13 +18,15 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::backoff::Backoff;
-use super::call::{Failure, call};
 use super::places::Places;
-use super::{Keeping, StoreFlush};
 use crate::conn::Conn;
+use crate::conn::beside::{Counts, Mirroring};
 use crate::conn::budget::{Budget, SlowReader};
-use crate::conn::lane::{Item, Lag, LaneIn, LaneOut, lane};
+use crate::conn::lane::{Item, LaneIn, LaneOut, lane};
+use crate::event::Lag;
+use crate::keeping::{Failure, Keeping, StoreFlush, call};
 use crate::lease::Ownership;
+use crate::peer::BoxFuture;
 use crate::stats::StoreLag;
 
 /// What may wait before it is appended without a turn having ended.
@@ -100,15 +102,6 @@ struct Done {
     over: bool,
 }
 
-/// Counts for [`Stats`](crate::Stats).
-#[derive(Debug, Clone)]
-pub(crate) struct Counts {
-    pub(crate) entries: u64,
-    pub(crate) errors: u64,
-    pub(crate) waiting_bytes: usize,
-    pub(crate) lag: Option<StoreLag>,
-}
-
 impl Mirror {
     /// Holds up to `room` bytes in memory and the rest as `overflow` says, as far as that names a place on disk.
     pub(crate) fn new(
@@ -156,113 +149,9 @@ impl Mirror {
         })
     }
 
-    /// Takes a frame. Never waits for the store; for the disk, where the memory is full.
-    pub(crate) fn offer(&self, frame: &Frame) {
-        let mut state = self.state();
-        // Under the lock, as where it becomes true: else a frame could come between the two, and go with its directory.
-        self.settled.store(false, Ordering::Release);
-        state.offered += 1;
-        state.lane.give(frame);
-        state.lane.flush();
-    }
-
-    /// A turn has ended: what came so far is to be stored now.
-    pub(crate) fn want(&self) {
-        let mut state = self.state();
-        state.wanted = state.offered;
-        if self.done.borrow().up_to < state.wanted {
-            state.begin_to_wait();
-        }
-        drop(state);
-        self.late.notify_one();
-        self.wake.notify_one();
-    }
-
-    /// Whether all that was wanted is stored, or the session is over.
-    pub(crate) fn is_flushed(&self) -> bool {
-        let wanted = self.state().wanted;
-        let done = *self.done.borrow();
-        done.over || done.up_to >= wanted
-    }
-
-    /// Whether an outcome may be told: all that was wanted is stored, or is known to be late.
-    pub(crate) fn is_told(&self) -> bool {
-        self.done.borrow().behind || self.is_flushed()
-    }
-
-    /// Waits for that.
-    pub(crate) async fn told(&self) {
-        let wanted = self.state().wanted;
-        let mut done = self.done.subscribe();
-        // The sender lives as long as `self`.
-        let _ = done
-            .wait_for(|done| done.over || done.behind || done.up_to >= wanted)
-            .await;
-    }
-
-    /// Nothing more comes: waits until the rest is stored, or for as long as the end may take.
-    pub(crate) async fn finish(&self, conn: &Arc<Conn>) {
-        {
-            let mut state = self.state();
-            state.closed = true;
-            state.lane.close();
-        }
-        self.wake.notify_one();
-        let mut done = self.done.subscribe();
-        let over = async { done.wait_for(|done| done.over).await.map(drop) };
-        if tokio::time::timeout(self.grace, over).await.is_ok() {
-            return;
-        }
-        self.stop.notify_one();
-        let counts = self.counts();
-        // It drops what it waits for, so that nothing is appended any more when the lease is given back.
-        let _ = tokio::time::timeout(STOP, done.wait_for(|done| done.over)).await;
-        let why = counts.lag.and_then(|lag| lag.error).unwrap_or_default();
-        let what = format!(
-            "the session store did not take the last {} bytes within {:?} of the end ({why}): they stay in the transcripts, and are \
-             brought when the session goes on from this machine, or by `outrigger sessions push`",
-            counts.waiting_bytes, self.grace
-        );
-        self.tell(conn, &SessionKey::new("", ""), &what);
-    }
-
-    pub(crate) fn counts(&self) -> Counts {
-        let state = self.state();
-        let waiting_bytes = self
-            .budget
-            .held()
-            .saturating_add(usize::try_from(self.budget.spilled()).unwrap_or(usize::MAX))
-            .saturating_add(state.held);
-        let is_behind = self.done.borrow().behind;
-        let lag = state.since.filter(|_| is_behind || state.error.is_some());
-        Counts {
-            entries: state.entries,
-            errors: state.errors,
-            waiting_bytes,
-            lag: lag.map(|(_, since)| StoreLag {
-                since,
-                bytes: waiting_bytes,
-                is_behind,
-                error: state.error.clone(),
-            }),
-        }
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The task. Ends when nothing more comes, or when it is dropped with its runtime.
-    pub(crate) async fn run(self: Arc<Self>, conn: Arc<Conn>) {
-        let _over = Over(&self.done);
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(waiting) = waiting else { return };
-        tokio::select! {
-            () = self.work(&conn, waiting) => {}
-            () = self.watch(&conn) => {}
-            () = self.stop.notified() => {}
-        }
     }
 
     async fn work(&self, conn: &Arc<Conn>, mut waiting: LaneOut) {
@@ -516,6 +405,116 @@ impl Mirror {
             router.tell(&frame);
         }
         router.flush();
+    }
+}
+
+impl Mirroring for Mirror {
+    /// Never waits for the store; for the disk, where the memory is full.
+    fn offer(&self, frame: &Frame) {
+        let mut state = self.state();
+        // Under the lock, as where it becomes true: else a frame could come between the two, and go with its directory.
+        self.settled.store(false, Ordering::Release);
+        state.offered += 1;
+        state.lane.give(frame);
+        state.lane.flush();
+    }
+
+    fn want(&self) {
+        let mut state = self.state();
+        state.wanted = state.offered;
+        if self.done.borrow().up_to < state.wanted {
+            state.begin_to_wait();
+        }
+        drop(state);
+        self.late.notify_one();
+        self.wake.notify_one();
+    }
+
+    fn is_flushed(&self) -> bool {
+        let wanted = self.state().wanted;
+        let done = *self.done.borrow();
+        done.over || done.up_to >= wanted
+    }
+
+    fn is_told(&self) -> bool {
+        self.done.borrow().behind || self.is_flushed()
+    }
+
+    fn told(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let wanted = self.state().wanted;
+            let mut done = self.done.subscribe();
+            // The sender lives as long as `self`.
+            let _ = done
+                .wait_for(|done| done.over || done.behind || done.up_to >= wanted)
+                .await;
+        })
+    }
+
+    fn finish<'a>(&'a self, conn: &'a Arc<Conn>, cut_off: bool) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            {
+                let mut state = self.state();
+                state.closed = true;
+                if cut_off {
+                    state.lost = true;
+                    self.settled.store(false, Ordering::Release);
+                }
+                state.lane.close();
+            }
+            self.wake.notify_one();
+            let mut done = self.done.subscribe();
+            let over = async { done.wait_for(|done| done.over).await.map(drop) };
+            if tokio::time::timeout(self.grace, over).await.is_ok() {
+                return;
+            }
+            self.stop.notify_one();
+            let counts = self.counts();
+            // It drops what it waits for, so that nothing is appended any more when the lease is given back.
+            let _ = tokio::time::timeout(STOP, done.wait_for(|done| done.over)).await;
+            let why = counts.lag.and_then(|lag| lag.error).unwrap_or_default();
+            let what = format!(
+                "the session store did not take the last {} bytes within {:?} of the end ({why}): they stay in the transcripts, and are \
+                 brought when the session goes on from this machine, or by `outrigger sessions push`",
+                counts.waiting_bytes, self.grace
+            );
+            self.tell(conn, &SessionKey::new("", ""), &what);
+        })
+    }
+
+    fn run(self: Arc<Self>, conn: Arc<Conn>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let _over = Over(&self.done);
+            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(waiting) = waiting else { return };
+            tokio::select! {
+                () = self.work(&conn, waiting) => {}
+                () = self.watch(&conn) => {}
+                () = self.stop.notified() => {}
+            }
+        })
+    }
+
+    fn counts(&self) -> Counts {
+        let state = self.state();
+        let waiting_bytes = self
+            .budget
+            .held()
+            .saturating_add(usize::try_from(self.budget.spilled()).unwrap_or(usize::MAX))
+            .saturating_add(state.held);
+        let is_behind = self.done.borrow().behind;
+        let lag = state.since.filter(|_| is_behind || state.error.is_some());
+        Counts {
+            entries: state.entries,
+            errors: state.errors,
+            waiting_bytes,
+            lag: lag.map(|(_, since)| StoreLag {
+                since,
+                bytes: waiting_bytes,
+                is_behind,
+                error: state.error.clone(),
+            }),
+        }
     }
 }
 

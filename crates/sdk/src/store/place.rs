@@ -15,7 +15,7 @@ use outrigger_sessions::lease::cli_runs_in;
 use super::kept;
 use crate::env;
 use crate::options::handover::{Filling, Handed, as_user, make_private};
-use crate::options::{Launch, RunAs};
+use crate::options::{Launch, Resumed, RunAs};
 
 /// What the directories' names begin with. Those of the official SDK do too.
 pub(super) const PREFIX: &str = "claude-resume-";
@@ -114,14 +114,12 @@ pub(crate) struct Place {
     settled: Arc<AtomicBool>,
 }
 
-impl Place {
-    /// To be set to whether the store has everything.
-    pub(crate) fn settled(&self) -> &Arc<AtomicBool> {
+impl Resumed for Place {
+    fn settled(&self) -> &Arc<AtomicBool> {
         &self.settled
     }
 
-    /// What of it the CLI's user has.
-    pub(crate) fn given(&self) -> &[PathBuf] {
+    fn given(&self) -> &[PathBuf] {
         self.directory.as_ref().map_or(&[], Handed::given)
     }
 }

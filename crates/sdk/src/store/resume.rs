@@ -1,31 +1,27 @@
 //! From a store to the files that the CLI goes on with.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::SessionId;
-use outrigger_sessions::place::{project_dir_name, real_path};
 use outrigger_sessions::store::{SessionKey, Transcripts, is_part_name};
 
-use super::Keeping;
-use super::call::{Failure, call};
 use super::place::Filled;
 use super::seed::{self, Source};
-use crate::env::{self, Surroundings, Variables};
-use crate::error::{Error, Kind, Result};
+use crate::env::{self, Surroundings};
+use crate::error::{Error, Result};
+use crate::filing::{PROJECT_NAME, config_dir, project_key};
+use crate::keeping::{Keeping, call, failed};
 use crate::options::{Isolation, Launch, Options};
-
-/// Names the CLI's directory for all projects; heeded only where `CLAUDE_CONFIG_DIR` is set.
-const PROJECT_NAME: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
 
 /// A session as a store has it.
 #[derive(Debug)]
 pub(crate) struct Restored {
     project: String,
     id: SessionId,
-    transcripts: Transcripts,
+    transcripts: Arc<Transcripts>,
 }
 
 /// A session that is to be gone on with.
@@ -86,22 +82,6 @@ pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> 
     Ok(Some(Found { keeping, key, main }))
 }
 
-/// The config directory that the user's own sessions of these options are in; none if they have none that lasts.
-pub(crate) fn users_config(options: &Options, surroundings: &Surroundings) -> Option<PathBuf> {
-    if options.isolation == Isolation::Hermetic {
-        return options.hermetic_home.as_ref().map(|home| {
-            let home = options
-                .cwd
-                .as_ref()
-                .map_or_else(|| home.clone(), |cwd| cwd.join(home));
-            home.join("home").join(".claude")
-        });
-    }
-    let set = |name: &str| variable(options, surroundings, name).map(PathBuf::from);
-    let home = || set("HOME").or_else(|| surroundings.home());
-    set("CLAUDE_CONFIG_DIR").or_else(|| home().map(|home| home.join(".claude")))
-}
-
 /// Loads it. `None` where the store doesn't have it.
 pub(crate) async fn load(found: Found) -> Result<Option<Restored>> {
     let Found { keeping, key, main } = found;
@@ -120,7 +100,7 @@ pub(crate) async fn load(found: Found) -> Result<Option<Restored>> {
     Ok(Some(Restored {
         project: key.project_key,
         id,
-        transcripts,
+        transcripts: Arc::new(transcripts),
     }))
 }
 
@@ -189,59 +169,12 @@ async fn load_parts(keeping: &Keeping, key: &SessionKey) -> Result<Vec<(String, 
     Ok(parts)
 }
 
-pub(crate) fn failed(what: String, failure: Failure) -> Error {
-    match failure {
-        Failure::Store(source) => Error::new(Kind::Store { what, source }),
-        Failure::Late(after) => {
-            Error::timeout(format!("the session store's {what} (see `load_timeout`)"), after)
-        }
-        Failure::Broken(how) => Error::invalid_because(
-            format!("session store: the {what} broke down, which is a fault of the store"),
-            how,
-        ),
-    }
-}
-
 fn uuid(text: &str) -> Option<outrigger_sessions::SessionId> {
     outrigger_sessions::SessionId::new(text).ok()
 }
 
-/// The environment that the CLI is going to have, as far as the user's choice makes it.
-pub(crate) fn variable(
-    options: &Options,
-    surroundings: &Surroundings,
-    name: &str,
-) -> Option<std::ffi::OsString> {
-    let own = env::get(options.environment.own(), name).map(Into::into);
-    let inherited = || {
-        let inherited = options.environment.inherited(&surroundings.env);
-        env::get(&inherited, name).map(Into::into)
-    };
-    own.or_else(inherited)
-        .filter(|value: &std::ffi::OsString| !value.is_empty())
-}
-
-/// What the CLI calls the project of the working directory; of one on another machine, which can't be looked at, by its name.
-pub(crate) fn project_key(options: &Options, surroundings: &Surroundings, is_far: bool) -> Result<String> {
-    let cwd = match &options.cwd {
-        Some(cwd) if is_far => cwd.clone(),
-        _ => options
-            .working_directory(surroundings)
-            .map_err(|error| Error::new(Kind::Options(error)))?,
-    };
-    let is_hermetic = options.isolation == Isolation::Hermetic;
-    let named = variable(options, surroundings, PROJECT_NAME)
-        .filter(|_| is_hermetic || variable(options, surroundings, "CLAUDE_CONFIG_DIR").is_some())
-        .and_then(|name| name.into_string().ok());
-    let real = || match is_far {
-        true => cwd.to_string_lossy().into_owned(),
-        false => real_path(&cwd),
-    };
-    Ok(named.unwrap_or_else(|| project_dir_name(&real())))
-}
-
 impl Restored {
-    pub(super) fn transcripts(&self) -> &Transcripts {
+    pub(super) fn transcripts(&self) -> &Arc<Transcripts> {
         &self.transcripts
     }
 
@@ -274,7 +207,7 @@ impl Restored {
             }
         }
         let project = place.config().join("projects").join(&self.project);
-        let written = self.transcripts.write(&project, &self.id);
+        let written = Arc::unwrap_or_clone(self.transcripts).write(&project, &self.id);
         written.map_err(io::Error::other)?;
         place.become_config_of(launch)
     }
@@ -292,14 +225,4 @@ pub(crate) fn house(options: &Options, launch: &mut Launch) -> Result<()> {
     }
     let made = Filled::make(options.user).and_then(|place| place.become_config_of(launch));
     made.map_err(|error| Error::invalid_because("place for a hermetic session with a store", error))
-}
-
-/// The config directory of a CLI with this environment.
-pub(crate) fn config_dir(env: &Variables) -> Option<PathBuf> {
-    let set = |name: &str| env::get(env, name).filter(|value| !value.is_empty());
-    let home = || set("HOME").or_else(|| set("USERPROFILE").filter(|_| cfg!(windows)));
-    match set("CLAUDE_CONFIG_DIR") {
-        Some(config) => Some(config.into()),
-        None => home().map(|home| Path::new(home).join(".claude")),
-    }
 }

@@ -24,7 +24,7 @@ reachable! {
         McpOrgMaxPermission McpPermissionPolicy McpRemoteServerConfig McpSdkServerConfig McpServerConfig McpServerToolPolicy
         McpStdioServerConfig OutputFormat PermissionMode PermissionPrompts PluginConfig PluginKind QuestionPreviewFormat RawJson RunAs
         Runtime SandboxSettings Secret SettingSource Settings SettingsInput Skills SystemPrompt ThinkingConfig ThinkingDisplay Tools
-        WorkspaceTrust
+        WorkspaceTrust Worktree
     }
     outrigger::permissions {
         PermissionDecision PermissionHandler PermissionRequest PlanReply PlanRequest QuestionReply QuestionRequest

@@ -12,12 +12,12 @@ mod chaos;
 mod real;
 mod real_faults;
 #[path = "../it/real/rig.rs"]
-#[allow(dead_code, reason = "it is made for many tests")]
+#[expect(dead_code, reason = "it is made for many tests")]
 mod rig;
 mod simulated;
 #[path = "../it/support.rs"]
-#[allow(dead_code, reason = "it is made for many tests")]
+#[expect(dead_code, reason = "it is made for many tests")]
 mod support;
 #[path = "../it/witness.rs"]
-#[allow(dead_code, reason = "it is made for many tests")]
+#[expect(dead_code, reason = "it is made for many tests")]
 mod witness;

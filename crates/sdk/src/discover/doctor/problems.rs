@@ -1,7 +1,7 @@
 //! What of a report should be put right, and how.
 
 use super::report::*;
-use crate::options::KEYS;
+use crate::env::KEYS;
 
 pub(super) fn problems(report: &DoctorReport) -> Vec<Problem> {
     let mut problems = Vec::new();

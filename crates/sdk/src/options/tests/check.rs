@@ -169,6 +169,27 @@ fn root_may_not_skip_permissions_unless_in_a_sandbox() {
     assert_eq!(bypass.check_in(&stage.surroundings, Host::default()), Ok(()));
 }
 
+/// It becomes a new session, and learns where it works, only when it is claimed.
+#[test]
+fn what_no_spare_can_have() {
+    let host = Host {
+        awaits_claim: true,
+        ..Host::default()
+    };
+    let stage = Stage::new();
+    for (name, options) in [
+        ("resume", bare().resume(ID)),
+        ("continue_conversation", bare().continue_conversation(true)),
+        ("worktree", bare().worktree("w")),
+    ] {
+        match options.check_in(&stage.surroundings, host) {
+            Err(OptionsError::Invalid { option, .. }) => assert_eq!(option, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    assert_eq!(bare().check_in(&stage.surroundings, host), Ok(()));
+}
+
 #[test]
 fn bad_values() {
     for (name, options) in [
@@ -232,6 +253,8 @@ fn bad_values() {
         ("additional_directories", bare().additional_directories([""])),
         ("client_app", bare().client_app("a\nb")),
         ("workload", bare().workload("")),
+        ("worktree", bare().worktree("")),
+        ("worktree", bare().worktree("Fix the test")),
         ("title", bare().title("")),
         ("plan_mode_instructions", bare().plan_mode_instructions("")),
         ("max_line_bytes", bare().max_line_bytes(0usize)),

@@ -73,6 +73,7 @@ const TEXTS: &[(&str, Apply)] = &[
     }),
     ("debug-file", |o, s| o.debug_file(s)),
     ("workload", |o, s| o.workload(s)),
+    ("worktree", |o, s| o.worktree(s)),
     ("channels", |o, s| o.channels([s])),
     ("chrome", |o, s| o.extra_arg("chrome", Some(&s))),
     // These go over stdin or into the environment and must leave no trace on the command line.

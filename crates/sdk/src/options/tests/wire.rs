@@ -338,6 +338,8 @@ fn settings_rows(stage: &Stage) -> Vec<Row> {
 
 fn session_rows() -> Vec<Row> {
     vec![
+        row("worktree", bare().worktree("feature/one")).args(["--worktree=feature/one"]),
+        row("worktree", bare().worktree(Worktree::Unnamed)).args(["--worktree"]),
         row("continue_conversation", bare().continue_conversation(true)).args(["--continue"]),
         row("resume", bare().resume("--version")).args(["--resume=--version"]),
         row("session_id", bare().session_id(ID)).args([format!("--session-id={ID}")]),

@@ -284,3 +284,59 @@ fn a_policy_that_is_wrong_stops_the_chain_it_is_in() {
         );
     }
 }
+
+/// Rules that are no policy's: of a handler, of a layer and of an object with all callbacks.
+#[test]
+fn rules_that_nobody_checked_are_checked_before_the_cli_gets_them() {
+    struct Own;
+    fn own() -> Rules {
+        Rules {
+            allow: vec![
+                "Bash(git *)".parse().unwrap(),
+                "Bash(* --version)".parse().unwrap(),
+            ],
+            deny: vec!["Edit".parse().unwrap()],
+            ..Rules::default()
+        }
+    }
+    impl PermissionHandler for Own {
+        fn decide<'a>(&'a self, _: PermissionRequest) -> BoxFuture<'a, PermissionDecision> {
+            Box::pin(async { PermissionDecision::allow() })
+        }
+        fn rules(&self) -> Rules {
+            own()
+        }
+    }
+    impl Layer for Own {
+        fn consider<'a>(&'a self, _: &'a PermissionRequest) -> BoxFuture<'a, (Opinion, Option<String>)> {
+            Box::pin(async { (Opinion::Pass, None) })
+        }
+        fn rules(&self) -> Rules {
+            own()
+        }
+    }
+    impl crate::Callbacks for Own {
+        fn permission_rules(&self) -> Rules {
+            own()
+        }
+    }
+    let agent = crate::Agent::builder;
+    for (name, options) in [
+        ("handler", agent().permissions(Own)),
+        ("layer", agent().permissions(chain().layer("own", Own).or_deny())),
+        ("callbacks", agent().callbacks(Own)),
+    ] {
+        let error = options.check().expect_err(name).to_string();
+        assert!(
+            error.starts_with(
+                "`permissions`: in `allow` the rule `Bash(* --version)` leaves open which program runs"
+            ),
+            "{name}: {error}"
+        );
+        let handed = options.hosting.handlers.rules();
+        assert!(
+            handed.allow.is_empty() && handed.deny.len() == 1,
+            "{name}: {handed:?}"
+        );
+    }
+}

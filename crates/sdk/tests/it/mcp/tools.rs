@@ -114,7 +114,7 @@ async fn every_kind_of_failure() {
     #[serde(untagged)]
     #[schemars(extend("type" = "object"))]
     enum Liar {
-        #[allow(dead_code, reason = "for the schema")]
+        #[expect(dead_code, reason = "for the schema")]
         Object {
             x: i64,
         },

@@ -196,3 +196,40 @@ async fn streaming() {
 async fn account() {
     super::account::promised().await;
 }
+
+/// Rules that ask about reading and refuse it hold, or the version is known not to keep them. The oldest do not tell their version.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "`cargo xtask cli-matrix` runs it"]
+async fn rules() {
+    let rig = Rig::start().await;
+    let file = rig.sandbox.project().join("top.txt");
+    std::fs::write(&file, "the secret\n").unwrap();
+    let read = tool("Read", json!({"file_path": file}));
+    let ask = || Policy::ask_all();
+    for (policy, call, lacks) in [
+        (ask().ask(["Read"]), &read, Some("ask about reading")),
+        (ask().ask(["Read(./top.txt)"]), &read, Some("ask about reading")),
+        (ask().deny(["Read"]), &read, None),
+        (ask().deny(["Read(./top.txt)"]), &read, None),
+        (
+            ask().deny(["Read(./top.txt)"]).allow(["Edit(./**)"]),
+            &read,
+            Some("refuse reading"),
+        ),
+    ] {
+        let rules = format!("{policy:?}");
+        let session = rig.options().permissions(policy).start().await.unwrap();
+        let (_, outcome) = turn(&session, &format!("{call}\n%say {{{{last}}}}")).await;
+        let version = session.cli_version();
+        session.close().await.unwrap();
+        if outcome.result_text().contains("the secret") {
+            println!("{version:?} does not keep {rules}");
+            let is_known = |lacks: &str| {
+                version
+                    .as_ref()
+                    .is_none_or(|version| version.lacks().iter().any(|known| known.contains(lacks)))
+            };
+            assert!(lacks.is_some_and(is_known), "{version:?}, {rules}");
+        }
+    }
+}

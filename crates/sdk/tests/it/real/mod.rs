@@ -28,7 +28,7 @@ mod policy;
 #[cfg(target_os = "linux")]
 mod process;
 mod queue;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod revive;
 pub(crate) mod rig;
 mod sessions;
@@ -38,3 +38,4 @@ mod turns;
 mod warm;
 mod watchdog;
 mod wire16;
+mod worktree;

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use outrigger::permissions::{PermissionRequest, PermissionResult};
 use outrigger::protocol::shared::PermissionMode;
-use outrigger::{Claim, Event, Lost, Options, Policy, Progress, ReviveProblem, Revived, Session, Verdict};
+use outrigger::{
+    Claim, Detached, Event, Local, Lost, Options, Policy, Progress, ReviveProblem, Revived, Session, Verdict,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::rig::{PATIENCE, Rig, turn};
+use crate::witness::none_left;
 
 fn signal(session: &Session, signal: Signal) {
     let pid = Pid::from_raw(session.pid().unwrap().cast_signed()).unwrap();
@@ -20,6 +23,12 @@ fn signal(session: &Session, signal: Signal) {
 async fn kill(session: &Session) {
     signal(session, Signal::KILL);
     session.wait_ended().await;
+}
+
+/// The commands of a CLI that is killed like this live on, so it is arranged that they end.
+fn with_commands(rig: &Rig) -> Options {
+    let transport = Local::new().detached(Detached::End);
+    rig.options().transport(transport)
 }
 
 /// Whether the transcript has this text.
@@ -162,8 +171,7 @@ async fn a_session_that_was_killed_in_a_turn_goes_on_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_was_running_does_not_spoil_the_conversation() {
     let rig = Rig::start().await;
-    let session = rig
-        .options()
+    let session = with_commands(&rig)
         .permissions(Policy::allow_all())
         .start()
         .await
@@ -189,6 +197,7 @@ async fn a_tool_that_was_running_does_not_spoil_the_conversation() {
     );
     answered_calls(&rig);
     again.close().await.unwrap();
+    none_left(&rig.sandbox.home()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -205,7 +214,7 @@ async fn what_ran_and_what_was_asked_is_told() {
             std::future::pending().await
         }
     };
-    let session = rig.options().permissions(handler).start().await.unwrap();
+    let session = with_commands(&rig).permissions(handler).start().await.unwrap();
     turn(
         &session,
         "%tool Bash {\"command\":\"sleep 300\",\"run_in_background\":true,\"description\":\"background\"}\n%say started",
@@ -227,6 +236,7 @@ async fn what_ran_and_what_was_asked_is_told() {
     turn(&again, "%say on we go").await;
     answered_calls(&rig);
     again.close().await.unwrap();
+    none_left(&rig.sandbox.home()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -122,6 +122,36 @@ async fn a_private_directory_is_kept_without_credentials_until_its_store_has_eve
     assert!(!place.exists());
 }
 
+/// The CLI writes a line to its transcript, and reports the line up to a tenth of a second later. A kill may come between the two.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_a_killed_cli_wrote_and_did_not_report_is_brought() {
+    let rig = Rig::start().await;
+    let kept = Kept::new();
+    let id = two_turns(rig.options().session_store(Arc::clone(&kept) as _)).await;
+    let (options, _home) = elsewhere(&rig, &kept);
+    let options = options.resume(id.clone());
+    let session = options.clone().start().await.unwrap();
+    let place = config_dir(&session);
+    std::fs::write(place.join(".credentials.json"), "secret").unwrap();
+    turn(&session, "%say three").await;
+    let key = SessionKey::new(project(&rig), &id);
+    let transcript = place.join(format!("projects/{}/{id}.jsonl", key.project_key));
+    let unreported = r#"{"type":"ai-title","aiTitle":"unreported","sessionId":"x"}"#;
+    let mut text = std::fs::read_to_string(&transcript).unwrap();
+    text.push_str(unreported);
+    text.push('\n');
+    std::fs::write(&transcript, text).unwrap();
+    session.clone().kill().await.unwrap();
+    session.wait_ended().await;
+    assert!(!kept.texts(&key).iter().any(|line| line == unreported));
+    assert_eq!(names(&place), [".outrigger-owned", "projects"]);
+
+    let session = options.start().await.unwrap();
+    assert!(!place.exists(), "the transcript was brought");
+    assert!(kept.texts(&key).iter().any(|line| line == unreported));
+    session.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_went_on_elsewhere_is_not_mixed_with_what_was_left_here() {
     let rig = Rig::start().await;

@@ -214,10 +214,16 @@ async fn only_what_may_leave_its_place_goes_along() {
     let settings = std::fs::read_to_string(place.join("settings.json")).unwrap();
     assert_eq!(settings, r#"{"env":{"MINE":"1"}}"#);
     assert!(place.join(".claude.json").exists());
-    // The CLI is killed, and everything goes all the same.
+    // The CLI is killed: only a transcript that it may have written to since stays.
     session.clone().kill().await.unwrap();
     session.wait_ended().await;
-    assert!(!place.exists());
+    let left = std::fs::read_dir(&place).into_iter().flatten().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(
+        left.iter()
+            .all(|name| name == "projects" || name == ".outrigger-owned"),
+        "{left:?}"
+    );
     // The original is as it was.
     assert_eq!(
         std::fs::read_to_string(config.join(".credentials.json")).unwrap(),

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger::hooks::{
-    self, ContextOutput, Hook, HookOutput, JsonObject, OnFailure, PermissionRequestDecision,
-    PermissionRequestDeny, PostToolUseOutput, PreToolUseOutput, event,
+    self, ContextOutput, Hook, HookOutput, OnFailure, PermissionRequestDecision, PermissionRequestDeny,
+    PostToolUseOutput, PreToolUseOutput, event,
 };
 use outrigger::permissions::{PermissionDecision, PermissionRequest};
 use outrigger::protocol::RawJson;
+use outrigger::protocol::tools::BashInput;
 use outrigger::{Options, Policy, Verdict};
 use serde_json::json;
 
@@ -41,7 +42,7 @@ async fn a_hook_decides_about_a_call_before_anybody_is_asked() {
         async move { answer }
     });
     let session = options.hook(hook.matcher("Bash")).start().await.unwrap();
-    let other = JsonObject::encode(&json!({"command": "echo other > f.txt && echo other"})).unwrap();
+    let other = BashInput::new("echo other > f.txt && echo other");
     let specific = HookOutput::specific;
     // What is answered, whether the command runs, what somebody is asked, and what the model reads.
     let table = [
@@ -76,13 +77,13 @@ async fn a_hook_decides_about_a_call_before_anybody_is_asked() {
             "no output",
         ),
         (
-            specific(PreToolUseOutput::allow().updated_input(other.clone())),
+            specific(PreToolUseOutput::allow().updated_input(&other).unwrap()),
             true,
             vec![],
             "other",
         ),
         (
-            specific(PreToolUseOutput::default().updated_input(other)),
+            specific(PreToolUseOutput::default().updated_input(&other).unwrap()),
             true,
             vec!["echo other > f.txt && echo other"],
             "other",

@@ -16,7 +16,7 @@ use super::context::ToolContext;
 use super::output::{IntoToolResult, failed};
 use super::schema;
 use super::toolbox::ALWAYS_LOAD;
-use crate::transport::BoxFuture;
+use crate::peer::BoxFuture;
 
 type Call = dyn Fn(JsonObject, ToolContext) -> BoxFuture<'static, CallToolResult> + Send + Sync;
 

@@ -44,6 +44,7 @@ fn what_contradicts_a_store_is_found_before_anything_starts() {
             stored().enable_file_checkpointing(true),
             ["session_store", "enable_file_checkpointing"],
         ),
+        (stored().worktree("w"), ["session_store", "worktree"]),
         (
             minimal().continue_conversation(true),
             ["continue_conversation", "session_store"],

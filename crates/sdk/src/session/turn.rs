@@ -11,15 +11,15 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::{Interrupted, Session};
 use crate::answer::Answer;
+use crate::conn::beside::Mirroring;
 use crate::conn::lane::{Item, LaneOut};
 use crate::conn::turns::Settled;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;
 use crate::prompt::PromptWarning;
-use crate::session::{Interrupted, Session};
-use crate::store::Mirror;
 
 /// The turn of one prompt: its events, and its own outcome.
 ///
@@ -253,7 +253,7 @@ impl Stream for Turn {
 pub struct OutcomeWatch {
     settled: watch::Receiver<Settled>,
     /// What has to have come to the store first.
-    mirror: Option<Arc<Mirror>>,
+    mirror: Option<Arc<dyn Mirroring>>,
 }
 
 impl OutcomeWatch {

@@ -14,30 +14,31 @@ use super::context::ToolContext;
 use super::output::failed;
 use super::tool::Tool;
 use crate::deadline::{Missed, in_time};
+use crate::mcp::InvalidServer;
 
 /// What is wrong with the tools of a server, if anything.
 type Checked = Result<(), String>;
 
 /// The tools of a server, to be added and removed while sessions run; from
-/// [`SdkMcpServer::tools`](super::SdkMcpServer::tools). A cheap handle.
+/// [`SdkMcpServer::tools`](crate::mcp::SdkMcpServer::tools). A cheap handle.
 ///
 /// All sessions that use the server see the same tools. A session's CLI is told of each change
 /// (`notifications/tools/list_changed`) and asks for the list again; the model sees the change from its next turn on.
 #[derive(Clone, Debug)]
-pub struct Tools(pub(super) Arc<Toolbox>);
+pub struct Tools(pub(in crate::mcp) Arc<Toolbox>);
 
 impl Tools {
     /// Adds a tool, or replaces the one of the same name. Calls of the old one that run go on.
     ///
     /// # Errors
     /// When the tool is invalid: its name, or a schema that is none of an object. Nothing is changed then.
-    pub fn add(&self, tool: Tool) -> Result<(), super::InvalidServer> {
-        check_tool(&tool).map_err(super::InvalidServer::new)?;
+    pub fn add(&self, tool: Tool) -> Result<(), InvalidServer> {
+        check_tool(&tool).map_err(InvalidServer::new)?;
         {
             let mut tools = self.0.tools();
             let mut others = tools.iter().filter(|other| other.name() != tool.name());
             if let Some(other) = others.find(|other| seen_as(other.name()) == seen_as(tool.name())) {
-                return Err(super::InvalidServer::new(same(tool.name(), other.name())));
+                return Err(InvalidServer::new(same(tool.name(), other.name())));
             }
             match tools.iter_mut().find(|other| other.name() == tool.name()) {
                 Some(old) => *old = tool,
@@ -70,21 +71,21 @@ impl Tools {
 
 /// What [`Tools`] share.
 #[derive(Debug)]
-pub(super) struct Toolbox {
+pub(in crate::mcp) struct Toolbox {
     tools: Mutex<Vec<Tool>>,
     /// Counts the changes.
     version: watch::Sender<u64>,
 }
 
 impl Toolbox {
-    pub(super) fn new(tools: Vec<Tool>) -> Self {
+    pub(in crate::mcp) fn new(tools: Vec<Tool>) -> Self {
         Self {
             tools: Mutex::new(tools),
             version: watch::Sender::new(0),
         }
     }
 
-    pub(super) fn tools(&self) -> MutexGuard<'_, Vec<Tool>> {
+    pub(in crate::mcp) fn tools(&self) -> MutexGuard<'_, Vec<Tool>> {
         // Valid after every line, and nothing that could panic runs while it is held.
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +95,7 @@ impl Toolbox {
     }
 
     /// Finds what is wrong with the tools.
-    pub(super) fn check(&self) -> Checked {
+    pub(in crate::mcp) fn check(&self) -> Checked {
         let tools = self.tools();
         for (index, tool) in tools.iter().enumerate() {
             check_tool(tool)?;
@@ -131,18 +132,18 @@ fn same(name: &str, other: &str) -> String {
 
 /// What the server says of itself.
 #[derive(Clone, Debug)]
-pub(super) struct Card {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) instructions: Option<String>,
+pub(in crate::mcp) struct Card {
+    pub(in crate::mcp) name: String,
+    pub(in crate::mcp) version: String,
+    pub(in crate::mcp) instructions: Option<String>,
     /// Whether tools that say nothing about it are there from the start.
-    pub(super) always_load: bool,
+    pub(in crate::mcp) always_load: bool,
 }
 
 /// One session's server of these tools.
-pub(super) struct ToolServer {
-    pub(super) card: Card,
-    pub(super) toolbox: Arc<Toolbox>,
+pub(in crate::mcp) struct ToolServer {
+    pub(in crate::mcp) card: Card,
+    pub(in crate::mcp) toolbox: Arc<Toolbox>,
 }
 
 impl ServerHandler for ToolServer {
@@ -235,5 +236,5 @@ impl ServerHandler for ToolServer {
     }
 }
 
-pub(super) const END_TURN: &str = "claude/endTurn";
-pub(super) const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+pub(in crate::mcp) const END_TURN: &str = "claude/endTurn";
+pub(in crate::mcp) const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";

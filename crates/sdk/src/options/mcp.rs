@@ -1,37 +1,11 @@
 //! What options say of MCP servers, beside what the CLI gets to read.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::server::{SdkMcpServer, check_server_name};
-use crate::options::{Options, OptionsError};
-
-/// How long prompts wait for MCP servers unless told otherwise: the CLI itself gives a server 30 s to connect.
-const WAIT: Duration = Duration::from_secs(30);
-
-/// What of the options is about MCP servers and lives in this program.
-#[derive(Clone)]
-pub(crate) struct McpHosting {
-    servers: Vec<(String, SdkMcpServer)>,
-    pub(crate) manifests: bool,
-    pub(crate) wait: Option<Duration>,
-}
-
-impl Default for McpHosting {
-    fn default() -> Self {
-        Self {
-            servers: Vec::new(),
-            manifests: true,
-            wait: Some(WAIT),
-        }
-    }
-}
+use super::{Options, OptionsError};
+use crate::mcp::{McpHosting, SdkMcpServer, check_server_name};
 
 impl McpHosting {
-    pub(crate) fn servers(&self) -> BTreeMap<String, SdkMcpServer> {
-        self.servers.iter().cloned().collect()
-    }
-
     /// Finds what is wrong with the servers in this program.
     pub(crate) fn check(&self, options: &Options) -> Result<(), OptionsError> {
         for (index, (name, server)) in self.servers.iter().enumerate() {

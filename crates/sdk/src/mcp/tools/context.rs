@@ -7,8 +7,7 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::callbacks::Context;
-use crate::session::Session;
+use crate::conn::Context;
 
 /// The key under which the CLI names the model's call.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
@@ -39,12 +38,9 @@ impl ToolContext {
         &self.request.ct
     }
 
-    /// The session. Its control methods may be called from within a tool; a prompt that is waited for here would wait for the
-    /// turn that waits for this tool.
-    ///
-    /// `None` once its last handle was dropped. Holding it keeps the session from ending.
-    pub fn session(&self) -> Option<Session> {
-        self.context.as_ref()?.session()
+    /// What is known of the CLI's request.
+    pub(crate) fn request(&self) -> Option<&Context> {
+        self.context.as_ref()
     }
 
     /// Tells how far the work is: `progress` of `total`, in units of your own. It should grow with every call.

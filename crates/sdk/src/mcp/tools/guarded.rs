@@ -1,9 +1,6 @@
 //! What stands between rmcp and the program's own code: panics stay in their request, and what is cancelled ends.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -12,15 +9,14 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, Service};
 
+use super::Handler;
 use super::output::failed;
-use super::server::Service as Handler;
-use crate::callbacks::Context;
+use crate::conn::Context;
+use crate::mcp::caught::caught;
+use crate::mcp::jsonrpc::CANCELLED;
 
 /// How long a handler has to notice that its request was cancelled.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// A code for what has no code in JSON-RPC, as language servers use it.
-pub(super) const CANCELLED: ErrorCode = ErrorCode(-32800);
 
 pub(super) struct Guarded {
     pub(super) handler: Handler,
@@ -70,7 +66,11 @@ impl Service<RoleServer> for Guarded {
                     None,
                 ))
             }
-            (None, _) => Err(ErrorData::new(CANCELLED, "the request was cancelled", None)),
+            (None, _) => Err(ErrorData::new(
+                ErrorCode(CANCELLED),
+                "the request was cancelled",
+                None,
+            )),
         }
     }
 
@@ -94,29 +94,4 @@ impl Service<RoleServer> for Guarded {
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         self.handler.supported_protocol_versions()
     }
-}
-
-/// Makes and runs a future of the program's own; a panic is its error.
-pub(super) async fn caught<F: Future>(make: impl FnOnce() -> F) -> Result<F::Output, String> {
-    let future = caught_call(make)?;
-    let mut future = pin!(future);
-    poll_fn(|cx| {
-        // Not polled again after a panic.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => std::task::Poll::Ready(Err(message(&*panic))),
-        }
-    })
-    .await
-}
-
-/// Calls a function of the program's own; a panic is its error.
-pub(super) fn caught_call<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| message(&*panic))
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("(without a message)").to_owned()
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use outrigger_sessions::store::StoreError;
 use tokio::task::JoinSet;
 
+use crate::error::{Error, Kind};
+
 /// Why a call of a store gave nothing.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -53,5 +55,18 @@ pub(crate) async fn call<T: Send + 'static>(
         Ok(Some(Err(broken))) => Err(Failure::Broken(broken.to_string())),
         Ok(None) => Err(Failure::Broken("it was not run".to_owned())),
         Err(_) => Err(Failure::Late(timeout)),
+    }
+}
+
+pub(crate) fn failed(what: String, failure: Failure) -> Error {
+    match failure {
+        Failure::Store(source) => Error::new(Kind::Store { what, source }),
+        Failure::Late(after) => {
+            Error::timeout(format!("the session store's {what} (see `load_timeout`)"), after)
+        }
+        Failure::Broken(how) => Error::invalid_because(
+            format!("session store: the {what} broke down, which is a fault of the store"),
+            how,
+        ),
     }
 }

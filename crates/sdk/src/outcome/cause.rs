@@ -1,7 +1,7 @@
 //! Why a turn failed.
 
-use super::{Cause, WORDS, from_words};
-use crate::outcome::Facts;
+use super::Facts;
+use crate::cause::{Cause, WORDS, from_words};
 
 /// What the CLI writes in the place of an answer, where nothing else tells. The beginning of a line, or with `*` in front anywhere
 /// in it. Versions before 2.1.150 say little more than these.

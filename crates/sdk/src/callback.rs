@@ -1,0 +1,60 @@
+//! What all callbacks have in common.
+
+use std::sync::Arc;
+
+use outrigger_protocol::{Frame, RawJson};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::conn::ask::Answer;
+use crate::fields::Fields;
+use crate::peer::BoxFuture;
+
+/// What a callback for people says: an answer, or that it comes later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply<T> {
+    /// The answer.
+    Now(T),
+    /// The request stays open; somebody answers by its id.
+    Parked,
+}
+
+impl<T> From<T> for Reply<T> {
+    fn from(answer: T) -> Self {
+        Self::Now(answer)
+    }
+}
+
+impl<T: Serialize> Reply<T> {
+    pub(crate) fn into_answer(self) -> Answer {
+        match self {
+            Self::Now(answer) => Answer::success(&answer),
+            Self::Parked => Answer::Parked,
+        }
+    }
+}
+
+/// A callback without its types of closure and future. It is called in the task that answers the request.
+pub(crate) type Callback<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, A> + Send + Sync>;
+
+pub(crate) fn callback<Q, A, F, R>(call: F) -> Callback<Q, A>
+where
+    F: Fn(Q) -> R + Send + Sync + 'static,
+    R: Future<Output: Into<A>> + Send + 'static,
+{
+    Arc::new(move |request| {
+        let answer = call(request);
+        Box::pin(async { answer.await.into() })
+    })
+}
+
+/// The fields of a request.
+pub(crate) fn read<T: DeserializeOwned>(frame: &Frame) -> Result<T, String> {
+    if let Some(flaw) = frame.flaw() {
+        return Err(flaw.to_string());
+    }
+    let request = Fields::of(frame)
+        .get::<RawJson>("request")
+        .ok_or("it has no `request`")?;
+    request.read().map_err(|error| error.to_string())
+}

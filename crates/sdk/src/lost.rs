@@ -1,0 +1,51 @@
+//! What ended together with a process.
+
+use std::collections::BTreeMap;
+
+use outrigger_protocol::Frame;
+
+use crate::ledger::Task;
+use crate::prompt::Prompt;
+
+/// What ended together with a process.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Lost {
+    /// The prompts that were open, in the order in which they were accepted.
+    pub prompts: Vec<LostPrompt>,
+    /// The background work, subagents and tasks that ran.
+    pub tasks: Vec<Task>,
+    /// What the CLI had asked and nobody had decided: permissions, hooks, …, each as it came.
+    pub questions: Vec<Frame>,
+    /// The MCP servers set at run time that failed in the new process, with the CLI's words.
+    pub mcp_servers: BTreeMap<String, String>,
+    /// The control requests that had changed something about the old process and were not repeated, by subtype: `set_cwd`,
+    /// `register_repo_root`, …
+    pub not_repeated: Vec<String>,
+}
+
+/// A prompt whose end will never be told.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LostPrompt {
+    /// The id under which it was sent: [`Turn::id`](crate::Turn::id).
+    pub id: String,
+    /// The prompt, to be sent again if that is right. It gets a new id then: the CLI drops one that it has seen.
+    pub prompt: Prompt,
+    /// How far it had come.
+    pub progress: Progress,
+}
+
+/// How far a prompt had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Progress {
+    /// It was not written to the process: sending it again repeats nothing.
+    NotSent,
+    /// It was written, or was about to be, and the CLI had not said that its turn began: it waited in the CLI's queue, which
+    /// ended with the process.
+    Sent,
+    /// Its turn had begun, and tools may have run. It is part of the conversation, unless the process was killed before it
+    /// was written down, which the CLI does a moment later.
+    Begun,
+}

@@ -1,0 +1,81 @@
+//! The part of the options that lives in this program rather than in the CLI.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::transport::Transport;
+use crate::callbacks::Handlers;
+use crate::conn::budget::SlowReader;
+use crate::conn::watchdog::Patience;
+use crate::holder::LeaseOptions;
+use crate::keeping::StoreOptions;
+use crate::mcp::McpHosting;
+
+/// What of a session lives in this program rather than in the CLI.
+#[derive(Clone)]
+pub(crate) struct Hosting {
+    pub(crate) handlers: Handlers,
+    pub(crate) mcp: McpHosting,
+    /// `None` for a process on this machine.
+    pub(crate) transport: Option<Arc<dyn Transport>>,
+    pub(crate) start_deadline: Duration,
+    pub(crate) initialize_deadline: Option<Duration>,
+    pub(crate) control_deadline: Duration,
+    pub(crate) interrupt_deadline: Duration,
+    pub(crate) patience: Patience,
+    pub(crate) close_grace: Duration,
+    pub(crate) term_grace: Duration,
+    pub(crate) buffer_bytes: usize,
+    pub(crate) slow_reader: SlowReader,
+    pub(crate) stderr_tail_bytes: usize,
+    pub(crate) stderr: Option<crate::stderr::Callback>,
+    pub(crate) store: StoreOptions,
+    pub(crate) lease: Option<LeaseOptions>,
+}
+
+impl Default for Hosting {
+    fn default() -> Self {
+        Self {
+            handlers: Handlers::default(),
+            mcp: McpHosting::default(),
+            transport: None,
+            start_deadline: Duration::from_secs(30),
+            initialize_deadline: None,
+            control_deadline: Duration::from_secs(60),
+            interrupt_deadline: Duration::from_secs(10),
+            patience: Patience {
+                first_token: Some(Duration::from_secs(600)),
+                between_events: Some(Duration::from_secs(300)),
+            },
+            close_grace: Duration::from_secs(5),
+            term_grace: Duration::from_secs(5),
+            buffer_bytes: 64 * 1024 * 1024,
+            slow_reader: SlowReader::default(),
+            stderr_tail_bytes: 64 * 1024,
+            stderr: None,
+            store: StoreOptions::default(),
+            lease: None,
+        }
+    }
+}
+
+impl fmt::Debug for Hosting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hosting")
+    }
+}
+
+impl Hosting {
+    pub(crate) fn is_local(&self) -> bool {
+        self.transport
+            .as_ref()
+            .is_none_or(|transport| transport.is_local())
+    }
+
+    pub(crate) fn can_reopen(&self) -> bool {
+        self.transport
+            .as_ref()
+            .is_none_or(|transport| transport.can_reopen())
+    }
+}

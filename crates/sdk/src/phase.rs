@@ -1,0 +1,37 @@
+//! The phases of a session in which the CLI may be silent only so long.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A phase of a session that has a deadline of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// The transport starts the CLI: [`start_deadline`](crate::Options::start_deadline).
+    Start,
+    /// The CLI gets ready and answers `initialize`: [`initialize_deadline`](crate::Options::initialize_deadline).
+    Initialize,
+    /// A turn waits for the model to begin to answer, at its beginning and after each round of tools:
+    /// [`first_token_deadline`](crate::Options::first_token_deadline).
+    FirstToken,
+    /// The model is answering, in partial messages: [`between_events_deadline`](crate::Options::between_events_deadline).
+    BetweenEvents,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "starting the CLI",
+            Self::Initialize => "the answer to `initialize`",
+            Self::FirstToken => "the model's first token",
+            Self::BetweenEvents => "the next event of the model's answer",
+        })
+    }
+}
+
+/// What was waited for in vain, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stall {
+    pub(crate) phase: Phase,
+    pub(crate) after: Duration,
+}
