@@ -18,7 +18,7 @@ use crate::clients::{install, isolated};
 const VERSIONS: &str = include_str!("../../upstream/cli-matrix.json");
 
 /// The steps: the demo, and the tests of `real::matrix`.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     "demo",
     "account",
     "allow",
@@ -27,6 +27,7 @@ const STEPS: [&str; 9] = [
     "hooks",
     "mcp",
     "resume",
+    "rules",
     "streaming",
 ];
 

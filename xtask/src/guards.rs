@@ -73,21 +73,21 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "turns::partial_and_final_dedupe",
-        file: "crates/sdk/src/event.rs",
-        line: "text.drain(..said.len());",
+        file: "crates/sdk/src/event/streams.rs",
+        line: "text.drain(..told.len());",
         instead: "text.drain(..0);",
     },
     Guard {
         trap: "turns::subagent_attribution",
         file: "crates/sdk/src/event.rs",
-        line: "Message::Assistant(_) | Message::User(_) | Message::StreamEvent(_) => frame.parent_tool_use_id(),",
-        instead: "Message::User(_) | Message::StreamEvent(_) => frame.parent_tool_use_id(),",
+        line: "let (id, parent) = (assistant.message.id.as_deref(), frame.parent_tool_use_id());",
+        instead: "let (id, parent) = (assistant.message.id.as_deref(), None);",
     },
     Guard {
         trap: "requests::hook_timeout_or_panic_is_deny",
         file: "crates/sdk/src/hooks/table.rs",
-        line: "Ok(Err(stopped)) => Err(stop(&stopped).to_owned()),",
-        instead: "Ok(Err(_)) => std::future::pending().await,",
+        line: "Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why),",
+        instead: "Err(_) => std::future::pending().await,",
     },
     Guard {
         trap: "requests::cancel_pending_permission",
@@ -134,7 +134,7 @@ const GUARDS: &[Guard] = &[
     Guard {
         trap: "policies::ask_rules_of_a_cli_that_gives_no_reasons",
         file: "crates/sdk/src/permissions/policy.rs",
-        line: ".is_some_and(|version| version.is_since(TELLS_REASONS))",
+        line: ".is_some_and(|version| version.is_since(crate::version::TELLS_REASONS))",
         instead: ".is_some_and(|_| true)",
     },
     Guard {
@@ -164,8 +164,8 @@ const GUARDS: &[Guard] = &[
     Guard {
         trap: "policies::rule_behind_layer",
         file: "crates/sdk/src/options/check.rs",
-        line: "if let Some((rule, layer)) = self.hosting.handlers.permissions.rules().misplaced {",
-        instead: "if let Some((rule, layer)) = self.hosting.handlers.permissions.rules().misplaced.filter(|_| false) {",
+        line: "if let Some((rule, layer)) = handed.misplaced {",
+        instead: "if let Some((rule, layer)) = handed.misplaced.filter(|_| false) {",
     },
     Guard {
         trap: "policies::rule_behind_layer",
@@ -211,7 +211,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "policies::rule_within_a_rule",
-        file: "crates/sdk/src/options/rules.rs",
+        file: "crates/sdk/src/spelling.rs",
         line: "if seems_closed && depth > 0 && (c == ',' || c.is_whitespace()) {",
         instead: "if seems_closed && depth > 99 {",
     },
@@ -356,5 +356,26 @@ impl Scratch {
         let said = String::from_utf8_lossy(&stdout).into_owned();
         ensure!(said.contains("running 1 test"), "there is no test {trap}");
         Ok((status.success(), said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row whose line has gone would be found out only by the command, which takes half an hour.
+    #[test]
+    fn every_guard_is_where_its_row_says() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let wrong: Vec<String> = GUARDS
+            .iter()
+            .filter_map(|guard| {
+                let source = std::fs::read_to_string(root.join(guard.file)).unwrap_or_default();
+                let found = source.matches(guard.line).count();
+                (found != 1)
+                    .then(|| format!("{}: {found} times in {}: {}", guard.trap, guard.file, guard.line))
+            })
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }

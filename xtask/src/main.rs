@@ -15,6 +15,7 @@ mod fuzz;
 mod guards;
 mod inventory;
 mod isolation;
+mod layers;
 mod policy_diff;
 mod report;
 mod sessions;
@@ -51,6 +52,8 @@ usage: cargo xtask COMMAND
   inventory [--version V] [--output FILE] [--no-cli]
                        writes down what the published TypeScript SDK (the newest, or V) and its Claude Code have: kinds, fields,
                        sets of strings, options, flags; into upstream/, or into FILE, and prints what changed
+  layers [CRATE…]      prints which top-level modules of a crate (a folder of crates/) use which, the lowest first, and the circles
+                       among them
   policy-diff [--seed N] [--rounds N]
                        gives random rules and calls to the real Claude Code as its own rules and as those of a policy, and
                        fails where they do not come to the same; 50 rounds, from another seed each time
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(arguments.collect()),
         Some("guards") => guards::run(arguments.collect()),
         Some("inventory") => inventory::run(arguments.collect()),
+        Some("layers") => layers::run(&arguments.collect::<Vec<_>>()),
         Some("policy-diff") => policy_diff::run(&arguments.collect::<Vec<_>>()),
         Some("sessions-diff") => sessions::run(&arguments.collect::<Vec<_>>()),
         Some("set-up") => set_up::run(true).map(|()| ExitCode::SUCCESS),
