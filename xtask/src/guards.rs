@@ -3,8 +3,10 @@
 //! Works on a copy of the tree below the target directory; nothing of the tree itself is changed.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -318,45 +320,66 @@ impl Scratch {
                 .args(arguments);
             command
         };
-        let test = [
+        let built = command(&[
             "test",
             "--offline",
             "--package",
             "outrigger",
-            "--features",
-            "testing",
             "--test",
             "traps",
-        ];
-        let built = command(&test)
-            .arg("--no-run")
-            .output()
-            .context("cannot run cargo")?;
+            "--no-run",
+            "--message-format=json",
+        ])
+        .output()
+        .context("cannot run cargo")?;
         if !built.status.success() {
             bail!(
                 "without its guard, {trap} does not build:\n{}",
                 String::from_utf8_lossy(&built.stderr)
             );
         }
-        let mut child = command(&test)
-            .args(["--", "--exact", trap])
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
+        // Run by itself: cargo could wait for another cargo, and the test would seem to hang.
+        let program = String::from_utf8_lossy(&built.stdout)
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter(|message| message["target"]["name"] == "traps")
+            .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
+            .context("cargo names no test program")?;
+        let said = tempfile::tempfile()?;
+        let mut child = Command::new(program)
+            .current_dir(self.tree.join("crates/sdk"))
+            .args(["--exact", trap])
+            .stdin(Stdio::null())
+            .stdout(said.try_clone()?)
+            .stderr(said.try_clone()?)
             .spawn()?;
         let deadline = Instant::now() + PATIENCE;
-        while child.try_wait()?.is_none() {
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break Some(status);
+            }
             if Instant::now() > deadline {
                 child.kill()?;
                 child.wait()?;
-                return Ok((false, "it hangs".to_owned()));
+                break None;
             }
             std::thread::sleep(Duration::from_millis(50));
-        }
-        let Output { status, stdout, .. } = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&stdout).into_owned();
+        };
+        let said = read(said)?;
+        let Some(status) = status else {
+            return Ok((false, format!("{said}\nit hangs")));
+        };
         ensure!(said.contains("running 1 test"), "there is no test {trap}");
         Ok((status.success(), said))
     }
+}
+
+/// What was written to the file.
+fn read(mut file: File) -> Result<String> {
+    let mut said = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut said)?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 #[cfg(test)]
