@@ -10,14 +10,11 @@
 #[path = "../src/layers/graph.rs"]
 mod graph;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use self::graph::Graph;
-
-/// The edges within circles that there still are, each as `crate: module -> module`. It may only become shorter.
-const KNOWN: &str = include_str!("circles.txt");
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -40,12 +37,7 @@ fn crates() -> Vec<(String, Graph)> {
 
 #[test]
 fn no_modules_need_each_other_in_a_circle() {
-    let known: BTreeSet<&str> = KNOWN
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .collect();
-    let mut found = BTreeSet::new();
-    let mut news = String::new();
+    let mut found = String::new();
     let crates = crates();
     assert!(
         crates.iter().any(|(name, _)| name == "sdk"),
@@ -53,36 +45,23 @@ fn no_modules_need_each_other_in_a_circle() {
     );
     for (name, graph) in &crates {
         for (circle, edges) in graph.circles() {
-            let line = |(from, to): &graph::Edge| format!("{name}: {from} -> {to}");
-            let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) = edges
-                .into_iter()
-                .partition(|(edge, _)| known.contains(&*line(edge)));
-            if !new.is_empty() {
-                let round = graph.round(&circle).join(" -> ");
-                let circle: Vec<&str> = circle.into_iter().collect();
-                writeln!(
-                    news,
-                    "\nThese modules of {name} need each other: {}\n  by the shortest way: {round}",
-                    circle.join(", ")
-                )
-                .unwrap();
+            let round = graph.round(&circle).join(" -> ");
+            let circle: Vec<&str> = circle.into_iter().collect();
+            writeln!(
+                found,
+                "\nThese modules of {name} need each other: {}\n  by the shortest way: {round}",
+                circle.join(", ")
+            )
+            .unwrap();
+            for ((from, to), place) in &edges {
+                writeln!(found, "  {from} -> {to}  at {place}").unwrap();
             }
-            for (edge, place) in &new {
-                writeln!(news, "  {}  at {place}", line(edge)).unwrap();
-            }
-            found.extend(old.keys().chain(new.keys()).map(|edge| line(edge)));
         }
     }
     assert!(
-        news.is_empty(),
+        found.is_empty(),
         "A module needs one above it. Move what both need to the lower one, or hand it over as data; \
-         `cargo xtask layers` prints who needs whom.\n{news}"
-    );
-    let gone: Vec<&str> = known.into_iter().filter(|line| !found.contains(*line)).collect();
-    assert!(
-        gone.is_empty(),
-        "these are in no circle any more, so take them out of xtask/tests/circles.txt:\n{}",
-        gone.join("\n")
+         `cargo xtask layers` prints who needs whom.\n{found}"
     );
 }
 

@@ -13,13 +13,14 @@ use tokio::sync::mpsc;
 use crate::agent::AgentArgs;
 use crate::ask::Ask;
 use crate::config::ConfigArgs;
-use crate::exit::{CommandResult, Failure, Status, describe};
+use crate::exit::{CommandResult, Failure, Status};
 use crate::input::{WITHOUT_BLANK, prompt_of};
 use crate::keyboard::{Input, Keyboard};
 use crate::report::text;
 use crate::run::{warn_of_prompt, warn_of_version};
 use crate::screen::{Phase, Screen, console};
 use crate::signals::{Signal, Signals};
+use crate::words;
 
 /// How many lines may wait for the turn before them; beyond that the keyboard waits.
 const WAITING: usize = 64;
@@ -344,7 +345,7 @@ impl Chat {
     }
 
     fn tell(&self, error: Error) {
-        console().err(&describe(&error.into()));
+        console().err(&words::describe(&error.into()));
     }
 
     /// Has the person type.

@@ -8,6 +8,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::exit::{self, Status};
+use crate::typo::nearest;
+use crate::words;
 use crate::{Cli, config, examples};
 
 /// The name of the program.
@@ -27,7 +29,7 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let cli = read(words);
     cli.map_err(|stop| match stop {
         Stop::Told(error) => told(&error),
-        Stop::Failed(failure) => exit::report(Err(failure)),
+        Stop::Failed(failure) => words::report(Err(failure)),
     })
 }
 
@@ -101,14 +103,6 @@ fn with_tip(mut error: clap::Error, command: &Command, words: &[OsString]) -> cl
         error.insert(ContextKind::SuggestedSubcommand, near);
     }
     error
-}
-
-/// The word that was meant, if one is as near as a slip of the hand.
-pub(crate) fn nearest<'w>(typed: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let slips = (typed.chars().count() / 3).max(1);
-    let known = known.map(|word| (strsim::damerau_levenshtein(typed, word), word));
-    let (distance, word) = known.min_by_key(|(distance, _)| *distance)?;
-    (distance <= slips).then_some(word)
 }
 
 #[cfg(test)]

@@ -1,12 +1,8 @@
-//! How a command ends: the exit status, and what is said about a failure.
+//! How a command ends: the exit status, and the failure behind it. `words.rs` prints failures.
 
-use std::fmt::Write as _;
 use std::io;
-use std::process::ExitCode;
 
 use outrigger::{Cause, Outcome, Phase, Verdict};
-
-use crate::words;
 
 /// What the exit status of every command means.
 pub(crate) const TABLE: &str = "\
@@ -107,8 +103,8 @@ pub(crate) type CommandResult = Result<Status, Failure>;
 /// An error with the exit status that tells of it. Any error becomes one by `?`.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    status: Status,
-    error: anyhow::Error,
+    pub(crate) status: Status,
+    pub(crate) error: anyhow::Error,
 }
 
 impl Failure {
@@ -155,117 +151,4 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         }
     }
     false
-}
-
-/// Says what went wrong, if anything, and makes the exit status.
-pub(crate) fn report(result: CommandResult) -> ExitCode {
-    let status = match result {
-        Ok(status) => {
-            if status == Status::TimedOut {
-                eprintln!("outrigger: it took longer than --timeout allows, and was ended");
-            }
-            status
-        }
-        Err(failure) => {
-            // Nobody reads any more, so there is nobody to tell.
-            if failure.status != Status::BrokenPipe {
-                eprint!("{}", describe(&failure.error));
-            }
-            failure.status
-        }
-    };
-    ExitCode::from(status as u8)
-}
-
-/// The error, what it came from, and what to do about it, in the words of the command line.
-pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let (mut said, mut hint) = (Vec::new(), None);
-    for cause in error.chain() {
-        if let Some(error) = cause.downcast_ref::<outrigger::Error>() {
-            let told = error.told(words::flag);
-            said.push(told.message);
-            said.extend(told.because);
-            hint = told.hint;
-            break;
-        }
-        said.push(cause.to_string());
-    }
-    // Some errors say what they come from by themselves.
-    let mut parts: Vec<String> = Vec::new();
-    for text in said {
-        if !parts.iter().any(|part| part.contains(&text)) {
-            parts.push(text);
-        }
-    }
-    let mut text = String::new();
-    for (number, part) in parts.iter().enumerate() {
-        let label = if number == 0 { "outrigger:" } else { "  because:" };
-        let _ = writeln!(text, "{label} {part}");
-    }
-    if let Some(hint) = hint {
-        let _ = writeln!(text, "  hint: {hint}");
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use outrigger::options::{Isolation, Options};
-    use outrigger::protocol::shared::PermissionMode;
-    use outrigger::{Agent, Error};
-
-    use super::*;
-
-    fn told(options: Options) -> String {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        let error: Error = runtime.block_on(options.start()).expect_err("it does not start");
-        describe(&error.into())
-    }
-
-    #[test]
-    fn nothing_is_said_twice_and_all_in_flags() {
-        let missing = told(Agent::builder().cli_path("/no/such/claude"));
-        assert_eq!(
-            missing,
-            "outrigger: the Claude Code CLI cannot be used\n  \
-               because: cannot run /no/such/claude (the given path): no such file\n  \
-               hint: install Claude Code there or correct the path\n"
-        );
-        let cwd = told(Agent::builder().cwd("/no/such/directory").cli_path("/bin/sh"));
-        assert_eq!(
-            cwd,
-            "outrigger: --cwd: /no/such/directory does not exist: create it, or name another\n"
-        );
-        let rule = told(Agent::builder().allowed_tools(["Bash("]));
-        assert!(
-            rule.starts_with("outrigger: --allow is \"Bash(\", which "),
-            "{rule}"
-        );
-        let hermetic = Agent::builder()
-            .isolation(Isolation::Hermetic)
-            .auth(outrigger::options::Auth::Login);
-        let hermetic = told(hermetic);
-        for flag in [
-            "--auth login",
-            "--isolation hermetic",
-            "--hermetic-home",
-            "--isolation plain",
-        ] {
-            assert!(hermetic.contains(flag), "{flag}: {hermetic}");
-        }
-        #[cfg(unix)]
-        if rustix::process::geteuid().is_root() {
-            let options = Agent::builder()
-                .permission_mode(PermissionMode::BypassPermissions)
-                .allow_dangerously_skip_permissions(true);
-            let root = told(options);
-            assert!(
-                root.contains("set --assume-sandbox") && !root.contains("hint"),
-                "{root}"
-            );
-        }
-    }
 }

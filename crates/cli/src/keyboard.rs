@@ -4,7 +4,7 @@
 mod editor;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,20 +12,13 @@ use tokio::sync::{mpsc, oneshot};
 
 #[cfg(unix)]
 use self::editor::{Editor, Words};
-use crate::screen::{console, is_dumb};
+use crate::screen::{TERMINAL, console, is_dumb};
 
 /// How many lines may wait that nobody has read yet.
 const LINES: usize = 64;
 
 /// The longest line that is taken, in bytes; the rest of a longer one counts as the next line.
 const LONGEST: u64 = 1024 * 1024;
-
-/// The terminal of this process, for reading, and for writing.
-const TERMINAL: (&str, &str) = if cfg!(windows) {
-    ("CONIN$", "CONOUT$")
-} else {
-    ("/dev/tty", "/dev/tty")
-};
 
 /// Whether this process has a terminal to ask at.
 pub(crate) fn has_terminal() -> bool {
@@ -216,14 +209,4 @@ impl Lines {
         }
         rx
     }
-}
-
-/// Writes to the terminal itself, or to stderr where that is not possible.
-pub(crate) fn write_to_terminal(text: &str) {
-    let terminal = File::options().write(true).open(TERMINAL.1);
-    // Without a terminal nobody sees it anyhow.
-    let _ = match terminal {
-        Ok(mut terminal) => terminal.write_all(text.as_bytes()),
-        Err(_) => io::stderr().write_all(text.as_bytes()),
-    };
 }

@@ -31,6 +31,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod time;
+mod typo;
 mod version;
 mod words;
 
@@ -102,7 +103,7 @@ fn main() -> ExitCode {
     let is_agent = matches!(command, Command::Acp { .. });
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
-        Err(error) => return exit::report(Err(error.into())),
+        Err(error) => return words::report(Err(error.into())),
     };
     let code = runtime.block_on(run(command));
     if is_agent {
@@ -126,10 +127,10 @@ async fn run(command: Command) -> ExitCode {
         Command::Record(args) => cassette::record::run(*args).await,
         Command::Replay(args) => cassette::replay::run(args).await,
         Command::Cassette(args) => cassette::run(args).await,
-        Command::Config(args) => config::run(&args),
+        Command::Config(args) => config::run(&args, &command_line::command()),
         Command::Completions(args) => completions::complete(&args),
         Command::Man(args) => completions::man(&args),
         Command::Acp { arguments } => return outrigger_acp::run(arguments).await,
     };
-    exit::report(result)
+    words::report(result)
 }

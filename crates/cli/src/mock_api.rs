@@ -14,8 +14,9 @@ use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::Sandbox;
 use tokio::process::{Child, Command};
 
-use crate::exit::{self, Failure, Status};
+use crate::exit::{Failure, Status};
 use crate::signals::{Signal, Signals};
+use crate::words;
 
 /// What `outrigger mock-api` takes.
 ///
@@ -74,8 +75,8 @@ enum End {
 pub(crate) async fn run(args: Args) -> ExitCode {
     match serve(args).await {
         Ok(End::Command(code)) => ExitCode::from(code),
-        Ok(End::Own(status)) => exit::report(Ok(status)),
-        Err(failure) => exit::report(Err(failure)),
+        Ok(End::Own(status)) => words::report(Ok(status)),
+        Err(failure) => words::report(Err(failure)),
     }
 }
 

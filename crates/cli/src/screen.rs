@@ -16,7 +16,7 @@ use outrigger::{BlockKind, Event, ToolUse};
 use tokio::task::JoinHandle;
 use unicode_width::UnicodeWidthChar as _;
 
-pub(crate) use self::console::{console, is_dumb};
+pub(crate) use self::console::{TERMINAL, console, is_dumb, write_to_terminal};
 use self::markdown::Markdown;
 pub(crate) use self::status::Phase;
 use crate::paint::Paint;

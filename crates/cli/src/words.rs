@@ -1,5 +1,7 @@
-//! The SDK's errors and advice in the words of this command: its flags.
+//! Failures, errors and advice of the SDK in the words of this command: its flags.
 
+use std::fmt::Write as _;
+use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use clap::{Args as _, Command};
@@ -7,6 +9,7 @@ use outrigger::PromptWarning;
 use outrigger::advice::reworded;
 
 use crate::agent::AgentArgs;
+use crate::exit::{CommandResult, Status};
 
 /// Options whose flag has another name.
 const FLAGS: &[(&str, &str)] = &[
@@ -61,6 +64,57 @@ pub(crate) fn warning(warning: &PromptWarning, way_on: &str) -> String {
     }
 }
 
+/// Prints the failure, if the result is one, and makes the exit code.
+pub(crate) fn report(result: CommandResult) -> ExitCode {
+    let status = match result {
+        Ok(status) => {
+            if status == Status::TimedOut {
+                eprintln!("outrigger: it took longer than --timeout allows, and was ended");
+            }
+            status
+        }
+        Err(failure) => {
+            // Nobody reads the output any more.
+            if failure.status != Status::BrokenPipe {
+                eprint!("{}", describe(&failure.error));
+            }
+            failure.status
+        }
+    };
+    ExitCode::from(status as u8)
+}
+
+/// The error, what it came from, and what to do about it, in the words of the command line.
+pub(crate) fn describe(error: &anyhow::Error) -> String {
+    let (mut said, mut hint) = (Vec::new(), None);
+    for cause in error.chain() {
+        if let Some(error) = cause.downcast_ref::<outrigger::Error>() {
+            let told = error.told(flag);
+            said.push(told.message);
+            said.extend(told.because);
+            hint = told.hint;
+            break;
+        }
+        said.push(cause.to_string());
+    }
+    // Some errors say what they come from by themselves.
+    let mut parts: Vec<String> = Vec::new();
+    for text in said {
+        if !parts.iter().any(|part| part.contains(&text)) {
+            parts.push(text);
+        }
+    }
+    let mut text = String::new();
+    for (number, part) in parts.iter().enumerate() {
+        let label = if number == 0 { "outrigger:" } else { "  because:" };
+        let _ = writeln!(text, "{label} {part}");
+    }
+    if let Some(hint) = hint {
+        let _ = writeln!(text, "  hint: {hint}");
+    }
+    text
+}
+
 fn argument(flag: &str) -> Option<&'static clap::Arg> {
     COMMAND
         .get_arguments()
@@ -71,7 +125,9 @@ fn argument(flag: &str) -> Option<&'static clap::Arg> {
 mod tests {
     use clap::CommandFactory as _;
     use outrigger::advice::NAMES;
-    use outrigger::{Cause, Options};
+    use outrigger::options::Isolation;
+    use outrigger::protocol::shared::PermissionMode;
+    use outrigger::{Agent, Cause, Error, Options};
 
     use super::*;
 
@@ -152,5 +208,58 @@ mod tests {
             assert!(is_for_a_terminal(&told), "{cause:?}: {told}");
         }
         assert!(!is_for_a_terminal("raise `max_turns`") && !is_for_a_terminal("choose Auth::Login"));
+    }
+
+    fn failure_of(options: Options) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let error: Error = runtime.block_on(options.start()).expect_err("it does not start");
+        describe(&error.into())
+    }
+
+    #[test]
+    fn nothing_is_said_twice_and_all_in_flags() {
+        let missing = failure_of(Agent::builder().cli_path("/no/such/claude"));
+        assert_eq!(
+            missing,
+            "outrigger: the Claude Code CLI cannot be used\n  \
+               because: cannot run /no/such/claude (the given path): no such file\n  \
+               hint: install Claude Code there or correct the path\n"
+        );
+        let cwd = failure_of(Agent::builder().cwd("/no/such/directory").cli_path("/bin/sh"));
+        assert_eq!(
+            cwd,
+            "outrigger: --cwd: /no/such/directory does not exist: create it, or name another\n"
+        );
+        let rule = failure_of(Agent::builder().allowed_tools(["Bash("]));
+        assert!(
+            rule.starts_with("outrigger: --allow is \"Bash(\", which "),
+            "{rule}"
+        );
+        let hermetic = Agent::builder()
+            .isolation(Isolation::Hermetic)
+            .auth(outrigger::options::Auth::Login);
+        let hermetic = failure_of(hermetic);
+        for flag in [
+            "--auth login",
+            "--isolation hermetic",
+            "--hermetic-home",
+            "--isolation plain",
+        ] {
+            assert!(hermetic.contains(flag), "{flag}: {hermetic}");
+        }
+        #[cfg(unix)]
+        if rustix::process::geteuid().is_root() {
+            let options = Agent::builder()
+                .permission_mode(PermissionMode::BypassPermissions)
+                .allow_dangerously_skip_permissions(true);
+            let root = failure_of(options);
+            assert!(
+                root.contains("set --assume-sandbox") && !root.contains("hint"),
+                "{root}"
+            );
+        }
     }
 }

@@ -16,8 +16,11 @@ pub mod cassette;
 pub mod claude;
 pub mod directive;
 pub mod fault;
+mod flaw;
+mod inject;
 mod near;
 pub mod peer;
+mod running;
 pub mod script;
 
 /// The examples of the page on the scripted API, compiled.

@@ -9,7 +9,6 @@ use serde_json::json;
 use super::file::{File, Setting, Value};
 use super::{COMMANDS, NOWHERE, flags, usual};
 use crate::agent::usage;
-use crate::command_line;
 use crate::exit::{CommandResult, Status};
 use crate::screen::plain;
 
@@ -27,7 +26,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn run(&self, out: &mut dyn Write) -> CommandResult {
+    pub(super) fn run(&self, out: &mut dyn Write, command: &Command) -> CommandResult {
         let path = self.file.clone().or_else(usual);
         let path = path.ok_or_else(|| usage(NOWHERE.to_owned()))?;
         let shown = plain(&path.display().to_string());
@@ -40,8 +39,7 @@ impl Check {
             Err(error) => return Err(usage(format!("{shown}: {error}"))),
         };
         let mut file = File::read(path, &text);
-        let command = command_line::command();
-        flags::check(&mut file, &command);
+        flags::check(&mut file, command);
 
         let mut gap = "";
         for (profile, settings) in file.parts() {
@@ -50,7 +48,7 @@ impl Check {
                 gap = "\n";
             }
             for setting in settings {
-                let heeded_by = heeded_by(&command, setting);
+                let heeded_by = heeded_by(command, setting);
                 if heeded_by.is_empty() {
                     continue;
                 }

@@ -10,8 +10,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::agent::usage;
-use crate::command_line::nearest;
 use crate::exit::Failure;
+use crate::typo::nearest;
 
 /// The key that chooses a profile, and that which holds them.
 const CHOICE: &str = "profile";

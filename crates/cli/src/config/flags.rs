@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, Args as _, Command};
 use super::COMMANDS;
 use super::file::{File, Problem, Setting, Value};
 use crate::agent::{AgentArgs, is_secret};
-use crate::command_line::nearest;
+use crate::typo::nearest;
 
 /// What a file says by other means, or cannot say.
 const NOT_HERE: &[&str] = &["config", "profile", "no-config", "help", "version"];

@@ -16,7 +16,6 @@ use clap::{ArgMatches, Command};
 use serde_json::json;
 
 use crate::agent::usage;
-use crate::command_line;
 use crate::exit::{CommandResult, Failure, Status};
 use file::{File, Problem, Setting};
 
@@ -75,17 +74,17 @@ enum Asked {
     },
 }
 
-/// Runs a subcommand.
-pub(crate) fn run(args: &Args) -> CommandResult {
+/// Runs a subcommand. `command` is the whole command line, whose flags a file sets.
+pub(crate) fn run(args: &Args, command: &Command) -> CommandResult {
     let mut stdout = io::stdout().lock();
     match &args.command {
-        Asked::Check(check) => return check.run(&mut stdout),
+        Asked::Check(check) => return check.run(&mut stdout, command),
         Asked::Path { which } => {
             let path = which.path().ok_or_else(|| usage(NOWHERE.to_owned()))?;
             writeln!(stdout, "{}", path.display())?;
         }
         Asked::Show { which, json } => {
-            let Some(file) = which.file(&command_line::command())? else {
+            let Some(file) = which.file(command)? else {
                 eprintln!("outrigger: there is no configuration file");
                 return Ok(Status::Failed);
             };

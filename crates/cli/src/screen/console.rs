@@ -1,12 +1,12 @@
 //! The one place that writes to the terminal while a session runs. The answer, notes, questions, the status line and the line that
 //! a person types share it, so none of them may write in the middle of another.
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::status::Board;
-use crate::keyboard;
 use crate::paint::Paint;
 
 /// How much text is held back while a question is open or a line is edited, in bytes. More is written in spite of a question.
@@ -14,6 +14,13 @@ const HELD: usize = 256 * 1024;
 
 /// The status line is drawn only when nothing was written for this long: it does not flicker between pieces of text.
 const QUIET: Duration = Duration::from_millis(300);
+
+/// The terminal of this process, for reading, and for writing.
+pub(crate) const TERMINAL: (&str, &str) = if cfg!(windows) {
+    ("CONIN$", "CONOUT$")
+} else {
+    ("/dev/tty", "/dev/tty")
+};
 
 /// The terminal of this process.
 pub(crate) fn console() -> &'static Console {
@@ -114,7 +121,7 @@ impl Console {
         let mut state = self.state();
         state.erase();
         state.in_line = false;
-        keyboard::write_to_terminal(text);
+        write_to_terminal(text);
         state.written = Instant::now();
     }
 
@@ -289,4 +296,14 @@ impl State {
 /// Whether the terminal can't be told to erase a line.
 pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty())
+}
+
+/// Writes to the terminal itself, or to stderr where that is not possible.
+pub(crate) fn write_to_terminal(text: &str) {
+    let terminal = File::options().write(true).open(TERMINAL.1);
+    // Without a terminal nobody sees it anyhow.
+    let _ = match terminal {
+        Ok(mut terminal) => terminal.write_all(text.as_bytes()),
+        Err(_) => io::stderr().write_all(text.as_bytes()),
+    };
 }

@@ -43,7 +43,7 @@ pub(super) fn meaning(argv: &[String]) -> Option<Said> {
 
 fn read(value: &str) -> Value {
     let is_json = value.starts_with(['{', '[']);
-    let json = is_json.then(|| crate::peer::parse(value).ok()).flatten();
+    let json = is_json.then(|| crate::running::parse(value).ok()).flatten();
     json.unwrap_or_else(|| value.into())
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::places::home_of_somebody;
 use super::redact::Redactor;
-use crate::peer::kind_of;
+use crate::running::kind;
 
 /// The version of the format that is written.
 pub const VERSION: u32 = 2;
@@ -80,7 +80,7 @@ impl Said {
     /// `type`, or `type/subtype`; see [`Line::kind`](crate::peer::Line::kind).
     pub fn kind(&self) -> String {
         match self {
-            Self::Frame(_) => kind_of(&self.value()),
+            Self::Frame(_) => kind(&self.value()),
             Self::Text(_) => "text".to_owned(),
         }
     }

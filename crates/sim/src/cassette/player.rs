@@ -16,7 +16,8 @@ use super::matching::{Comparison, Ids};
 use super::redact::Redactor;
 use super::replay::{Pace, Replay};
 use super::strings;
-use crate::peer::{Exit, LineReader, Log, Mismatch, Reins, Signal};
+use crate::peer::LineReader;
+use crate::running::{Exit, Log, Mismatch, Reins, Signal};
 
 pub(super) struct Player<I, O, E> {
     replay: Replay,

@@ -11,7 +11,7 @@ use super::file::Cassette;
 use super::places::Places;
 use super::player::Player;
 use super::redact::Rules;
-use crate::peer::{ClientIo, Exit, Running, pipes, reins};
+use crate::running::{ClientIo, Exit, Running, pipes, reins};
 
 /// How fast a cassette is played.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

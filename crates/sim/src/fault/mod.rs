@@ -12,28 +12,9 @@
 //! ```
 
 pub mod chaos;
-mod effect;
-mod engine;
-mod moment;
-mod place;
-mod process;
-mod random;
-mod reader;
-mod reshape;
-mod schedule;
-mod strike;
-#[cfg(test)]
-mod tests;
-mod wire;
-mod words;
-mod writer;
 
-pub use chaos::{Case, Chaos, ChaosFailure, Profile, chaos};
-pub use effect::Effect;
-pub use place::{At, Direction, Phase};
-pub use reader::{FaultyReader, FloodedReader};
-pub use reshape::reshaped;
-pub use schedule::{Fault, Schedule, Stage, Unfit};
-pub use strike::Strike;
-pub use wire::Wire;
-pub use writer::FaultyWriter;
+pub use self::chaos::{Case, Chaos, ChaosFailure, Profile, chaos};
+pub use crate::inject::{
+    At, Direction, Effect, Fault, FaultyReader, FaultyWriter, FloodedReader, Phase, Schedule, Stage, Strike,
+    Unfit, Wire, reshaped,
+};

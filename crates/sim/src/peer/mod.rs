@@ -26,14 +26,12 @@ mod command_line;
 pub mod faulty;
 mod io;
 mod matcher;
-mod running;
 mod script;
 
 pub use agent::{Agent, Brain, Reply};
 pub use command_line::{CommandLine, Refusal, Surroundings};
 pub(crate) use io::LineReader;
 pub use matcher::Match;
-pub use running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};
-pub(crate) use running::{Log, Reins, kind as kind_of, pipes, reins};
-pub(crate) use running::{kind, parse};
 pub use script::{Script, Seen};
+
+pub use crate::running::{ClientIo, Exit, Line, Mismatch, Report, Running, Signal};

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use super::agent::payload;
 use super::io::LineReader;
 use super::matcher::Match;
-use super::running::{self, ClientIo, Exit, Log, Mismatch, Running, Signal};
+use crate::running::{self, ClientIo, Exit, Log, Mismatch, Running, Signal};
 
 /// The exit code of a script whose client did something else.
 const MISMATCH_CODE: i32 = 97;

@@ -13,7 +13,7 @@ use super::step::{
 };
 use super::text::TextMatch;
 use super::{AgentScript, Clock, Pacing, Placed, Unmatched};
-use crate::fault::Fault;
+use crate::inject::Fault;
 
 /// The fields of an object; nothing of any other value.
 fn object(value: Value) -> Map<String, Value> {

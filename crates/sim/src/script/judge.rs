@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::AgentScript;
 use super::assertion::{Assert, Permitted};
 use super::expect::ToolCalled;
-use super::flaw::Flaw;
 use super::rule::Times;
+use crate::flaw::Flaw;
 use crate::peer::{Line, Match};
 
 /// The text of a tool's result: a string, or the texts among blocks.

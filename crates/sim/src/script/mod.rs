@@ -34,7 +34,6 @@ mod assertion;
 mod build;
 pub(crate) mod error;
 mod expect;
-mod flaw;
 mod gates;
 mod judge;
 pub(crate) mod place;
@@ -53,7 +52,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::fault::{Fault, Schedule};
+use crate::inject::{Fault, Schedule};
 use crate::peer::agent::Builder;
 use crate::peer::{Agent, Brain, ClientIo, Running};
 
@@ -62,7 +61,6 @@ pub use error::ScriptError;
 #[cfg(feature = "api")]
 pub(crate) use error::read_yaml;
 pub use expect::{Expect, ToolCalled};
-pub use flaw::{Flaw, Flaws};
 pub use gates::Gates;
 pub use place::{Placed, Position};
 pub use rule::{Rule, Times};
@@ -72,6 +70,8 @@ pub use step::{
     RateLimit, Raw, Run, Step, Subagent, Usage, Wait,
 };
 pub use text::{Pattern, TextMatch};
+
+pub use crate::flaw::{Flaw, Flaws};
 
 use short::Span;
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::assertion::Assert;
-use super::flaw::Flaw;
 use super::gates::Gates;
 use super::judge;
 use super::place::{Placed, Position};
@@ -16,6 +15,7 @@ use super::rule::Rule;
 use super::step::{Ask, Background, Call, Compact, Permission, Question, Raw, Run, Step, Subagent, Wait};
 use super::{AgentScript, Unmatched};
 use crate::directive::{Block, Fault, FaultKind, Pace, Usage};
+use crate::flaw::Flaw;
 use crate::peer::agent::{Act, Brain, CallPlan, Deed, Look, Outcome, Reply, rate_limit};
 use crate::peer::{Exit, Line, agent};
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::fault::Fault;
+use crate::inject::Fault;
 
 use super::assertion::Assert;
 use super::place::Placed;

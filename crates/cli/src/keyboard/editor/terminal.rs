@@ -14,7 +14,8 @@ use rustix::termios::{
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::keyboard::{LONGEST, write_to_terminal};
+use crate::keyboard::LONGEST;
+use crate::screen::write_to_terminal;
 
 /// How long a program may take to stop.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);

@@ -59,7 +59,7 @@ async fn converse(
                 continue;
             }
             let frame: Value = serde_json::from_str(&line).unwrap();
-            let kind = crate::peer::kind_of(&frame);
+            let kind = crate::running::kind(&frame);
             seen.push(frame);
             if kind == *after {
                 break;
@@ -80,7 +80,7 @@ async fn converse(
             None => return seen,
             Some(line) => {
                 let frame: Value = serde_json::from_str(&line).unwrap();
-                let kind = crate::peer::kind_of(&frame);
+                let kind = crate::running::kind(&frame);
                 seen.push(frame);
                 if kind.starts_with("result/") {
                     break;
@@ -172,7 +172,7 @@ async fn a_session_is_written_down_and_plays_again_with_other_ids_and_directorie
 
     let recorded: Vec<_> = cassette.out().map(Said::value).collect();
     assert_eq!(seen.len(), recorded.len());
-    let kinds = |frames: &[Value]| frames.iter().map(crate::peer::kind_of).collect::<Vec<_>>();
+    let kinds = |frames: &[Value]| frames.iter().map(crate::running::kind).collect::<Vec<_>>();
     assert_eq!(kinds(&seen), kinds(&recorded));
     let played = Value::from(seen).to_string();
     assert!(

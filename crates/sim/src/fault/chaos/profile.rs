@@ -2,8 +2,8 @@
 
 use serde_json::Map;
 
-use crate::fault::random::Random;
 use crate::fault::{At, Direction, Effect, Fault, Phase, Schedule, Stage};
+use crate::inject::random::Random;
 
 /// What every correct client goes through unharmed, in either direction.
 const HARMLESS: &[&str] = &["delay", "split", "chop", "merge", "slow"];

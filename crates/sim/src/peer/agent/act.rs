@@ -10,9 +10,9 @@ use super::brain::Gate;
 use super::context::{Abort, Cancel};
 use super::ids::wall_ms;
 use super::turn::Turn;
-use crate::fault::Fault;
-use crate::peer::running::{Exit, Line};
-use crate::script::Flaw;
+use crate::flaw::Flaw;
+use crate::inject::Fault;
+use crate::running::{Exit, Line};
 
 /// Something that a reply does.
 #[derive(Debug, Clone)]

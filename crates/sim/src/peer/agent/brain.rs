@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use super::act::Act;
 use crate::directive::{self, Block, Response};
-use crate::peer::running::Line;
-use crate::script::Flaw;
+use crate::flaw::Flaw;
+use crate::running::Line;
 
 /// Plays the model: says what comes next, each time that a real agent would ask the API.
 ///

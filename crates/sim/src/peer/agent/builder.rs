@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Agent, Brain, Builder, Outcome, Reply, brain, payload, structured, subagent, transcript};
-use crate::fault::Schedule;
-use crate::peer::running::{ClientIo, Running};
+use crate::inject::Schedule;
+use crate::running::{ClientIo, Running};
 
 impl Builder {
     /// Lets the model do what the [directives](crate::directive) in the prompts say. This is the default.

@@ -23,7 +23,7 @@ use super::settings::Settings;
 use super::structured::Schema;
 use super::subagent::{Definition, Stats, Subagent};
 use super::transcript::{self, Record, Transcript};
-use crate::peer::running::{self, Exit, Log};
+use crate::running::{self, Exit, Log};
 
 /// Shared by the session's loop and its turn.
 pub(super) struct Context {

@@ -64,10 +64,10 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 
-use crate::fault::{Direction, Schedule, Stage, Wire};
-use crate::script::Flaw;
+use crate::flaw::Flaw;
+use crate::inject::{Direction, Schedule, Stage, Wire};
 
-use super::running::{self, ClientIo, Exit, Log, Running};
+use crate::running::{self, ClientIo, Exit, Log, Running};
 
 pub(crate) use act::{Act, Deed, Look, rate_limit};
 pub use brain::{AgentInfo, Ask, Brain, CallPlan, Gate, Outcome, Reply, ToolResult};

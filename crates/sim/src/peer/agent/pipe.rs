@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::context::{Answer, Cancel, Context};
 use super::mcp;
-use crate::peer::running;
+use crate::running;
 
 /// How many messages wait for a server that does not read.
 const BACKLOG: usize = 64;

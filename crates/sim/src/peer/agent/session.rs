@@ -15,10 +15,10 @@ use super::brain::Brain;
 use super::context::{Abort, Answer, Context, Priority, Prompt};
 use super::turn::{self, Work};
 use super::{Config, control, cost, ids, mcp_control, payload, transcript};
-use crate::fault::Wire;
+use crate::inject::Wire;
 use crate::peer::io::LineReader;
 use crate::peer::matcher::prompt_text;
-use crate::peer::running::{self, Exit, Log, Signal};
+use crate::running::{self, Exit, Log, Signal};
 
 /// How many lines wait for a client that does not read.
 const BACKLOG: usize = 256;

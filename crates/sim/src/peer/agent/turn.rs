@@ -10,7 +10,7 @@ use super::context::{Abort, Context, Priority, Prompt, Said, Stop};
 use super::hooks::Asked;
 use super::structured;
 use super::subagent::Subagent;
-use crate::peer::running::Exit;
+use crate::running::Exit;
 
 use super::{commands, cost, files, mcp, mcp_control, payload};
 

@@ -16,6 +16,7 @@ const SOURCES: &[&str] = &[
     include_str!("step.rs"),
     include_str!("../matcher.rs"),
     include_str!("../agent/payload.rs"),
+    include_str!("../../inject/process.rs"),
 ];
 
 /// Why there is no stand-in.

@@ -35,11 +35,13 @@ mod step;
 
 pub use locate::{Missing, executable, fingerprint};
 #[cfg(unix)]
-pub use process::{be_grandchild, main};
-#[cfg(unix)]
-pub(crate) use process::{leave, survive};
+pub use process::main;
 pub use script::Faulty;
-pub use step::{Death, Grandchild, Note, Piece, Step};
+pub use step::{Death, Note, Piece, Step};
+
+pub use crate::inject::Grandchild;
+#[cfg(unix)]
+pub use crate::inject::be_grandchild;
 
 /// Names the file with the script.
 pub const SCRIPT: &str = "OUTRIGGER_FAULTY_SCRIPT";

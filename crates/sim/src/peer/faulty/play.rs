@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::step::{Death, Grandchild, Note, Piece, Step};
+use super::step::{Death, Note, Piece, Step};
+use crate::inject::Grandchild;
 use crate::peer::matcher::Match;
-use crate::peer::running::read_json;
+use crate::running::read_json;
 
 /// The exit code when the input ended while a step waited for a line.
 const IN_VAIN: i32 = 98;

@@ -2,22 +2,20 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::fd::AsFd as _;
-use std::process::{Command, ExitCode, Stdio};
+use std::io::Write as _;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use outrigger_protocol::framer::{Framed, LineFramer};
 use rustix::io::Errno;
-use rustix::process::{Signal, getpid, kill_process, setsid};
+use rustix::process::{Signal, getpid, kill_process};
 use rustix::stdio;
 
 use super::play::{Play, Stage};
-use super::step::{Death, Grandchild, Note};
+use super::step::{Death, Note};
 use super::{Faulty, LOG, SCRIPT};
-
-/// The argument that makes the executable a [`Grandchild`], which is the next one, as JSON.
-const GRANDCHILD: &str = "--grandchild";
+use crate::inject::process::{start, survive};
+use crate::inject::{Grandchild, be_grandchild};
 
 /// What the executable `outrigger-sim-faulty` does.
 pub fn main() -> ExitCode {
@@ -64,84 +62,6 @@ pub fn main() -> ExitCode {
                 let _ = kill_process(getpid(), signal);
                 std::thread::sleep(Duration::from_millis(1));
             }
-        }
-    }
-}
-
-/// Lives as a [`Grandchild`] if the command line says that this process is one; else `None`, and nothing was done. For the first
-/// line of an executable that starts grandchildren, which are itself.
-pub fn be_grandchild() -> Option<ExitCode> {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next()? != GRANDCHILD {
-        return None;
-    }
-    let what = arguments.next().and_then(|json| serde_json::from_str(&json).ok());
-    Some(be_a_grandchild(what.unwrap_or_default()))
-}
-
-fn be_a_grandchild(what: Grandchild) -> ExitCode {
-    if what.own_session && setsid().is_err() {
-        return ExitCode::FAILURE;
-    }
-    if what.survives {
-        survive();
-    }
-    // Whoever started this waits for it.
-    let _ = std::io::stdout().write_all(b"ready\n");
-    let _ = std::io::stdout().flush();
-    loop {
-        std::thread::park();
-    }
-}
-
-/// Ignores what asks a process to end. Handlers stay when their runtime is gone, and nobody looks at what they note down.
-pub(crate) fn survive() {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return;
-    };
-    let _inside = runtime.enter();
-    for kind in [
-        SignalKind::terminate(),
-        SignalKind::interrupt(),
-        SignalKind::hangup(),
-    ] {
-        let _ = signal(kind);
-    }
-}
-
-/// Starts a grandchild of this process, and waits until it runs.
-fn start(grandchild: Grandchild) -> std::io::Result<std::process::Child> {
-    std::env::current_exe().and_then(|program| {
-        let mut command = Command::new(program);
-        command
-            .arg(GRANDCHILD)
-            .arg(serde_json::to_string(&grandchild)?)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        if grandchild.holds_pipes {
-            // Its own stdout says that it runs, so it holds ours as its stdin.
-            command
-                .stdin(stdio::stdout().as_fd().try_clone_to_owned()?)
-                .stderr(Stdio::inherit());
-        }
-        let mut child = command.spawn()?;
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut String::new())?;
-        }
-        Ok(child)
-    })
-}
-
-/// Starts a grandchild and lets it be. A failure is told on stderr.
-pub(crate) fn leave(grandchild: Grandchild) {
-    match start(grandchild) {
-        // Neither waited for nor told anything.
-        Ok(child) => drop(child),
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "no grandchild: {error}");
         }
     }
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::frames;
-use super::step::{Death, Grandchild, Piece, Step};
+use super::step::{Death, Piece, Step};
+use crate::inject::Grandchild;
 
 /// What a stand-in does; see [the module](super).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

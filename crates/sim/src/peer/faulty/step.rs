@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::inject::Grandchild;
+
 /// One thing to do.
 ///
 /// In the frames and texts of a script stand names for what is known only when it runs:
@@ -71,18 +73,6 @@ pub enum Death {
     Code(i32),
     /// By a signal of this number, which the stand-in sends itself.
     Signal(i32),
-}
-
-/// A process that the stand-in starts, as the CLI starts MCP servers and commands. It does nothing, for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Grandchild {
-    /// It ignores SIGTERM, SIGINT and SIGHUP.
-    pub survives: bool,
-    /// It is in a session, and so in a process group, of its own.
-    pub own_session: bool,
-    /// It keeps the stand-in's stdout and stderr open.
-    pub holds_pipes: bool,
 }
 
 /// Bytes.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::peer::faulty::Grandchild;
+use super::process::Grandchild;
 
 /// What goes wrong where a [`Fault`](super::Fault) strikes.
 ///

@@ -81,10 +81,10 @@ impl<R> FaultyReader<R> {
             Some(Action::Survive) => {
                 self.wire.survive();
                 if self.wire.stage() == Stage::Process {
-                    super::process::survive();
+                    super::process::survive_in_runtime();
                 }
             }
-            Some(Action::Grandchild(grandchild)) => super::process::grandchild(grandchild),
+            Some(Action::Grandchild(grandchild)) => super::process::leave(grandchild),
             Some(Action::Stderr(bytes)) => self.wire.lock().flood(bytes),
         }
         true

@@ -55,8 +55,8 @@ pub(super) fn kind(line: &[u8]) -> String {
 
 fn plain_kind(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
-    match crate::peer::parse(&text) {
-        Ok(json) => crate::peer::kind(&json),
+    match crate::running::parse(&text) {
+        Ok(json) => crate::running::kind(&json),
         Err(_) => "?".to_owned(),
     }
 }

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use super::effect::Effect;
 use super::moment::{self, Moments};
 use super::place::{Direction, Phase};
+use super::process::Grandchild;
 use super::random::Random;
 use super::schedule::Fault;
 use super::strike::{Strike, Strikes};
-use crate::peer::Exit;
-use crate::peer::faulty::Grandchild;
+use crate::running::Exit;
 
 /// What happens next on the stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -483,7 +483,7 @@ fn add_fields(line: &mut Vec<u8>, fields: &Map<String, Value>) {
 fn edit(line: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
     let end = body(line);
     let text = String::from_utf8_lossy(&line[..end]);
-    if let Ok(mut json) = crate::peer::parse(&text)
+    if let Ok(mut json) = crate::running::parse(&text)
         && json.is_object()
     {
         change(&mut json);

@@ -9,10 +9,10 @@ use tokio::io::DuplexStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::script::{Flaw, Flaws};
+use crate::flaw::{Flaw, Flaws};
 
 /// How much a pipe of [`ClientIo`] holds before its writer has to wait, in bytes: as much as a pipe of Linux.
-pub(super) const PIPE: usize = 64 * 1024;
+pub(crate) const PIPE: usize = 64 * 1024;
 
 /// The client's ends of the three pipes.
 #[derive(Debug)]
@@ -64,11 +64,11 @@ pub enum Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
-    /// SIGTERM: an [`Agent`](super::Agent) exits with 143 at once.
+    /// SIGTERM: an [`Agent`](crate::peer::Agent) exits with 143 at once.
     Term,
-    /// SIGINT: an [`Agent`](super::Agent) aborts the turn, writes its result and exits with 0.
+    /// SIGINT: an [`Agent`](crate::peer::Agent) aborts the turn, writes its result and exits with 0.
     Int,
-    /// SIGHUP: an [`Agent`](super::Agent) exits with 129 at once.
+    /// SIGHUP: an [`Agent`](crate::peer::Agent) exits with 129 at once.
     Hup,
     /// SIGKILL: nothing more is written.
     Kill,
@@ -151,7 +151,7 @@ pub struct Report {
     pub lines: Vec<Line>,
     /// How it ended; `None` while it runs.
     pub exit: Option<Exit>,
-    /// Where a [`Script`](super::Script) and its client disagreed. An [`Agent`](super::Agent) has no such opinion.
+    /// Where a [`Script`](crate::peer::Script) and its client disagreed. An [`Agent`](crate::peer::Agent) has no such opinion.
     pub verdict: Result<(), Mismatch>,
     /// What an [`AgentScript`](crate::script::AgentScript) did not like about its client; complete once it has ended.
     pub flaws: Vec<Flaw>,
@@ -205,9 +205,9 @@ impl Report {
 /// A handle to a peer that runs. Dropping all of them changes nothing: the peer lives until its client hangs up.
 #[derive(Debug, Clone)]
 pub struct Running {
-    pub(super) log: Arc<Log>,
-    pub(super) exit: watch::Receiver<Option<Exit>>,
-    pub(super) signals: mpsc::Sender<Signal>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) exit: watch::Receiver<Option<Exit>>,
+    pub(crate) signals: mpsc::Sender<Signal>,
 }
 
 impl Running {
@@ -294,14 +294,14 @@ pub(crate) struct Log {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct LogState {
-    pub(super) lines: Vec<Line>,
-    pub(super) mismatch: Option<Mismatch>,
-    pub(super) flaws: Vec<Flaw>,
+pub(crate) struct LogState {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) mismatch: Option<Mismatch>,
+    pub(crate) flaws: Vec<Flaw>,
 }
 
 impl Log {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             start: Instant::now(),
             counted: AtomicU64::new(MEASURED),
@@ -310,7 +310,7 @@ impl Log {
         })
     }
 
-    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, LogState> {
+    pub(crate) fn lock(&self) -> std::sync::MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -328,7 +328,7 @@ impl Log {
     }
 
     /// Waits until this is true of the lines. It is asked again whenever there is a new one.
-    pub(super) async fn until(&self, ready: &(dyn Fn(&[Line]) -> bool + Send + Sync)) {
+    pub(crate) async fn until(&self, ready: &(dyn Fn(&[Line]) -> bool + Send + Sync)) {
         let mut grown = self.grown.subscribe();
         loop {
             if ready(&self.lock().lines) {
@@ -341,7 +341,7 @@ impl Log {
         }
     }
 
-    pub(super) fn flaw(&self, flaw: Flaw) {
+    pub(crate) fn flaw(&self, flaw: Flaw) {
         self.lock().flaws.push(flaw);
     }
 
@@ -351,7 +351,7 @@ impl Log {
     }
 
     /// Since the peer began.
-    pub(super) fn elapsed(&self) -> std::time::Duration {
+    pub(crate) fn elapsed(&self) -> std::time::Duration {
         match self.counted.load(Ordering::Relaxed) {
             MEASURED => self.start.elapsed(),
             counted => std::time::Duration::from_millis(counted),
@@ -359,12 +359,12 @@ impl Log {
     }
 
     /// Counts times from here on, instead of measuring them.
-    pub(super) fn count(&self) {
+    pub(crate) fn count(&self) {
         self.counted.store(0, Ordering::Relaxed);
     }
 
     /// Adds to the time, where it is counted.
-    pub(super) fn skip(&self, time: std::time::Duration) {
+    pub(crate) fn skip(&self, time: std::time::Duration) {
         if self.counted.load(Ordering::Relaxed) != MEASURED {
             self.counted.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
         }

@@ -13,7 +13,7 @@ use super::reader::FaultyReader;
 use super::schedule::{Fault, Schedule, Stage, Unfit};
 use super::strike::{Strike, Strikes};
 use super::writer::FaultyWriter;
-use crate::peer::Exit;
+use crate::running::Exit;
 
 /// How long a line of a flood on stderr is, in bytes.
 const FLOOD_LINE: usize = 80;

@@ -224,7 +224,7 @@ mod tests {
 
     use super::super::{Direction, Phase};
     use super::*;
-    use crate::peer::faulty::Grandchild;
+    use crate::inject::Grandchild;
 
     fn every_effect() -> Vec<Effect> {
         vec![

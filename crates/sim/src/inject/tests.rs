@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
 
 use super::*;
-use crate::peer::Exit;
+use crate::running::Exit;
 
 const LINES: &str = "{\"type\":\"a\",\"n\":1}\n{\"type\":\"b\",\"n\":2}\n{\"type\":\"a\",\"n\":3}\n";
 

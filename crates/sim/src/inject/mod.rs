@@ -1,0 +1,29 @@
+//! Puts faults on pipes. The public names are in [`fault`](crate::fault), which is above the peers, since chaos runs them.
+
+mod effect;
+mod engine;
+mod moment;
+mod place;
+pub(crate) mod process;
+pub(crate) mod random;
+mod reader;
+mod reshape;
+mod schedule;
+mod strike;
+#[cfg(test)]
+mod tests;
+mod wire;
+mod words;
+mod writer;
+
+pub use effect::Effect;
+pub use place::{At, Direction, Phase};
+pub use process::Grandchild;
+#[cfg(unix)]
+pub use process::be_grandchild;
+pub use reader::{FaultyReader, FloodedReader};
+pub use reshape::reshaped;
+pub use schedule::{Fault, Schedule, Stage, Unfit};
+pub use strike::Strike;
+pub use wire::Wire;
+pub use writer::FaultyWriter;
