@@ -1,6 +1,7 @@
 //! `cargo xtask layers`: which top-level modules of a crate use which, the lowest first.
 
 mod graph;
+pub(crate) mod sources;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -20,6 +20,7 @@ mod policy_diff;
 mod report;
 mod sessions;
 mod set_up;
+mod size;
 mod soak;
 mod sweep;
 mod test;
@@ -32,7 +33,7 @@ usage: cargo xtask COMMAND
   test [--fail-fast] [ARGS…]
                        runs the tests, ARGS as for `cargo test`: does what `set-up` does, if need be, and then keeps the tests
                        off every network but the loopback where the machine allows it; runs all programs, whichever fail,
-                       and lists at the end what failed and what was left out for want of a server
+                       and lists at the end what failed and which tests lacked a server
   fetch                fetches the pinned Claude Code and prints where it is
   acp-diff             plays the same turns to our agent of the Agent Client Protocol and to the TypeScript one, and fails where
                        they differ and clients/acp/differences.json does not say why; needs what `clients` needs
@@ -61,6 +62,7 @@ usage: cargo xtask COMMAND
                        by chance; needs what `clients` needs
   set-up               brings what the tests need and a network has: cargo's packages, the pinned Claude Code, and below the
                        target directory the servers that this machine has not (needs python3 with venv)
+  size                 prints how many lines each crate has: code, comments, docs, tests; and the longest files
   soak [--turns N] [--bytes N]
                        runs sessions of many turns (10,000) and of many bytes (1GiB), in memory and against a simulated CLI,
                        and fails when memory does not stay flat
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Some("policy-diff") => policy_diff::run(&arguments.collect::<Vec<_>>()),
         Some("sessions-diff") => sessions::run(&arguments.collect::<Vec<_>>()),
         Some("set-up") => set_up::run(true).map(|()| ExitCode::SUCCESS),
+        Some("size") => size::run(),
         Some("soak") => soak::run(arguments.collect()),
         Some("isolated") => isolation::run(arguments.collect()),
         Some("sweep") => sweep::run(&arguments.collect::<Vec<_>>()),

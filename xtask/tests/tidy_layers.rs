@@ -9,6 +9,8 @@
 
 #[path = "../src/layers/graph.rs"]
 mod graph;
+#[path = "../src/layers/sources.rs"]
+mod sources;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
