@@ -7,7 +7,7 @@ pub(crate) fn now() -> String {
     iso(SystemTime::now())
 }
 
-/// A time as JavaScript writes it; times before 1970 are taken for its beginning.
+/// A time as JavaScript writes it; times before 1970 become its beginning.
 pub(crate) fn iso(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs();

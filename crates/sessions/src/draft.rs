@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 
-/// A file in the making: it has another name in the same directory until it is finished, and is removed when it is dropped before.
+/// A file under a temporary name in the same directory, until it is finished; dropping it before removes it.
 ///
-/// It can be read by its owner only, as the CLI's own files.
+/// Only its owner can read the file, as the CLI's own files.
 #[derive(Debug)]
 pub(crate) struct Draft {
     file: BufWriter<File>,
@@ -23,7 +23,7 @@ impl Draft {
     /// Begins a file that is to become `target`. The directory has to be there.
     pub(crate) fn of(target: &Path) -> Result<Self> {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        // No name that anybody takes for a transcript's, and none that somebody else has chosen.
+        // A name that no reader mistakes for a transcript, and that no other writer has chosen.
         let short: String = name.chars().take(60).collect();
         let path = target.with_file_name(format!(".{short}.{}.tmp", Uuid::new_v4()));
         let file = private(OpenOptions::new().write(true).create_new(true))
@@ -55,7 +55,7 @@ impl Draft {
         self.write(b"\n")
     }
 
-    /// Puts it in the place of what is there, or where nothing is. Before and after, readers find a whole file.
+    /// Replaces the file at the path, or creates it. Before and after, readers find a whole file.
     pub(crate) fn replace(mut self) -> Result<()> {
         self.sync()?;
         fs::rename(&self.path, &self.target).map_err(Error::io("replace", &self.target))?;
@@ -70,7 +70,7 @@ impl Draft {
         match fs::hard_link(&self.path, &target) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(Error::Exists(target)),
-            // A file system without links: the name is taken by an empty file first, which no reader takes for a session.
+            // A file system without links: an empty file takes the name first, which no reader mistakes for a session.
             Err(_) => match private(OpenOptions::new().write(true).create_new(true)).open(&target) {
                 Ok(_) => {
                     fs::rename(&self.path, &target).map_err(Error::io("create", &target))?;
@@ -92,7 +92,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Nothing else has this name, and nobody can be told.
+            // Nothing else has this name, and `drop` can't report an error.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn replace(target: &Path, content: &[u8]) -> Result<()> {
     draft.replace()
 }
 
-/// Creates a directory, and those above it, for its owner only, with their names on disk. What is there stays as it is.
+/// Creates a directory, and those above it, for its owner only, with their names synced to disk. Existing directories stay as they are.
 pub(crate) fn create_dir(path: &Path) -> Result<()> {
     // A path without a beginning is in the working directory.
     let is_there = |above: &&Path| above.as_os_str().is_empty() || above.is_dir();

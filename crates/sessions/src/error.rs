@@ -26,21 +26,21 @@ pub enum Error {
     /// There is no such session where it was looked for.
     #[error("{0}")]
     NotFound(Box<NotFound>),
-    /// What was given cannot be used.
+    /// An argument cannot be used.
     #[error("{what} cannot be used: {why}")]
     Invalid {
-        /// What was given.
+        /// The argument.
         what: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// There is something already where something new was to be, and it was left as it is.
     #[error("{} exists already; it was left as it is", .0.display())]
     Exists(PathBuf),
-    /// A file is not any more what it was when it was read.
+    /// A file has changed since it was read.
     #[error("{} was written to meanwhile; nothing was changed", .0.display())]
     Changed(PathBuf),
-    /// Whoever [watched](crate::progress) the work stopped it.
+    /// The observer [of the progress](crate::progress) stopped the operation.
     #[error("it was stopped; nothing was changed")]
     Stopped,
     /// A session cannot be resumed where it ran.
@@ -51,12 +51,12 @@ pub enum Error {
     NoDirectory {
         /// The session.
         id: SessionId,
-        /// Where it ran, if it says so.
+        /// The directory in which it ran, if it is recorded.
         dir: Option<PathBuf>,
         /// Its transcript.
         file: PathBuf,
     },
-    /// Somebody else has the session.
+    /// Another process drives the session.
     #[error("{0}; wait for its end, fork it, or take it over")]
     Busy(Box<Busy>),
     /// A session has no such subagent.
@@ -64,22 +64,22 @@ pub enum Error {
     NoSubagent {
         /// The session.
         session: SessionId,
-        /// The subagent that was asked for.
+        /// The missing subagent.
         agent: AgentId,
         /// Where its transcript was looked for.
         searched: PathBuf,
     },
-    /// Somebody else has taken the session over.
+    /// Another process has taken the session over.
     #[error("{0}; whoever had it before must not go on")]
     Fenced(Box<Busy>),
     /// A file or directory could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, such as `read`.
+        /// The operation, such as `read`.
         action: &'static str,
         /// On which file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -96,7 +96,7 @@ impl Error {
         move |source| Self::Io { action, path, source }
     }
 
-    /// What was just written is not there any more.
+    /// A file that was just written does not exist any more.
     pub(crate) fn gone(path: &Path) -> Self {
         Self::io("find", path)(io::ErrorKind::NotFound.into())
     }
@@ -106,7 +106,7 @@ impl Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotFound {
-    /// The session that was asked for.
+    /// The missing session.
     pub id: SessionId,
     /// The directories in which there is no file of it, or an empty one.
     pub searched: Vec<PathBuf>,

@@ -1,13 +1,13 @@
-//! Opening files of sessions. All of them are opened here, so that nothing that only has the name of one keeps a reader waiting.
+//! Opens files of sessions. All of them are opened here, so that no special file with such a name blocks a reader.
 //!
-//! Whoever can write to a project's directory can put a FIFO, a socket, a device or a directory where a transcript is expected.
-//! Opening a FIFO blocks until somebody writes to it, and a device may never end.
+//! Any user who can write to a project's directory can put a FIFO, a socket, a device or a directory in the place of a transcript.
+//! Opening a FIFO blocks until a process writes to it, and a device may never end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::path::Path;
 
-/// More than this is no small file, such as a title or what is known of a subagent.
+/// The largest small file, such as a title or the metadata of a subagent.
 const SMALL: u64 = 16 << 20;
 
 /// Opens a regular file to read it. Links are followed.
@@ -18,8 +18,8 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
 
-/// Opens a regular file that is there. What the options say of creating or truncating would come before its type is known, so they
-/// are to say nothing of it.
+/// Opens an existing regular file. Options for creating or truncating would act before its type is known, so callers
+/// must not set them.
 pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File> {
     #[cfg(unix)]
     {

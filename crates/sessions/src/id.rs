@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 /// The CLI's own id of a session: a UUID, and the name of its file.
 ///
-/// It is kept as it was written: the CLI accepts both cases, and a file is found by the case it was named with. Two that differ
-/// in case only are therefore not equal. It is made from text that is checked, so that an id that a program made up for itself, or
-/// a path, cannot get to where a session's id is meant. It becomes a `String` where an API takes an id or a title.
+/// The id keeps its case: the CLI accepts both cases, and the file's name has one of them. So two ids that differ
+/// only in case are not equal. The text is checked, so that neither an id of a program's own nor
+/// a path can be used as a session's id. It becomes a `String` where an API takes an id or a title.
 ///
 /// ```
 /// use outrigger_sessions::SessionId;
@@ -36,7 +36,7 @@ pub struct AgentId(Box<str>);
 
 /// The id of a message: the `uuid` of its frame, and of its record in the transcript. Not the API's id (`msg_…`).
 ///
-/// The CLI's are UUIDs. What it says is kept as it is, and what a program gives is for the CLI to judge.
+/// The CLI's ids are UUIDs. Other texts are kept unchanged, and the CLI checks what a program sends.
 ///
 /// ```
 /// use outrigger_sessions::MessageId;
@@ -48,7 +48,7 @@ pub struct AgentId(Box<str>);
 #[serde(transparent)]
 pub struct MessageId(Box<str>);
 
-/// A text that is no id of the kind that was asked for.
+/// A text that is no id of the required kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no {kind}: {needed}")]
 pub struct InvalidId {
@@ -86,8 +86,8 @@ impl SessionId {
         }
     }
 
-    /// Takes the id that a CLI said its session has, whatever it looks like: besides UUIDs any text that is one component of a
-    /// path, so that it can't lead out of the directory of the sessions. `None` for what is not.
+    /// Accepts any id of a session that a CLI reports: besides UUIDs any text that is one component of a
+    /// path, so that it can't lead out of the directory of the sessions. `None` for other texts.
     pub fn from_wire(text: &str) -> Option<Self> {
         is_component(text).then(|| Self(text.into()))
     }
@@ -97,7 +97,7 @@ impl SessionId {
         Uuid::new_v4().into()
     }
 
-    /// As it was written.
+    /// The text as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -134,7 +134,7 @@ impl AgentId {
         Ok(Self(text.into()))
     }
 
-    /// As it was written.
+    /// The text as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -158,7 +158,7 @@ impl From<Uuid> for SessionId {
 }
 
 impl MessageId {
-    /// As it was written.
+    /// The text as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }

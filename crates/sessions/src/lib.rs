@@ -1,4 +1,4 @@
-//! Claude Code's sessions at rest: the transcripts that the CLI keeps below its config directory, found, listed and read without
+//! Stored sessions of Claude Code: finds, lists and reads the transcripts that the CLI keeps below its config directory, without
 //! starting a process.
 //!
 //! ```no_run
@@ -16,20 +16,20 @@
 //! # }
 //! ```
 //!
-//! Everything here is plain synchronous file work without a runtime: whoever is asynchronous calls it where blocking is allowed
+//! All of it is plain synchronous file I/O without a runtime: async code calls it where blocking is allowed
 //! (`tokio::task::spawn_blocking`).
 //!
-//! What to rely on:
-//! * **Nothing is lost.** A [`Record`](record::Record) keeps the bytes of its line, whatever its type; a line that is none is a
-//!   [`Damage`](record::Damage) with its position, and reading goes on behind it.
-//! * **Nothing is held that is not asked for.** Lines are read one at a time and are bounded; a transcript may be larger than the
+//! Guarantees:
+//! * **Nothing is lost.** A [`Record`](record::Record) keeps the bytes of its line, whatever its type; a line that is no record is a
+//!   [`Damage`](record::Damage) with its position, and reading continues after it.
+//! * **Memory is bounded.** Lines are read one at a time and are bounded; a transcript may be larger than the
 //!   memory.
-//! * **An id is an id.** [`SessionId`] is the CLI's own, checked when it is made, so that no other text gets into a path.
+//! * **Ids are checked.** A [`SessionId`] is the CLI's own id, checked when it is made, so that no other text gets into a path.
 //!
 //! Features, both on by default: `search` (`Sessions::search`) and `conformance` (`store::conformance`). The SDK, which has this crate as
-//! `outrigger::sessions`, leaves them out unless it is asked for its feature `search`.
+//! `outrigger::sessions`, enables neither unless its own feature `search` is on.
 
-// On docs.rs, what needs a feature says so.
+// On docs.rs, items that need a feature show it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;

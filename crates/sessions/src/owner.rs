@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::clock::now;
 use crate::id::SessionId;
 
-/// The number of a claim on a session. Of two claims on one session the later one has the greater number, whoever made them.
+/// The number of a lease on a session. Of two leases on one session the later one has the greater number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(pub u64);
 
 impl Fence {
-    /// That of the claim after this one.
+    /// The number of the next lease.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -30,7 +30,7 @@ impl fmt::Display for Fence {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Owner {
-    /// What it calls itself.
+    /// The owner's name for itself.
     pub name: String,
     /// Its process.
     pub pid: u32,
@@ -41,7 +41,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// This process, from now on.
+    /// An owner in this process.
     pub fn here(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -69,7 +69,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Somebody else has the session.
+/// Another process drives the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Busy {

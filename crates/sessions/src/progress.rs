@@ -1,6 +1,6 @@
-//! How far long work is, and stopping it.
+//! Progress of long operations, and cancelling them.
 //!
-//! What goes through whole sessions tells on the way how many bytes are done, and stops if whoever hears it says so: the functions
+//! Operations on whole sessions report how many bytes are done, and stop if the observer returns `Break`: the functions
 //! whose names end in `_observed`.
 //!
 //! ```no_run
@@ -34,10 +34,10 @@ const STEP: u64 = 256 * 1024;
 /// How much is copied at a time.
 const CHUNK: usize = 256 * 1024;
 
-/// How far something is that takes its time.
+/// The progress of a long operation.
 ///
-/// The first report has nothing done, the last one all. In between `done` never becomes less, and never more than `total`, which is
-/// counted once at the beginning: what is appended to a file meanwhile is done by the way.
+/// The first report has nothing done, the last one all. In between `done` never decreases, and never exceeds `total`, which is
+/// counted once at the beginning: bytes that are appended meanwhile do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Progress {
@@ -48,7 +48,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Adds to what is done; `since` counts what was not told yet. Whether it is worth a report.
+    /// Adds to the bytes done; `since` counts bytes that were not reported yet. Returns whether a report is due.
     pub(crate) fn add(&mut self, bytes: u64, since: &mut u64) -> bool {
         self.done = self.done.saturating_add(bytes);
         *since = since.saturating_add(bytes);
@@ -59,14 +59,14 @@ impl Progress {
         is_worth_it
     }
 
-    /// As it is told before the end: all of it is done then and not before.
+    /// The report before the end: only the last report has all bytes done.
     pub(crate) fn before_end(self) -> Self {
         let done = self.done.min(self.total.saturating_sub(1));
         Self { done, ..self }
     }
 }
 
-/// Work that somebody may hear of.
+/// An operation that may have an observer.
 pub(crate) struct Meter<'o> {
     observe: Option<&'o mut dyn FnMut(Progress) -> ControlFlow<()>>,
     at: Progress,
@@ -91,7 +91,7 @@ impl<'o> Meter<'o> {
         }
     }
 
-    /// Everything is told to `observe`.
+    /// Reports everything to `observe`.
     pub(crate) fn of(observe: &'o mut dyn FnMut(Progress) -> ControlFlow<()>) -> Self {
         Self {
             observe: Some(observe),
@@ -104,7 +104,7 @@ impl<'o> Meter<'o> {
         self.observe.is_some()
     }
 
-    /// Tells how much there is to do.
+    /// Reports the total.
     pub(crate) fn begin(&mut self, total: u64) -> Result<()> {
         self.at = Progress { done: 0, total };
         self.since = 0;
@@ -125,7 +125,7 @@ impl<'o> Meter<'o> {
         let _ = self.tell(Progress { done, ..self.at });
     }
 
-    /// Asks whether to go on; for the last time where all is copied and nothing of it counts yet.
+    /// Asks the observer whether to continue; the last time is when all is copied and nothing of it is visible yet.
     pub(crate) fn ask(&mut self) -> Result<()> {
         self.tell(self.at.before_end())
     }
@@ -140,7 +140,7 @@ impl<'o> Meter<'o> {
         }
     }
 
-    /// Copies what is left of `from`, which is a part of `source`; how much it was.
+    /// Copies the rest of `from`, which is a part of `source`, and returns its length.
     pub(crate) fn copy(
         &mut self,
         from: &mut impl Read,

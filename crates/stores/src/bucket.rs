@@ -28,22 +28,22 @@ use self::shared::Shared;
 /// How many heads a list reads at once.
 const HEADS_AT_ONCE: usize = 16;
 
-/// Keeps sessions as objects: in a bucket of Amazon S3 or of a server that speaks as it does (feature `s3`), or in whatever else
-/// [`object_store`] has that keeps conditions, such as Google Cloud Storage and Azure. Cheap to clone; any number of machines may
+/// Keeps sessions as objects: in a bucket of Amazon S3 or of a server with the same API (feature `s3`), or in any other store of
+/// [`object_store`] that supports conditional writes, such as Google Cloud Storage and Azure. Cheap to clone; any number of machines may
 /// use the same bucket.
 ///
 /// A session is a head and parts. Parts have entries, one a line, and are never changed. The head (`heads/<session>.json`) names
-/// them in their order, and has the summary and the lease. Every write replaces the head on the condition that nobody else has done
-/// so since it was read, so whoever was overtaken can't write any more. An append has happened when its head is there; what was
-/// written before that and was never told of is removed by whoever takes the session next. Small parts are merged as more come, so
-/// that there are never many. The head stays when a session is deleted, since its numbers may not be used again: a few hundred bytes.
+/// the parts in order, and has the summary and the lease. Every write replaces the head on the condition that it has not changed
+/// since it was read, so a former owner can't write any more. An append is done when its head is written; parts of unfinished appends
+/// are removed when the session is acquired next. Small parts are merged as more come, so that there are never many. The head stays
+/// when a session is deleted, since its numbers may not be used again: a few hundred bytes.
 ///
-/// The first append of a process to a transcript that it has not loaded reads it, to know which entries are there. Lists cost a
+/// The first append of a process to a transcript that it has not loaded reads the transcript, to know its entries. Lists cost a
 /// request for each session that has changed since the last list, and one for each thousand of the others.
 ///
-/// Each request has a deadline of 30 seconds, and one more for each MiB; a call that others keep from writing gives up after
-/// 60 seconds. Leases go by this machine's clock, unless the server's differs by more than three seconds, which is looked at every ten
-/// minutes; then they go by the server's.
+/// Each request has a deadline of 30 seconds, and one more for each MiB; a call whose writes are overtaken again and again gives up
+/// after 60 seconds. Leases use this machine's clock, unless the server's differs by more than three seconds, which is checked every ten
+/// minutes; then they use the server's.
 #[derive(Debug, Clone)]
 pub struct BucketStore {
     shared: Arc<Shared>,
@@ -68,7 +68,7 @@ impl BucketStore {
         })
     }
 
-    /// What a project's sessions show, by their ids.
+    /// The summaries of a project's sessions, by their ids.
     async fn list(&self, project: &str) -> Result<Vec<SummaryEntry>> {
         let shared = &self.shared;
         let heads = shared.objects.list(&shared.root.heads(project)).await?;

@@ -20,19 +20,19 @@ use self::files::{failed, make_dir, read_json};
 use self::places::places;
 use self::transcripts::{PART, Shared, Summary};
 
-/// What stands before the bytes of a name that no system takes.
+/// Marks an escaped byte of a name.
 const ESCAPE: char = '%';
 
 /// Keeps sessions in files: a directory for each project, in it one for each session, in that `main.jsonl`, the parts below
 /// `parts`, and the summary. Names are the keys' own, with `%XX` for all but small letters, digits, `-` and `_`, so that they mean
-/// the same on every system. Of a name that would have more than 255 bytes, each 200 are a directory with `%+` behind them, in which
-/// the rest of the name is. A line is an entry; one that has line ends of its own is written as a JSON string. What was appended
-/// together stands between two empty lines.
+/// the same on every system. A name of more than 255 bytes is split: each 200 bytes are a directory with `%+` at its end, which has
+/// the rest of the name. A line is an entry; an entry with line ends is written as a JSON string. The entries of one append
+/// are between two empty lines.
 ///
-/// An append that has returned is on disk (`fsync`), and is there whole or not at all: what a crash left of one is cut off by the
-/// next. Several processes may use it, if the file system has locks.
+/// An append that has returned is on disk (`fsync`), as a whole or not at all: the next append removes what a crash left of one.
+/// Several processes may use the directory, if the file system has locks.
 ///
-/// Files are worked on where tokio lets blocking work run, so a tokio runtime is needed. Cheap to clone.
+/// File I/O runs on tokio's blocking threads, so a tokio runtime is needed. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DirectoryStore {
     shared: Arc<Shared>,

@@ -1,22 +1,22 @@
-//! Session stores that last: where conversations of the Claude Code CLI are kept, so that any machine can go on with them.
+//! Session stores that last: they keep conversations of the Claude Code CLI, so that any machine can resume them.
 //!
-//! All are [`SessionStore`](outrigger_sessions::store::SessionStore)s, to be given to the SDK's `Options::session_store`. Each
-//! is a feature; none is on unless asked for.
+//! All are [`SessionStore`](outrigger_sessions::store::SessionStore)s for the SDK's `Options::session_store`. Each
+//! is a feature; none is on by default.
 //!
-//! | feature | store | what it is for | what an append that has returned survives |
+//! | feature | store | use | an append that has returned survives |
 //! |---|---|---|---|
-//! | `sqlite` | `SqliteStore` | one machine, any number of processes: the one to begin with | the loss of power |
-//! | `directory` | `DirectoryStore` | files to be copied, mounted and looked at | the loss of power |
-//! | `postgres` | `PostgresStore` | any number of machines | the loss of power, unless `synchronous_commit` is off |
-//! | `redis` | `RedisStore` | any number of machines that have a Redis or Valkey anyway | what the server is set to: of itself, the end of programs alone |
-//! | `s3` | `BucketStore`, `S3` | any number of machines, in a bucket of Amazon S3 or of a server that speaks as it does | what the bucket does |
-//! | `bucket` | `BucketStore` | the same over an `object_store` of the program's own | what that does |
+//! | `sqlite` | `SqliteStore` | one machine, any number of processes: the one to begin with | a power failure |
+//! | `directory` | `DirectoryStore` | files to copy, mount and inspect | a power failure |
+//! | `postgres` | `PostgresStore` | any number of machines | a power failure, unless `synchronous_commit` is off |
+//! | `redis` | `RedisStore` | any number of machines that have a Redis or Valkey anyway | depends on the server's settings: by default only the end of programs |
+//! | `s3` | `BucketStore`, `S3` | any number of machines, in a bucket of Amazon S3 or of a server with the same API | what the bucket survives |
+//! | `bucket` | `BucketStore` | the same over an `object_store` of the program's own | what that store survives |
 //!
-//! With `redis-tls` and `postgres-tls` those servers are reached through TLS, too, by rustls and *ring*.
+//! With `redis-tls` and `postgres-tls` those servers can be reached through TLS, too, by rustls and *ring*.
 //!
 //! All keep the whole contract (`outrigger_sessions::store::conformance::check`): entries come back as the same text; an append is
-//! there whole or not at all, and may be sent again; a session has one owner at a time, and who was overtaken writes nothing any more.
-//! That is tried with owners that are real processes, killed and stopped at random. They need a tokio runtime.
+//! stored as a whole or not at all, and may be sent again; a session has one owner at a time, and a former owner can't write any more.
+//! Tests check this with owners that are real processes, killed and stopped at random. All stores need a tokio runtime.
 
 #[cfg(feature = "bucket")]
 mod bucket;
@@ -75,7 +75,7 @@ mod shared {
         u64::try_from(ttl.as_millis()).unwrap_or(MOST).min(MOST)
     }
 
-    /// That a lease is about the session that is to be written.
+    /// Checks that the lease is for the session that is written.
     pub(crate) fn covered(lease: &Lease, key: &SessionKey) -> Result<()> {
         if lease.covers(key) {
             return Ok(());

@@ -12,7 +12,7 @@ pub(crate) fn write_line(text: &mut String, entry: &RawJson) {
     text.push('\n');
 }
 
-/// The entries of lines; what is no entry is an error in its place.
+/// The entries of lines; a line that is no entry is an error in its place.
 pub(crate) fn lines(content: &[u8]) -> impl Iterator<Item = Result<RawJson, ()>> {
     let lines = content
         .split(|byte| *byte == b'\n')

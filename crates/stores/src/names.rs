@@ -14,7 +14,7 @@ pub(crate) fn name(text: &str, escape: char) -> String {
     if name.is_empty() { escape.into() } else { name }
 }
 
-/// The text that was named so; `None` for what is no such name.
+/// The text that this name stands for; `None` if the name is not one of ours.
 pub(crate) fn text_of(name: &str, escape: char) -> Option<String> {
     let mut texts = name.split(escape);
     let mut bytes = texts.next()?.as_bytes().to_vec();

@@ -64,20 +64,20 @@ impl PostgresStore {
     /// Opens a pool of connections and brings the tables up to date. `config` is a connection string as libpq has it:
     /// `host=/run/postgresql user=app dbname=app`, or `postgresql://app@db.example.com/app?sslmode=verify-full`.
     ///
-    /// With the feature `postgres-tls`, `sslmode` means what it means to libpq: `prefer`, unless said, takes TLS where the server has it, and
-    /// `require` insists, but neither looks at whose certificate it is; `verify-ca` asks the authorities in the file `sslrootcert`,
-    /// and `verify-full` wants the server's name in it, too, and asks those of the system where no file is named: the one to use over a
-    /// network. `require` with a file is `verify-ca`, and `prefer` with one asks its authorities where the server has TLS.
-    /// `sslrootcert=system` is `verify-full` with the system's authorities, and with any other `sslmode` an error: they vouch for the
-    /// certificates of anybody. Unlike libpq, `prefer` does not go on without TLS when the handshake fails, and no file is looked for in the home
-    /// directory. Sockets of the machine have no TLS. Without the feature there is none at all, and a `config` that insists on it is an
+    /// With the feature `postgres-tls`, `sslmode` means the same as for libpq: `prefer`, the default, uses TLS if the server has it, and
+    /// `require` insists on TLS; neither checks the certificate. `verify-ca` checks it against the authorities in the file `sslrootcert`.
+    /// `verify-full` also checks the server's name, and uses the system's authorities if no file is given: use it over a
+    /// network. `require` with a file is `verify-ca`, and `prefer` with a file checks the authorities if the server has TLS.
+    /// `sslrootcert=system` is `verify-full` with the system's authorities, and an error with any other `sslmode`: these authorities sign the
+    /// certificates of anybody. Unlike libpq, `prefer` fails when the TLS handshake fails, and no file is searched in the home
+    /// directory. Unix sockets have no TLS. Without the feature there is no TLS, and a `config` that insists on it is an
     /// error.
     ///
     /// # Cancel safety
     /// Dropped, the tables are as they were or up to date.
     ///
     /// # Errors
-    /// When `config` can't be read, the server can't be reached or does not prove who it is, or the tables were made by a newer version of
+    /// When `config` can't be read, the server can't be reached or fails the checks above, or the tables were made by a newer version of
     /// this crate.
     pub async fn connect(config: &str) -> Result<Self> {
         let target = Target::read(config)?;
@@ -115,7 +115,7 @@ impl PostgresStore {
         Self { pool }
     }
 
-    /// Brings the tables up to date, whoever else does so at the same time, and returns their version. They are made in the
+    /// Upgrades the tables, safely beside other processes that do the same, and returns their version. They are made in the
     /// first schema of the connection's search path, under names that begin with `outrigger_`.
     ///
     /// # Cancel safety
@@ -144,7 +144,7 @@ impl PostgresStore {
             .map_err(|error| failed(what, error))
     }
 
-    /// That the lease is the session's newest and was not given back.
+    /// Checks that the lease is the session's newest and was not released.
     async fn is_mine(&self, lease: &Lease) -> Result<()> {
         let text = "SELECT 1 FROM outrigger_lease
                     WHERE project_key = $1 AND session_id = $2 AND fence = $3 AND owner = $4 AND NOT released";
@@ -213,7 +213,7 @@ impl PostgresStore {
 
 fn failed(what: &str, error: tokio_postgres::Error) -> StoreError {
     let what = format!("the PostgreSQL session store could not {what}");
-    // What the server can't keep, such as a NUL or a key that is too long, it can't keep the next time either.
+    // Data that the server can't store, such as a NUL or a key that is too long, fails the next time too.
     let is_refused = error.code().is_some_and(|code| {
         let code = code.code();
         code.starts_with("22") || code == SqlState::PROGRAM_LIMIT_EXCEEDED.code()

@@ -19,7 +19,7 @@ use self::keys::Names;
 pub use self::options::RedisOptions;
 use self::server::{Server, Work};
 
-/// How much of a transcript is asked for at once, in bytes.
+/// How much of a transcript is read at once, in bytes.
 const PAGE: &str = "1048576";
 
 /// Of how many sessions it is remembered how far they are, which saves a question with each append.
@@ -42,33 +42,33 @@ static DELETE_PART: LazyLock<Work> =
 static STEP: LazyLock<Work> =
     LazyLock::new(|| Work::new("bring what is stored up to date", include_str!("redis/step.lua")));
 
-/// Keeps sessions in Redis or Valkey: one server or a cluster. Cheap to clone; all clones share a connection. Tried with Redis 7.0; it
-/// uses nothing that Redis 5 has not.
+/// Keeps sessions in Redis or Valkey: one server or a cluster. Cheap to clone; all clones share a connection. Tested with Redis 7.0; it
+/// uses only commands of Redis 5.
 ///
-/// # What is safe when
+/// # Durability
 ///
-/// Redis answers when it has a write in memory. What an acknowledged append survives is a matter of the server's configuration:
+/// Redis replies when a write is in memory. The server's configuration decides what an acknowledged append survives:
 ///
 /// * The end of a program, however it ends: always.
 /// * The end of the server, or of its machine: with `appendonly yes` and `appendfsync always` everything; with `everysec`, Redis'
-///   default for append-only files, all but the last second or two; without `appendonly` what is in the last snapshot, and no more.
-/// * A replica that takes over: what it had got. [`RedisOptions::replicas`] waits for that.
+///   default for append-only files, all but the last second or two; without `appendonly` only the last snapshot.
+/// * A failover to a replica: what the replica had received. [`RedisOptions::replicas`] waits for it.
 ///
-/// What is lost so is lost with its fencing numbers, which are stored in the same way: two owners may then hold a lease of the same
-/// number, and are told apart only by their names. Where that can't be borne, use `appendfsync always`, or another store.
+/// Lost data includes fencing numbers: two owners may then hold leases of the same number, which differ only in the owners' names. If
+/// this is not acceptable, use `appendfsync always`, or another store.
 ///
-/// Everything is in memory, each `uuid` twice. A server that throws keys away when its memory is full (`maxmemory-policy allkeys-…`)
-/// is refused; keys of ours never run out.
+/// Everything is in memory, each `uuid` twice. A server that evicts keys when its memory is full (`maxmemory-policy allkeys-…`)
+/// is rejected; keys of this store never expire.
 ///
-/// # What is stored
+/// # Keys
 ///
 /// `outrigger:{<project>/<session>}:` with `info`, `entries`, `uuids`, `parts` and `lease`, those of a part with its name behind;
 /// `outrigger:{<project>}:sessions`, and `outrigger:version`. `%`, `/` and braces in names are written as `%XX`.
 ///
-/// The text in braces has a cluster keep all of a session on one node, where each change is one script: an append compares the
-/// lease, leaves out what is there, and writes the summary, or does nothing at all. The list of a project is on a node of its own: it
-/// may name sessions that are gone, which nobody is told of. A session whose first append was cut off between the two is listed
-/// from the next program's append on. Times are those of the node.
+/// The text in braces makes a cluster keep all of a session on one node, where each change is one script: an append compares the
+/// lease, skips entries that are stored, and writes the summary, or does nothing at all. The list of a project is on a node of its own: it
+/// may name deleted sessions, which are filtered out. A session whose first append was cut off between the two is listed
+/// after the next program's append. Times are those of the node.
 #[derive(Debug, Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,
@@ -81,7 +81,7 @@ struct Shared {
     known: Mutex<HashMap<SessionKey, Known>>,
 }
 
-/// How far a session is, as far as we know. What is wrong is noticed by the script, and told.
+/// How far a session is, as far as this process knows. The script notices and reports what is stale.
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// The name of the newest append.
@@ -92,10 +92,10 @@ struct Known {
 }
 
 impl RedisStore {
-    /// Connects to one server: `redis://host:6379`. [`RedisOptions`] has more to choose from.
+    /// Connects to one server: `redis://host:6379`. [`RedisOptions`] has more settings.
     ///
     /// # Cancel safety
-    /// Dropped, what is stored is as it was or up to date.
+    /// Dropped, the stored data is unchanged or upgraded.
     ///
     /// # Errors
     /// As [`RedisOptions::connect`].
@@ -114,13 +114,13 @@ impl RedisStore {
         }
     }
 
-    /// Brings what is stored up to date, whoever else does so at the same time, and returns its version. Connecting does so by itself.
+    /// Upgrades the stored data, safely beside other processes that do the same, and returns its version. Connecting does this too.
     ///
     /// # Cancel safety
-    /// Dropped, what is stored is as it was or up to date.
+    /// Dropped, the stored data is unchanged or upgraded.
     ///
     /// # Errors
-    /// When the server fails, or what is stored was made by a newer version of this crate.
+    /// When the server fails, or the data was stored by a newer version of this crate.
     pub async fn migrate(&self) -> Result<u32> {
         let server = &self.shared.server;
         let key = keys::version(&self.shared.prefix);
@@ -184,7 +184,7 @@ impl RedisStore {
         ];
         let fence = lease.map(|lease| lease.fence.to_string()).unwrap_or_default();
         let owner = lease.map_or("", |lease| lease.owner.as_str());
-        // The same one for as long as this goes on, so that a client that sends it again does not add it again.
+        // The same name for all attempts, so that a repeated command does not add the entries twice.
         let name = uuid::Uuid::new_v4().simple().to_string();
         let part = key.subpath.as_deref().unwrap_or_default();
         let mut left = distinct(entries);
@@ -272,7 +272,7 @@ impl RedisStore {
                     self.known().remove(key);
                     return self.unlist(key, born).await;
                 }
-                // Somebody has added a part.
+                // Another process has added a part.
                 (Some("changed"), _) => {}
                 _ => return Err(strange(&DELETE, &answer)),
             }

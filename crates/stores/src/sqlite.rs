@@ -41,10 +41,10 @@ struct Shared {
 }
 
 impl SqliteStore {
-    /// Opens the database, making it if it isn't there, and brings its tables up to date. Blocks for as long as that takes.
+    /// Opens the database, creating it if it does not exist, and upgrades its tables. Blocks until then.
     ///
     /// # Errors
-    /// When the file can't be opened or is no such database, or was made by a newer version of this crate.
+    /// When the file can't be opened or is another database, or was made by a newer version of this crate.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let connection = connect(&path)?;
@@ -58,8 +58,8 @@ impl SqliteStore {
         })
     }
 
-    /// Brings the tables of a database up to date without opening it for use: [`open`](Self::open) does the same by itself.
-    /// Returns the version that it has then.
+    /// Upgrades the tables of a database without opening it for use: [`open`](Self::open) does the same by itself.
+    /// Returns the new version.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -100,7 +100,7 @@ fn connect(path: &Path) -> Result<Connection> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
-        // The mode is the file's, and stays; whoever comes first sets it.
+        // The mode is a property of the file; the first process sets it.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.set_prepared_statement_cache_capacity(32);

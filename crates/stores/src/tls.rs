@@ -1,4 +1,4 @@
-//! Whom to trust when a server says who it is.
+//! Which certificates of servers to trust.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn roots(file: Option<&Path>) -> Result<RootCertStore> {
     Ok(roots)
 }
 
-/// That servers prove who they are to these authorities.
+/// Servers must have a certificate of these authorities.
 pub(crate) fn client(roots: RootCertStore) -> Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| StoreError::failed("TLS can't be set up", error))?;

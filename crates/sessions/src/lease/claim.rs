@@ -11,7 +11,7 @@ use crate::id::SessionId;
 use crate::place::Sessions;
 use crate::write::ForkOptions;
 
-/// How long a holder is asked to let a session go, unless told otherwise.
+/// How long a holder has to release a session on request, by default.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the system may take to end a process that was killed.
@@ -28,7 +28,7 @@ pub struct Claim<'s> {
     patience: Duration,
 }
 
-/// The right to drive a session, until it is released or dropped, the process ends, or somebody takes it over.
+/// The right to drive a session, until it is released or dropped, the process ends, or another process takes it over.
 #[derive(Debug)]
 #[must_use = "a lease that is dropped is released"]
 pub struct Lease {
@@ -42,7 +42,7 @@ pub struct Lease {
 }
 
 impl Sessions {
-    /// Begins to claim a session, so that nobody else drives it. It need not exist yet.
+    /// Begins a claim on a session, so that no other process drives it. The session need not exist yet.
     pub fn claim(&self, id: &SessionId) -> Claim<'_> {
         Claim {
             sessions: self,
@@ -53,10 +53,10 @@ impl Sessions {
         }
     }
 
-    /// Who else drives a session: the process that has claimed it and lives, or a CLI that says so itself ([`driven_by_cli`]). A claim
-    /// of this process is none of somebody else.
+    /// The other process that drives a session: one with a lease that is alive, or a CLI that lists itself ([`driven_by_cli`]). Leases
+    /// of this process do not count.
     ///
-    /// What is true may have changed by the time that this returns; to drive a session, [`claim`](Self::claim) it.
+    /// The state may have changed by the time this returns; to drive a session, [`claim`](Self::claim) it.
     ///
     /// # Errors
     /// When the files of the lease cannot be read.
@@ -77,38 +77,38 @@ impl Sessions {
 }
 
 impl Claim<'_> {
-    /// Sets what the owner calls itself, for those who find the session busy. By default the name of this library.
+    /// Sets the owner's name, which others see when they find the session busy. The default is the name of this library.
     pub fn owner(mut self, name: impl Into<String>) -> Self {
         self.owner = name.into();
         self
     }
 
-    /// Sets what is to be done where somebody else has the session. By default the claim fails.
+    /// Sets what happens if another process has the session. By default the claim fails.
     pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
         self.on_busy = on_busy;
         self
     }
 
-    /// Sets how long a holder is asked to let the session go before it is fenced off, with [`OnBusy::TakeOver`]. Five seconds by
-    /// default; zero does not ask.
+    /// With [`OnBusy::TakeOver`], sets how long a holder has to release the session before it is fenced. Five seconds by
+    /// default; with zero there is no request.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Takes the session. What a holder left that died is taken over at once, whatever is to be done where somebody has it.
+    /// Acquires the lease. The lease of a holder that died is taken over at once, whatever `on_busy` is set to.
     ///
-    /// Where it is to be taken over, this blocks for the patience until the holder is fenced off, and once more for the CLI that the
-    /// holder should then end. Else it waits only for others' changes, which are short.
+    /// To take a session over, this blocks for the patience until the holder is fenced, and once more for the CLI that the
+    /// holder should then end. Otherwise it waits only for changes of others, which are short.
     ///
-    /// A holder that hangs, or was stopped, ends nothing. Then its CLI is ended here: by SIGTERM, and by SIGKILL after the patience.
-    /// That is done only where it is certain whose CLI it is, which takes Linux and a CLI that is the holder's own child process on
-    /// this machine. Where that is not certain the holder is not fenced off either: it is asked for twice the patience, and keeps the
-    /// session if it does not answer.
+    /// A holder that hangs, or was stopped, ends nothing. Then its CLI is killed here: by SIGTERM, and by SIGKILL after the patience.
+    /// This is done only if it is certain whose CLI it is, which needs Linux and a CLI that is the holder's own child process on
+    /// this machine. Otherwise the holder is not fenced either: it has twice the patience to react, and keeps the
+    /// session if it does not.
     ///
     /// # Errors
-    /// [`Error::Busy`] where somebody else has it and it is not to be forked or taken over; also where a CLI drives it that is not
-    /// ended, as above, since nothing fences a CLI off. What [`fork`](Sessions::fork) says where it is to be forked. When the files of
+    /// [`Error::Busy`] if another process has the session and it is not to be forked or taken over; also if a CLI drives it that is not
+    /// killed, as above, since a CLI can't be fenced. The errors of [`fork`](Sessions::fork) if it is to be forked. When the files of
     /// the lease cannot be read or written.
     pub fn take(self) -> Result<Lease> {
         let busy = match self.attempt(false)? {
@@ -132,7 +132,7 @@ impl Claim<'_> {
         }
     }
 
-    /// Asks, waits, and takes it then.
+    /// Requests the session, waits, and then takes it over.
     fn take_over(&self) -> Result<Lease> {
         let me = self.me();
         let until = Instant::now() + self.patience;
@@ -153,7 +153,7 @@ impl Claim<'_> {
         }
     }
 
-    /// Changes who asks the holder for the session, if there is one.
+    /// Changes the request to the holder, if there is a holder.
     fn ask(&self, change: impl FnOnce(&mut Option<Owner>)) -> Result<()> {
         let disk = self.disk();
         let turn = disk.turn()?;
@@ -216,7 +216,7 @@ impl Claim<'_> {
         };
         let driver = self.driver();
         if let Some(state) = holder.as_ref().filter(|_| lives) {
-            // Whoever is fenced off should end its CLI. If it hangs, somebody else has to be able to.
+            // A fenced holder should kill its CLI. If the holder hangs, another process has to be able to.
             let can_be_ended = driver.as_ref().is_none_or(|driver| driver.is_of(&state.owner));
             if !by_force || !can_be_ended {
                 return Ok(Err(Busy {
@@ -266,7 +266,7 @@ impl Claim<'_> {
 }
 
 impl Lease {
-    /// The session: the fork, where the one that was asked for was busy and forked.
+    /// The session: the fork, if the requested session was busy and forked.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
@@ -281,31 +281,31 @@ impl Lease {
         self.taken_from.as_ref()
     }
 
-    /// The session that was asked for, where it was busy and a fork was claimed in its place.
+    /// The requested session, if it was busy and the lease is on a fork of it.
     pub fn forked_from(&self) -> Option<&SessionId> {
         self.forked_from.as_ref()
     }
 
-    /// Looks whether the session is still ours. It is to be asked before each thing that is done to the session; for what is done
-    /// to files, [`guard`](Self::guard) leaves no gap between the question and the deed.
+    /// Checks that the lease is still valid. Call it before each action on the session; for changes of
+    /// files, [`guard`](Self::guard) leaves no gap between the check and the change.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when somebody has taken it over; when the file of the lease cannot be read.
+    /// [`Error::Fenced`] when another process has taken the session over; when the file of the lease cannot be read.
     pub fn check(&self) -> Result<()> {
         self.judge(self.disk.state()?)
     }
 
-    /// Does something while nobody can take the session over, if it is still ours. It should be short: others wait for it.
+    /// Runs `act` if the lease is still valid, and lets no other process take it over meanwhile. `act` should be short: others wait for it.
     ///
     /// # Errors
-    /// As [`check`](Self::check), with nothing done; else what `act` says.
+    /// Those of [`check`](Self::check), and `act` is not called; else those of `act`.
     pub fn guard<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         let _turn = self.disk.turn()?;
         self.check()?;
         act()
     }
 
-    /// Who asks for the session, if somebody does: a holder that lets it go in time need not be fenced off.
+    /// The owner that requests the session, if there is one: a holder that releases it in time need not be fenced.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -316,10 +316,10 @@ impl Lease {
         Ok(wanted_by)
     }
 
-    /// Lets the session go, as dropping the lease does, and tells whether that worked. One that was taken over is let go already.
+    /// Releases the session, as dropping the lease does, but reports errors. A lease that was taken over is released already.
     ///
     /// # Errors
-    /// When the files of the lease cannot be written. Others then find that its holder is gone, once this process is.
+    /// When the files of the lease cannot be written. Others then notice that the holder is gone once this process is.
     pub fn release(mut self) -> Result<()> {
         self.let_go()
     }
@@ -358,7 +358,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // If it fails, the lock is free all the same, and whoever claims next finds that its holder is gone.
+        // If this fails, the lock is free all the same, and the next claim notices that its holder is gone.
         let _ = self.let_go();
     }
 }

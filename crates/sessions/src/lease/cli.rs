@@ -30,10 +30,10 @@ struct Entry {
     entrypoint: Option<String>,
 }
 
-/// The CLI process that drives a session on this machine, if one says so and lives.
+/// The CLI process that drives a session on this machine, if it lists itself and is alive.
 ///
-/// The CLI lists each of its processes in a file of the config directory and takes it away when it ends. One that was killed leaves
-/// the file behind: then the process is gone, or began at another time than the file says.
+/// The CLI lists each of its processes in a file of the config directory and removes the file when it ends. A killed process leaves
+/// its file behind: then no such process exists, or it started at another time than the file says.
 pub fn driven_by_cli(config_dir: impl AsRef<Path>, id: &SessionId) -> Option<Busy> {
     Some(Driver::of(config_dir.as_ref(), id)?.busy(id))
 }
@@ -71,9 +71,9 @@ impl Driver {
         }
     }
 
-    /// Whether it is certain that this holder has started it: it is the holder's child process and leads a process group of its own,
-    /// on this machine, and is of the user with whose rights this is asked. What the files say of either may be anything, and whoever
-    /// acts as another user could end more than that user. Nowhere but on Linux does the system tell.
+    /// Whether this holder has certainly started the CLI: it is the holder's child process and leads a process group of its own,
+    /// on this machine, and belongs to the user whose rights this process has. The files of both may have any content, and a process
+    /// with the rights of another user could otherwise kill processes of more users. Only Linux reports this.
     #[cfg(target_os = "linux")]
     pub(super) fn is_of(&self, holder: &Owner) -> bool {
         let Self(entry) = self;
@@ -93,7 +93,7 @@ impl Driver {
         false
     }
 
-    /// Ends its process group; only after [`is_of`](Self::is_of). Asked to end, it takes along the commands that it runs.
+    /// Kills its process group; only after [`is_of`](Self::is_of). After SIGTERM the CLI also ends the commands that it runs.
     #[cfg(target_os = "linux")]
     pub(super) fn end(&self, by_force: bool) {
         use rustix::process::{Signal, kill_process_group};
@@ -119,7 +119,7 @@ fn group(pid: u32) -> Option<rustix::process::Pid> {
     i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)
 }
 
-/// Whether a CLI process that lives says that it works with this config directory.
+/// Whether a living CLI process lists itself in this config directory.
 pub fn cli_runs_in(config_dir: impl AsRef<Path>) -> bool {
     listed(config_dir.as_ref()).any(|entry| lives(&entry))
 }
@@ -153,7 +153,7 @@ enum Started {
     /// In the system's own count.
     At(String),
     Gone,
-    /// The system does not say.
+    /// The system does not report it.
     #[cfg_attr(target_os = "linux", expect(dead_code, reason = "Linux says it"))]
     Unknown,
 }
@@ -166,7 +166,7 @@ fn started(pid: u32) -> Started {
     }
 }
 
-/// What the system says of a process that lives.
+/// What the system reports about a living process.
 #[cfg(target_os = "linux")]
 struct Stat {
     parent: u32,
@@ -177,7 +177,7 @@ struct Stat {
 
 #[cfg(target_os = "linux")]
 impl Stat {
-    /// `None` where there is no such process, or it has ended and nobody has asked after it.
+    /// `None` if there is no such process, or it is a zombie.
     fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The second field is the name in parentheses, which may have anything in it; the 22nd is the start.

@@ -1,4 +1,4 @@
-//! What is on disk of the leases on one session.
+//! The files of the leases on one session.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::id::SessionId;
 
-/// How long a change by somebody else may take. It is a few file operations; one that is killed frees its lock.
+/// How long a change by another process may take. It is a few file operations; a killed process frees its lock.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How often it is looked again.
@@ -28,7 +28,7 @@ pub(super) struct State {
     pub(super) owner: Owner,
     /// Whether its holder has let it go.
     pub(super) released: bool,
-    /// Who asked the holder to let it go.
+    /// The owner that requested the session from the holder.
     pub(super) wanted_by: Option<Owner>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Disk {
 #[derive(Debug)]
 pub(super) struct Turn(#[expect(dead_code, reason = "the lock is on it")] File);
 
-/// What says that a holder lives. Freed when it is dropped, or the process ends.
+/// The lock that shows that a holder is alive. Freed when it is dropped, or the process ends.
 #[derive(Debug)]
 pub(super) struct Held(#[expect(dead_code, reason = "the lock is on it")] File);
 
@@ -122,7 +122,7 @@ impl Disk {
         }
     }
 
-    /// Says that the holder of a claim lives.
+    /// Takes the lock that shows that the holder of a lease is alive.
     pub(super) fn hold(&self, _turn: &Turn, fence: Fence) -> Result<Held> {
         let path = self.held_path(fence);
         let file = open(&path)?;
@@ -133,7 +133,7 @@ impl Disk {
         }
     }
 
-    /// Removes what is left of a holder. Numbers are never used again, so nobody takes it for another's.
+    /// Removes the files of a former holder. Numbers are never used again, so they can't be another holder's.
     pub(super) fn forget(&self, _turn: &Turn, fence: Fence) -> Result<()> {
         remove(&self.held_path(fence))
     }

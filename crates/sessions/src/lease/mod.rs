@@ -1,10 +1,10 @@
-//! Who may drive a session: one process at a time.
+//! Leases: one process at a time may drive a session.
 //!
-//! The CLI lets two processes write one transcript, and then each of them overwrites what the other believes. A lease is what
-//! programs agree on instead: whoever drives a session claims it first.
+//! The CLI lets two processes write one transcript, and then neither has the other's messages. Programs use a lease
+//! instead: a program claims a session before it drives it.
 //!
-//! Each claim has a [`Fence`], a number that only grows. Whoever holds a greater one has taken the session over, and what comes from
-//! holders of lesser ones is to be refused.
+//! Each lease has a [`Fence`], a number that only grows. A holder with a greater number has taken the session over, and writes from
+//! holders of lesser numbers are to be rejected.
 //!
 //! ```no_run
 //! use outrigger_sessions::lease::OnBusy;
@@ -20,15 +20,15 @@
 //! # }
 //! ```
 //!
-//! # How it is kept
+//! # Files
 //!
-//! In `outrigger/leases` of the config directory, for each session: `<id>.json` says who has it, with which fence; a lock of the
-//! operating system on `<id>.<fence>.held` says that the holder lives, which needs no heartbeat: it goes with the process, however
-//! that ends. Changes are made one at a time, under a lock on `<id>.lock`.
+//! In `outrigger/leases` of the config directory, for each session: `<id>.json` has the owner and the fence; a lock of the
+//! operating system on `<id>.<fence>.held` shows that the holder is alive, without a heartbeat: the lock goes with the process, however
+//! it ends. Changes are made one at a time, under a lock on `<id>.lock`.
 //!
-//! It is advisory: it binds those who claim. Of CLIs that nobody claimed for, it knows those that the CLI itself lists as running
+//! Leases are advisory: they bind only programs that use them. Of other CLIs, this module sees those that the CLI itself lists as running
 //! ([`driven_by_cli`]). Whether machines that share a config directory over a network see each other's locks depends on the file
-//! system; where they don't, keep the sessions in a store with leases ([`store`](crate::store)).
+//! system; if they don't, keep the sessions in a store with leases ([`store`](crate::store)).
 
 mod claim;
 mod cli;
@@ -39,15 +39,15 @@ pub use cli::{cli_runs_in, driven_by_cli};
 
 pub use crate::owner::{Busy, Fence, Owner};
 
-/// What is to be done where somebody else has the session.
+/// What happens if another process has the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnBusy {
-    /// Nothing: the claim fails with [`Error::Busy`](crate::Error::Busy), which says who has it.
+    /// The claim fails with [`Error::Busy`](crate::Error::Busy), which has the owner.
     #[default]
     Fail,
     /// The session is forked, and the fork is claimed in its place.
     Fork,
-    /// The session is taken: its holder is asked to let it go, and fenced off if it does not.
+    /// The session is taken over: its holder is requested to release it, and fenced if it does not.
     TakeOver,
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, NotFound, Result};
 use crate::id::{AgentId, SessionId};
 use crate::record::Records;
 
-/// A session's transcript: where it is, and what lies beside it.
+/// A session's transcript: its path, and the paths beside it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SessionFile {
@@ -17,7 +17,7 @@ pub struct SessionFile {
     pub id: SessionId,
     /// The transcript.
     pub path: PathBuf,
-    /// The project that it was found by, as a path: the directory asked for, or the worktree. `None` when all were looked through.
+    /// The project in which it was found, as a path: the given directory, or the worktree. `None` when all projects were searched.
     pub project: Option<String>,
     /// How long the transcript was, in bytes, when it was found.
     pub size: u64,
@@ -48,27 +48,27 @@ impl SessionFile {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// The directory for what belongs to the session besides its transcript. It need not exist.
+    /// The directory for the session's other files. It need not exist.
     pub fn beside(&self) -> PathBuf {
         self.path.with_extension("")
     }
 
-    /// The directory below which the subagents' transcripts are. It need not exist.
+    /// The directory of the subagents' transcripts. It need not exist.
     pub fn subagents_dir(&self) -> PathBuf {
         self.beside().join("subagents")
     }
 
-    /// Where a subagent's transcript is that no workflow began. It need not exist.
+    /// The path of a subagent's transcript, outside of workflows. It need not exist.
     pub fn subagent_path(&self, id: &AgentId) -> PathBuf {
         self.subagents_dir().join(format!("agent-{id}.jsonl"))
     }
 
-    /// The file that says whether the session is archived. It need not exist.
+    /// The file that marks the session as archived. It need not exist.
     pub fn archived_path(&self) -> PathBuf {
         self.beside().join("archived.json")
     }
 
-    /// The file with the title that was given to the session. It need not exist.
+    /// The file with the title that was set for the session. It need not exist.
     pub fn title_path(&self) -> PathBuf {
         self.beside().join("custom-title.json")
     }
@@ -104,7 +104,7 @@ impl Sessions {
     /// Finds a session that was run in `dir`, or in another worktree of the repository that `dir` is in.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it is not there; it tells in which other projects the session is.
+    /// [`Error::NotFound`] when it is not there; the error names the other projects that have the session.
     pub fn find_in(&self, id: &SessionId, dir: impl AsRef<Path>) -> Result<SessionFile> {
         let real = real_path(dir.as_ref());
         let mut searched = Vec::new();
@@ -171,7 +171,7 @@ impl Sessions {
 }
 
 impl Error {
-    /// Whether it says that there is no such session.
+    /// Whether the error is that there is no such session.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound(_))
     }

@@ -28,11 +28,11 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Those that the CLI would use in this environment: below `CLAUDE_CONFIG_DIR`, or else `.claude` in the home directory. Of
-    /// `CLAUDE_CODE_PROJECT_DIR_NAME` it takes note as the CLI does: only where `CLAUDE_CONFIG_DIR` is set too.
+    /// The directories that the CLI would use in this environment: below `CLAUDE_CONFIG_DIR`, or else `.claude` in the home directory.
+    /// `CLAUDE_CODE_PROJECT_DIR_NAME` counts as in the CLI: only if `CLAUDE_CONFIG_DIR` is set too.
     ///
     /// # Errors
-    /// When there is no home directory either, or `CLAUDE_CODE_PROJECT_DIR_NAME` is no name that the CLI accepts.
+    /// When there is no home directory either, or the CLI would reject `CLAUDE_CODE_PROJECT_DIR_NAME`.
     pub fn from_env() -> Result<Self> {
         Self::from_vars(|name| env::var_os(name), env::home_dir())
     }
@@ -50,7 +50,7 @@ impl Sessions {
         }
     }
 
-    /// Those below this config directory; its name is brought to Unicode's normal form C, as the CLI does with this one path on all
+    /// The sessions below this config directory; its name is normalized to Unicode's form C, as the CLI does with this path on all
     /// systems. It need not exist.
     pub fn at(config_dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -59,10 +59,10 @@ impl Sessions {
         }
     }
 
-    /// Has all projects in the one directory of this name, as `CLAUDE_CODE_PROJECT_DIR_NAME` tells the CLI.
+    /// Puts all projects into the one directory of this name, like `CLAUDE_CODE_PROJECT_DIR_NAME`.
     ///
     /// # Errors
-    /// When the name is not 1 to 64 of ASCII letters, digits, `_` and `-`.
+    /// When the name is not 1 to 64 ASCII letters, digits, `_` and `-`.
     pub fn with_project_dir_name(mut self, name: &str) -> Result<Self> {
         let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if !(1..=64).contains(&name.len()) || !name.bytes().all(is_fine) {
@@ -82,7 +82,7 @@ impl Sessions {
         self.config_dir.join("projects")
     }
 
-    /// The directory that the CLI of today would create for sessions that it runs in `dir`. It need not exist.
+    /// The directory that the current CLI would create for sessions that run in `dir`. It need not exist.
     pub fn project_dir(&self, dir: impl AsRef<Path>) -> PathBuf {
         self.project_dir_of(&real_path(dir.as_ref()))
     }
@@ -96,7 +96,7 @@ impl Sessions {
     }
 }
 
-/// A path in Unicode's normal form C. What is no Unicode stays as it is.
+/// A path in Unicode's normal form C. A path that is not Unicode is unchanged.
 fn in_form_c(path: &OsStr) -> PathBuf {
     match path.to_str() {
         Some(text) if !text.is_ascii() => text.nfc().collect::<String>().into(),

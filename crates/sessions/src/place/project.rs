@@ -1,4 +1,4 @@
-//! What the CLI calls the directory of a project's sessions.
+//! The CLI's name for the directory of a project's sessions.
 
 use std::borrow::Cow;
 use std::fs;
@@ -11,16 +11,16 @@ use unicode_normalization::UnicodeNormalization as _;
 use super::Sessions;
 use crate::file;
 
-/// Longer names are cut here, and told apart by a hash.
+/// Longer names are cut here, and get a hash.
 const LONGEST: usize = 200;
 
 /// How much of a transcript is looked through for the directory that it was recorded in.
 const HEAD: u64 = 64 * 1024;
 
-/// What the CLI calls the directory of the sessions that it runs in `cwd`, which is to be a [`real_path`].
+/// The CLI's name for the directory of the sessions that run in `cwd`, which must be a [`real_path`].
 ///
-/// Each UTF-16 code unit that is no ASCII letter or digit becomes a hyphen. A name of more than 200 is cut, and gets a hyphen and
-/// a hash of the whole path, so that `/a/b` and `/a-b` share a directory and two long paths mostly do not.
+/// Each UTF-16 code unit that is no ASCII letter or digit becomes a hyphen. A name longer than 200 is cut, and gets a hyphen and
+/// a hash of the whole path, so `/a/b` and `/a-b` share a directory, but two long paths hardly ever do.
 pub fn project_dir_name(cwd: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = cwd
@@ -50,14 +50,14 @@ fn in_base_36(mut number: u32) -> String {
 
 /// The path by which the CLI knows a directory: absolute, without links, and on macOS in Unicode's normal form C.
 ///
-/// Of a path that does not exist (any more), the part that does is resolved. What is no Unicode is replaced by U+FFFD.
+/// If the path does not exist (any more), its existing part is resolved. Invalid Unicode becomes U+FFFD.
 pub fn real_path(dir: &Path) -> String {
     let real = dir.canonicalize().unwrap_or_else(|_| {
         let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         resolve_existing(&absolute)
     });
     let text = real.to_string_lossy();
-    // Windows' long form of paths is no form that a program would say.
+    // Programs do not print Windows' verbatim form of paths.
     let text = text.strip_prefix(r"\\?\").unwrap_or(&text);
     composed(text).into_owned()
 }
@@ -129,7 +129,7 @@ pub(crate) fn is_same_when_cut(path: &Path, name: &str) -> bool {
     name.len() > LONGEST && theirs.strip_prefix(cut).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Whether any session in a project's directory says that it ran in `real`.
+/// Whether any session in a project's directory recorded `real` as its directory.
 fn was_recorded_in(project_dir: &Path, real: &str) -> bool {
     let Ok(entries) = fs::read_dir(project_dir) else {
         return false;

@@ -1,4 +1,4 @@
-//! The worktrees of a repository, by asking git.
+//! The worktrees of a repository, from git.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn parse(listed: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// What a command writes, if it succeeds in time. It is killed if it does not.
+/// The output of a command, if it succeeds in time. Otherwise it is killed.
 fn listed(command: &mut Command, deadline: Duration) -> Option<Vec<u8>> {
     let mut child = command
         .stdin(Stdio::null())
@@ -53,7 +53,7 @@ fn listed(command: &mut Command, deadline: Duration) -> Option<Vec<u8>> {
         let _ = child.wait();
         return None;
     };
-    // It has closed its output, so what is left to wait for is its end; one that hangs there is killed.
+    // The command has closed its output, so it should end now; if it hangs, it is killed.
     let mut waited = Duration::ZERO;
     let step = Duration::from_millis(5);
     loop {

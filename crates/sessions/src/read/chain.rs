@@ -4,18 +4,18 @@ use std::collections::{HashMap, HashSet};
 
 use super::index::{Id, Index, Kept, Kind, Node};
 
-/// What the main conversation is made of, as places in the index, in order. `timestamp` reads when a record was written.
+/// The main conversation, as places in the index, in order. `timestamp` reads when a record was written.
 ///
-/// It ends at the last record of the file that nothing of the main conversation follows, and is what the parents lead to from
-/// there. What a compaction kept is put in where it belongs first, and the calls and results of tools that ran in parallel are put
-/// back in afterwards.
+/// It ends at the last record of the file that has no successor in the main conversation, and follows the parents from
+/// there. Messages that a compaction kept are inserted first, and calls and results of parallel tools are
+/// inserted afterwards.
 pub(super) fn main(index: &mut Index, timestamp: &mut dyn FnMut(&Node) -> String) -> Vec<u32> {
     relink(index);
     let Some((leaf, behind)) = leaf(index) else {
         return Vec::new();
     };
     let chain = walk(index, leaf);
-    // What comes back to the conversation elsewhere than at its end is not behind it: that is a circle.
+    // Records that lead back to an earlier part of the conversation form a circle, so they are not after it.
     let returning: HashSet<u32> = behind.iter().copied().collect();
     let is_behind = !chain.iter().any(|at| returning.contains(at));
     let mut whole = put_back(index, chain, timestamp);
@@ -26,7 +26,7 @@ pub(super) fn main(index: &mut Index, timestamp: &mut dyn FnMut(&Node) -> String
     whole
 }
 
-/// The conversation of a subagent: what the parents lead to from the last prompt or answer of its file.
+/// The conversation of a subagent: the parents from the last prompt or answer of its file.
 pub(super) fn subagent(index: &Index) -> Vec<u32> {
     let messages = (0..index.nodes.len() as u32)
         .filter(|at| matches!(index.node(*at).kind, Kind::User | Kind::Assistant));
@@ -34,8 +34,8 @@ pub(super) fn subagent(index: &Index) -> Vec<u32> {
     leaf.map_or_else(Vec::new, |leaf| walk(index, leaf))
 }
 
-/// Puts what the compactions kept behind the records that it belongs behind: the first of it follows the anchor, and what followed
-/// the anchor follows the last of it.
+/// Inserts the records that compactions kept behind their anchors: the first one follows the anchor, and the anchor's former
+/// successor follows the last one.
 fn relink(index: &mut Index) {
     if index.kept.is_empty() {
         return;
@@ -93,7 +93,7 @@ fn is_main(node: &Node) -> bool {
     !node.is_sidechain && !node.is_of_team && node.kind != Kind::Progress
 }
 
-/// Whether a record is something that was said.
+/// Whether a record is a message of the conversation.
 fn is_message(node: &Node) -> bool {
     matches!(node.kind, Kind::User | Kind::Assistant)
 }
@@ -108,7 +108,7 @@ fn leaf(index: &Index) -> Option<(u32, Vec<u32>)> {
         .map(|(at, _)| at)
         .collect();
     ends.sort_unstable_by_key(|at| std::cmp::Reverse(index.node(*at).offset));
-    // What leads to nothing that was said need not be gone over again.
+    // Records that lead to no message need not be visited again.
     let mut in_vain = vec![false; index.nodes.len()];
     for end in ends {
         let mut behind = Vec::new();
@@ -129,7 +129,7 @@ fn leaf(index: &Index) -> Option<(u32, Vec<u32>)> {
     None
 }
 
-/// What the parents lead to, from the first to `leaf`. A circle is gone round once.
+/// The parents, from the first one to `leaf`. A circle is followed once.
 fn walk(index: &Index, leaf: u32) -> Vec<u32> {
     let mut seen = vec![false; index.nodes.len()];
     let mut chain = Vec::new();
@@ -145,14 +145,14 @@ fn walk(index: &Index, leaf: u32) -> Vec<u32> {
     chain
 }
 
-/// Who made a call: one answer, or none that could be told.
+/// The answer with a call; `None` if it is unknown.
 type Maker = Option<u32>;
 
-/// Puts back the calls and results that the parents pass by.
+/// Inserts the calls and results that the parents skip.
 ///
-/// The CLI records an answer block by block, one following the other, and each result as what follows its call. So where several
-/// tools ran, the parents lead past all results but one, and past all calls behind the one that has it. They belong behind the last
-/// block of their answer that is in the chain.
+/// The CLI records an answer block by block, each following the last, and each result as the successor of its call. So after
+/// parallel tools the parents skip all results but one, and all calls behind the one with that result. The skipped ones belong behind the last
+/// block of their answer in the chain.
 fn put_back(index: &Index, chain: Vec<u32>, timestamp: &mut dyn FnMut(&Node) -> String) -> Vec<u32> {
     let mut in_chain = vec![false; index.nodes.len()];
     let mut last_of: HashMap<Id, u32> = HashMap::new();
@@ -247,7 +247,7 @@ fn blocks_and_makers(
         }
         for call in index.calls.get(&at).into_iter().flatten() {
             let maker = makers.entry(*call).or_insert(Some(at));
-            // A call that two answers claim cannot be told to be of either.
+            // A call that is in two answers can't be attributed to either.
             let is_same = maker.is_some_and(|maker| index.node(maker).message == Some(message));
             *maker = is_same.then_some(at);
         }

@@ -1,4 +1,4 @@
-//! What a session has cost, as the CLI recorded it.
+//! The cost of a session, as the CLI recorded it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 use crate::record::Lines;
 
-/// What a session has cost, as the CLI noted it last (`cost-state`). Times are in milliseconds.
+/// The cost of a session in the CLI's last record of it (`cost-state`). Times are in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -51,7 +51,7 @@ pub struct ModelCost {
     pub input_tokens: u64,
     /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Those of them that it thought with.
+    /// The part of them that was used for thinking.
     pub thinking_tokens: u64,
     /// Tokens that were read from the cache.
     pub cache_read_input_tokens: u64,
@@ -65,7 +65,7 @@ pub struct ModelCost {
 }
 
 impl SessionFile {
-    /// What the session has cost. `None` if the CLI did not note it: it does so when a session ends.
+    /// The cost of the session. `None` if the CLI did not record it, which it does at the end of a session.
     ///
     /// # Errors
     /// When the transcript cannot be read.
@@ -78,7 +78,7 @@ impl SessionFile {
         if noted.is_some() || lite.is_whole() {
             return Ok(noted);
         }
-        // It went on for long since.
+        // The session may have gone on for long since then.
         let file = file::open(&self.path).map_err(Error::io("open", &self.path))?;
         let mut lines = Lines::new(file);
         let mut cost = None;
@@ -96,7 +96,7 @@ fn noted_in(line: &[u8]) -> Option<Cost> {
 }
 
 impl Sessions {
-    /// What a session has cost; see [`SessionFile::cost`]. It is looked for in `dir` and its worktrees if `dir` is given.
+    /// The cost of a session; see [`SessionFile::cost`]. It is searched in `dir` and its worktrees if `dir` is given.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such session, or the transcript cannot be read.

@@ -1,4 +1,4 @@
-//! What a transcript is linked by, without what was said: some 150 bytes a record, however long that is.
+//! The links of a transcript without its texts: some 150 bytes a record, however long the record is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -11,7 +11,7 @@ use crate::record::{
     Damage, DamageReason, Fields, Lines, Position, elements, fields, is_truthy, last, text_of,
 };
 
-/// How many damaged lines are told in detail.
+/// How many damaged lines are reported in detail.
 const MOST_DAMAGE: usize = 1000;
 
 /// The id of a record, an answer, a call or an agent, as a number: a UUID's own, or a hash of any other text.
@@ -51,7 +51,7 @@ fn uuid(text: &str) -> Option<u128> {
     Some(number)
 }
 
-/// What a record is, as far as the conversation is concerned.
+/// The role of a record in the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     User,
@@ -84,7 +84,7 @@ pub(super) struct Node {
     pub(super) is_hidden: bool,
 }
 
-/// What a compaction kept of the conversation, to be put in behind another record.
+/// The part of the conversation that a compaction kept, to be inserted behind another record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kept {
     Segment { head: Id, anchor: Id, tail: Id },
@@ -98,11 +98,11 @@ pub(super) struct Index {
     /// In the order in which their ids came first; of several with one id there is the last.
     pub(super) nodes: Vec<Node>,
     pub(super) by_id: HashMap<Id, u32>,
-    /// What the compactions kept, by their record.
+    /// The kept parts of compactions, by their record.
     pub(super) kept: BTreeMap<u32, Kept>,
     /// The calls that answers make, and those that results are of.
     pub(super) calls: HashMap<u32, Box<[Id]>>,
-    /// The record with the call that a result says it is of.
+    /// The record with the call of a result.
     pub(super) sources: HashMap<u32, Id>,
     /// The prompt that a queued one is a copy of.
     pub(super) copies: HashMap<u32, Id>,
@@ -256,7 +256,7 @@ impl Index {
         (id, calls)
     }
 
-    /// What a compaction kept.
+    /// The part of the conversation that a compaction kept.
     fn read_kept(&self, metadata: &str) -> Option<Kept> {
         let metadata = fields(metadata).ok()?;
         let id = |fields: &Fields<'_>, name| last(fields, name).and_then(text_of).map(|id| self.ids.of(&id));
@@ -293,7 +293,7 @@ pub(super) fn is_queued(attachment: &Fields<'_>) -> bool {
         && last(attachment, "prompt").is_some_and(is_content)
 }
 
-/// Whether an origin says that somebody outside of this session wrote it: then it is shown although it is marked as not meant to be.
+/// Whether an origin outside of this session wrote the record: then it is shown although it is marked as hidden.
 fn is_from_others(origin: &str) -> bool {
     let kind = fields(origin)
         .ok()

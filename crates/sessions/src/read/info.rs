@@ -1,4 +1,4 @@
-//! What is known of a session without reading all of it.
+//! Metadata of a session, without reading all of it.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use crate::file;
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 
-/// What is known of a session without reading all of it. As JSON it has the names of the TypeScript SDK's `SDKSessionInfo`.
+/// Metadata of a session, read without reading all of it. As JSON it has the names of the TypeScript SDK's `SDKSessionInfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -28,10 +28,10 @@ pub struct SessionInfo {
     /// How long the transcript is, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size: Option<u64>,
-    /// The title that somebody gave it, or the model.
+    /// The title that the user or the model gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_title: Option<String>,
-    /// The first text that somebody typed, up to 200 characters.
+    /// The first text that the user typed, up to 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_prompt: Option<String>,
     /// The branch that it was on last; `HEAD` where there was none.
@@ -40,7 +40,7 @@ pub struct SessionInfo {
     /// Its working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The tag that somebody gave it.
+    /// The tag that the user gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// When it began, in milliseconds since 1970.
@@ -76,13 +76,13 @@ pub(crate) struct Around<'a> {
     pub(crate) id: &'a SessionId,
     /// The directory of the project.
     pub(crate) dir: &'a Path,
-    /// The project, if it was asked for.
+    /// The project, if one was given.
     pub(crate) project: Option<&'a str>,
     /// Whether there is a directory for what belongs to the session.
     pub(crate) has_more: bool,
 }
 
-/// What was noted in the end of a transcript, the last one of each kind.
+/// The notes at the end of a transcript, the last one of each kind.
 #[derive(Debug, Default)]
 struct Notes<'l> {
     custom_title: Option<&'l [u8]>,
@@ -135,13 +135,13 @@ fn kind_of_note(line: &[u8]) -> Option<usize> {
     NOTES.iter().position(|kind| lite::is_note(line, kind))
 }
 
-/// What a note says under a key, if it says anything.
+/// The value of a note's key, if there is one.
 fn said(note: Option<&[u8]>, key: &str) -> Option<String> {
     lite::field(note?, key).filter(|said| !said.is_empty())
 }
 
 impl SessionInfo {
-    /// Reads it from the ends of a transcript. `None` for what is no session of its own or has nothing to be shown by.
+    /// Reads it from the ends of a transcript. `None` if it is no session of its own or has nothing to show.
     pub(crate) fn of(around: Around<'_>, lite: Lite<'_>) -> Option<Self> {
         let end = memchr::memchr(b'\n', lite.head).unwrap_or(lite.head.len());
         let first_line = &lite.head[..end];
@@ -193,10 +193,10 @@ impl SessionInfo {
     }
 }
 
-/// What says that a conversation goes on elsewhere.
+/// The mark of a conversation that continues elsewhere.
 static CONTINUED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"continued-in\""));
 
-/// Whether the first line of a transcript says that it is no session of its own.
+/// Whether the first line of a transcript marks it as no session of its own.
 fn is_sidechain(line: &[u8]) -> bool {
     ["\"isSidechain\":true", "\"isSidechain\": true"]
         .iter()
@@ -230,7 +230,7 @@ fn archived(around: Around<'_>, tail: &[u8]) -> Option<bool> {
     Some(mark.archived && !was_prompted)
 }
 
-/// The session in which the conversation of this transcript goes on, if it says so last.
+/// The session that continues the conversation of this transcript, if its last note names one.
 pub(crate) fn continued_in(tail: &[u8]) -> Option<SessionId> {
     CONTINUED.find(tail)?;
     for line in lite::lines(tail).rev() {
@@ -244,7 +244,7 @@ pub(crate) fn continued_in(tail: &[u8]) -> Option<SessionId> {
     None
 }
 
-/// Whether a transcript holds any prompt or answer, as far as its ends tell.
+/// Whether a transcript has any prompt or answer, judged by its ends.
 pub(crate) fn holds_messages(lite: Lite<'_>) -> bool {
     let is_message = |line: &[u8]| {
         let kind = lite::field(line, "type");
@@ -263,8 +263,8 @@ pub(crate) fn is_programmatic(head: &[u8]) -> bool {
 }
 
 impl Sessions {
-    /// What is known of one session: of the one in `dir` or its worktrees if `dir` is given, else of the newest copy in any project.
-    /// `None` if there is no such session, or it has nothing to be shown by, such as a transcript without a prompt.
+    /// The metadata of one session: of the one in `dir` or its worktrees if `dir` is given, else of the newest copy in any project.
+    /// `None` if there is no such session, or it has nothing to show, such as a transcript without a prompt.
     ///
     /// # Errors
     /// When the transcript cannot be read.
@@ -279,7 +279,7 @@ impl Sessions {
 }
 
 impl SessionFile {
-    /// What is known of the session. `None` if it has nothing to be shown by, or is no session of its own.
+    /// The metadata of the session. `None` if it has nothing to show, or is no session of its own.
     ///
     /// # Errors
     /// When the transcript cannot be read.

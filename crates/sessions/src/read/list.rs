@@ -26,11 +26,11 @@ pub struct ListOptions {
     pub dir: Option<PathBuf>,
     /// How many at most; 0 is all.
     pub limit: usize,
-    /// How many of the newest to leave out.
+    /// How many of the newest to skip.
     pub offset: usize,
     /// With a `dir` in a git repository: those of the repository's other worktrees too. True unless it is set.
     pub include_worktrees: bool,
-    /// Those too that programs (through an SDK or `claude -p`) and daemons ran. True unless it is set.
+    /// Whether to list sessions of programs (through an SDK or `claude -p`) and daemons. True by default.
     pub include_programmatic: bool,
 }
 
@@ -64,7 +64,7 @@ impl ListOptions {
         self
     }
 
-    /// Leaves out so many of the newest.
+    /// Skips so many of the newest.
     pub fn offset(mut self, offset: usize) -> Self {
         self.offset = offset;
         self
@@ -104,14 +104,14 @@ pub(crate) struct Candidate {
 }
 
 impl Sessions {
-    /// Lists sessions, the one that was written to last first. No more than the ends of each transcript are read, by up to eight
+    /// Lists sessions, the most recently written first. Only the ends of each transcript are read, by up to eight
     /// threads.
     ///
-    /// Left out are transcripts of subagents, those with nothing to be shown by, and those whose conversation goes on in another
-    /// session. A session that is in several projects is listed once, as it was written to last. One that cannot be read is left out.
+    /// The list has no transcripts of subagents, none with nothing to show, and none whose conversation continues in another
+    /// session. A session in several projects is listed once, with its newest copy. One that cannot be read is skipped.
     ///
     /// # Errors
-    /// When the directory of all projects is there and cannot be read.
+    /// When the directory of all projects exists and cannot be read.
     pub fn list(&self, options: &ListOptions) -> Result<Vec<SessionInfo>> {
         let (places, candidates) = self.candidates(options)?;
         if options.limit == 0 {
@@ -310,14 +310,14 @@ fn read_all(places: &[Place], candidates: &[Candidate], options: &ListOptions) -
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut infos = work();
         for other in others {
-            // One that panicked would be a bug here; what the others found is still true.
+            // A panic here would be a bug of ours; the results of the other threads are still right.
             infos.extend(other.join().unwrap_or_default());
         }
         infos
     })
 }
 
-/// What is known of a session, if it is one to list.
+/// The metadata of a session, if it belongs on the list.
 pub(crate) fn read(
     room: &mut Room,
     places: &[Place],
@@ -349,7 +349,7 @@ pub(crate) fn read(
     }
 }
 
-/// Whether the session in which a conversation is said to go on holds anything of it.
+/// Whether the session that should continue a conversation has any message.
 fn goes_on(dir: &Path, other: &SessionId) -> bool {
     let mut room = Room::default();
     let lite = room.read(&dir.join(other.file_name()));

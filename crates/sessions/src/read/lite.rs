@@ -17,7 +17,7 @@ pub(crate) const END: usize = 64 * 1024;
 /// Room for the ends of one transcript after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    /// For both ends. It is always of that length, since making room for each transcript anew costs as much as reading it.
+    /// Holds both ends. Its length is fixed, since allocating it for each transcript costs as much as reading.
     buffer: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl Room {
     }
 }
 
-/// Fills a buffer with what is at `offset`; how much there was.
+/// Fills a buffer from `offset`, and returns the number of bytes.
 fn fill(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     // Where the file ends is known, so that it need not be read once more to find that it does.
@@ -146,7 +146,7 @@ impl Key {
     }
 }
 
-/// What the string says whose opening quote is at `at`. `None` if it does not end.
+/// The string whose opening quote is at `at`. `None` if it does not end.
 fn string_at(text: &[u8], at: usize) -> Option<String> {
     let mut end = at + 1;
     loop {
@@ -157,7 +157,7 @@ fn string_at(text: &[u8], at: usize) -> Option<String> {
         end += 2;
     }
     let quoted = String::from_utf8_lossy(&text[at..=end]);
-    // What is wrong with a string is shown rather than dropped, as the others do.
+    // A malformed string is shown rather than dropped, as the official SDKs do.
     Some(text_of(&quoted).unwrap_or_else(|| quoted[1..quoted.len() - 1].to_owned()))
 }
 

@@ -19,13 +19,13 @@ use crate::record::{Fields, Record, RecordKind, elements, fields, is_truthy, las
 pub enum MessageKind {
     /// What went to the model: prompts and results of tools.
     User,
-    /// What the model said, one block a message.
+    /// Output of the model, one block a message.
     Assistant,
-    /// What the CLI noted, such as the boundary of a compaction.
+    /// A note of the CLI, such as the boundary of a compaction.
     System,
 }
 
-/// What became of a tool call that was not executed.
+/// The reason why a tool call was not executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolResultMeta {
@@ -36,15 +36,15 @@ pub struct ToolResultMeta {
 }
 
 open_enum! {
-    /// Why nobody answered when it was asked whether a tool may run.
+    /// Why a permission request got no reply.
     pub enum ToolDenialUnanswered {
-        /// The connection to whoever was asked had ended.
+        /// The connection to the host had ended.
         StreamClosed = "stream-closed",
     }
 }
 
-/// One message of a conversation. As JSON it has the names of the TypeScript SDK's `SessionMessage`, and those fields besides that
-/// it hands out undeclared.
+/// One message of a conversation. As JSON it has the names of the TypeScript SDK's `SessionMessage`, and the undeclared fields
+/// that the TypeScript SDK returns.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct SessionMessage {
@@ -66,16 +66,16 @@ pub struct SessionMessage {
     /// True if an interrupt that was a shutdown cut it off.
     #[serde(rename = "interruptedByShutdown", skip_serializing_if = "is_false")]
     pub interrupted_by_shutdown: bool,
-    /// Why nobody answered when it was asked whether the tool may run whose result this is.
+    /// Why the permission request for the tool of this result got no reply.
     #[serde(rename = "toolDenialUnanswered", skip_serializing_if = "Option::is_none")]
     pub tool_denial_unanswered: Option<ToolDenialUnanswered>,
     /// Of the one result of a tool that it has: why the tool was not executed. Empty if it was, or that is not recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_result_meta: Vec<ToolResultMeta>,
-    /// True if it is the summary that stands for what a compaction cut off.
+    /// True for the summary that replaces what a compaction cut off.
     #[serde(rename = "isCompactSummary", skip_serializing_if = "is_false")]
     pub is_compact_summary: bool,
-    /// True if it is not meant to be shown as somebody's words.
+    /// True if it is not meant to be shown as the user's words.
     #[serde(skip_serializing_if = "is_false")]
     pub is_meta: bool,
     /// True if it had queued up and was put into a turn that ran.
@@ -166,11 +166,11 @@ impl SessionMessage {
         self.origin.as_ref()?.read().ok()
     }
 
-    /// Decodes it to what a session that runs would hand out for it, so that history and what happens now can be shown by the same
-    /// code.
+    /// Decodes it to the message that a live session would emit for it, so that the same code can show history and live
+    /// messages.
     ///
-    /// The names of the record's fields are brought to those of the wire. A field that does not fit what a session that runs says
-    /// under this name is left out.
+    /// The names of the record's fields become those of the wire. A field whose value does not fit the wire's field of
+    /// this name is dropped.
     ///
     /// # Errors
     /// When the message itself does not have the shape that this build expects.
@@ -182,7 +182,7 @@ impl SessionMessage {
         }
     }
 
-    /// The frame that a session that runs would have brought it in; see [`decode`](Self::decode). `None` never happens: a line is
+    /// The frame that a live session would have sent for it; see [`decode`](Self::decode). `None` never happens: a line has
     /// at least one frame.
     pub fn to_frame(&self) -> Option<Frame> {
         let frame = |with_all| Frame::from_line(self.as_frame(with_all)).into_iter().next();
@@ -190,7 +190,7 @@ impl SessionMessage {
         if whole.decode().is_ok() {
             return Some(whole);
         }
-        // A field that means something else at rest hides nothing.
+        // A field with another meaning in records must not hide the rest.
         let plain = frame(false).filter(|plain| plain.decode().is_ok());
         plain.or(Some(whole))
     }

@@ -24,7 +24,7 @@ pub struct MessageOptions {
     pub dir: Option<PathBuf>,
     /// How many at most; 0 is all.
     pub limit: usize,
-    /// How many to leave out at the beginning.
+    /// How many to skip at the beginning.
     pub offset: usize,
     /// The CLI's own notes too, such as the boundaries of compactions. Not for subagents.
     pub include_system_messages: bool,
@@ -48,7 +48,7 @@ impl MessageOptions {
         self
     }
 
-    /// Leaves out so many at the beginning.
+    /// Skips so many at the beginning.
     pub fn offset(mut self, offset: usize) -> Self {
         self.offset = offset;
         self
@@ -63,14 +63,14 @@ impl MessageOptions {
 
 /// The messages of a conversation, in order.
 ///
-/// Which ones they are is known, and each is read when it is asked for: from either end as an iterator, or by its number. The file
-/// stays open, so what is written behind the conversation in the meantime, or in place of the file, changes nothing.
+/// The list of messages is fixed, and each is read on demand: from either end as an iterator, or by its number. The file
+/// stays open, so appends to the conversation, or a replacement of the file, change nothing.
 #[derive(Debug)]
 pub struct Messages {
     file: File,
     path: PathBuf,
     places: Vec<Place>,
-    /// What the iterator has not told.
+    /// The messages that the iterator has not returned.
     rest: std::ops::Range<usize>,
     parent_tool_use_id: Option<String>,
     parent_agent_id: Option<String>,
@@ -154,7 +154,7 @@ impl Messages {
         Ok(messages)
     }
 
-    /// How many messages there are, told by the iterator already or not.
+    /// How many messages there are, including those that the iterator has returned.
     pub fn count_all(&self) -> usize {
         self.places.len()
     }
@@ -162,7 +162,7 @@ impl Messages {
     /// Reads the message of this number, from 0. `None` if there are not that many.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not what it was when the conversation was looked up.
+    /// When the file cannot be read, or has changed since the conversation was opened.
     pub fn get(&self, number: usize) -> Result<Option<SessionMessage>> {
         let Some(place) = self.places.get(number) else {
             return Ok(None);
@@ -279,11 +279,11 @@ impl ExactSizeIterator for Messages {}
 impl FusedIterator for Messages {}
 
 impl Sessions {
-    /// The messages of a session's main conversation, as the CLI would go on with it: what the parents lead to from where the
-    /// conversation stands, with what compactions kept, with all calls and results of tools that ran in parallel, and with the
-    /// prompts that were put into turns that ran. Left out is what subagents and teams said, and what is not meant to be shown.
+    /// The messages of a session's main conversation, as the CLI would resume it: the parents from the current end of the
+    /// conversation, with the parts that compactions kept, with all calls and results of parallel tools, and with
+    /// prompts that were folded into running turns. Messages of subagents and teams, and hidden ones, are not included.
     ///
-    /// The transcript is gone over once; some 150 bytes are held for each of its records meanwhile, and 16 for each message
+    /// The transcript is read once; some 150 bytes are held for each of its records meanwhile, and 16 for each message
     /// afterwards.
     ///
     /// # Errors

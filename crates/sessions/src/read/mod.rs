@@ -1,4 +1,4 @@
-//! Reading sessions: which there are, what is known of them, and what was said in them.
+//! Reads sessions: lists, metadata, and messages.
 
 mod chain;
 mod cost;

@@ -6,10 +6,10 @@ use crate::record::{RecordKind, elements, fields, is_truthy, last, text_of};
 /// Longer prompts are cut after this many characters.
 const LONGEST: usize = 200;
 
-/// What the beginning of a transcript says of what somebody asked.
+/// The user's first prompt, from the beginning of a transcript.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstPrompt {
-    /// The first text that somebody typed; else the first command.
+    /// The first text that the user typed; else the first command.
     pub(crate) text: Option<String>,
     /// What there was in place of a text.
     pub(crate) other: Option<&'static str>,
@@ -39,12 +39,12 @@ pub(crate) fn first(head: &[u8]) -> FirstPrompt {
     found
 }
 
-/// Whether a line is a prompt that somebody sent, and no result of a tool, reminder or summary.
+/// Whether a line is a prompt, and no result of a tool, reminder or summary.
 pub(crate) fn is_prompt(line: &[u8]) -> bool {
     prompt_content(line).is_some_and(|content| !content.texts.is_empty() || content.other.is_some())
 }
 
-/// What a prompt consists of.
+/// The parts of a prompt.
 struct Content {
     texts: Vec<String>,
     other: Option<&'static str>,

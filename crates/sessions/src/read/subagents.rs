@@ -1,4 +1,4 @@
-//! The subagents of a session, and what they said.
+//! The subagents of a session, and their messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct Subagent {
     pub parent_agent_id: Option<String>,
     /// What kind of subagent it is.
     pub agent_type: Option<String>,
-    /// What it was asked to do, in a few words.
+    /// Its task, in a few words.
     pub description: Option<String>,
     /// All that is recorded of it, as it is written.
     #[serde(skip)]
@@ -57,8 +57,8 @@ impl Subagent {
         }
     }
 
-    /// What was said in it, from what it was asked to the last of its file. Of the options, `dir` and `include_system_messages` have
-    /// no meaning.
+    /// Its messages, from its prompt to the last one of its file. The options `dir` and `include_system_messages` have
+    /// no effect.
     ///
     /// # Errors
     /// When its transcript cannot be read.
@@ -72,7 +72,7 @@ impl Subagent {
 }
 
 impl SessionFile {
-    /// The transcripts of the session's subagents, without what is known of these.
+    /// The transcripts of the session's subagents, without their metadata.
     pub(crate) fn subagent_paths(&self) -> Vec<(AgentId, PathBuf)> {
         let mut found = Vec::new();
         collect(&self.subagents_dir(), DEEPEST, &mut found);
@@ -129,7 +129,7 @@ impl Sessions {
         Ok(self.locate(id, dir)?.subagents())
     }
 
-    /// What was said in a subagent of a session; `include_system_messages` has no meaning there.
+    /// The messages of a subagent of a session; `include_system_messages` has no effect.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such session, [`Error::NoSubagent`] when it has no such subagent, or its transcript cannot

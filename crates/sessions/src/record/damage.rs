@@ -7,7 +7,7 @@ use super::Position;
 /// How much of a damaged line is shown, in bytes.
 const SHOWN: usize = 160;
 
-/// A line that is no record. Reading goes on behind it.
+/// A line that is no record. Reading continues after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
@@ -15,25 +15,25 @@ pub struct Damage {
     pub position: Position,
     /// How long it is, in bytes, without its `\n`.
     pub length: u64,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: DamageReason,
-    /// How it begins, with U+FFFD for what is no text.
+    /// Its beginning, with U+FFFD for invalid UTF-8.
     pub excerpt: String,
 }
 
-/// What is wrong with a line.
+/// Why a line is no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DamageReason {
-    /// It is not JSON; what the reader of JSON said.
+    /// It is not JSON; with the parser's message.
     NotJson(String),
     /// It is JSON, but no object.
     NotAnObject,
     /// It has NUL bytes, as a file has where a machine stopped before its data was on the disk.
     Nuls,
-    /// It is the last one, ends without a `\n`, and is the beginning of something: whoever wrote it did not finish, or is about to.
+    /// It is the last line, without a `\n`, and the beginning of a record: its writer did not finish, or is about to.
     Torn,
-    /// It is longer than the reader takes, which is this many bytes.
+    /// It is longer than the reader's limit, which is this many bytes.
     Oversized(usize),
 }
 

@@ -10,37 +10,37 @@ open_enum! {
     pub enum RecordKind {
         /// What went to the model: prompts and results of tools.
         User = "user",
-        /// What the model said, a block a record.
+        /// Output of the model, a block a record.
         Assistant = "assistant",
-        /// What the CLI notes within the conversation, such as the boundary of a compaction.
+        /// A note of the CLI within the conversation, such as the boundary of a compaction.
         System = "system",
-        /// What was put beside a prompt: files, reminders, commands that had queued up.
+        /// An addition to a prompt: files, reminders, queued commands.
         Attachment = "attachment",
         /// The progress of a tool or hook, as older CLIs recorded it.
         Progress = "progress",
-        /// A title that somebody gave.
+        /// A title that the user gave.
         CustomTitle = "custom-title",
         /// A title that the model made.
         AiTitle = "ai-title",
-        /// A tag that somebody gave; empty if it was taken away.
+        /// A tag that the user gave; empty if it was removed.
         Tag = "tag",
         /// The last prompt, and where the conversation stands.
         LastPrompt = "last-prompt",
         /// A summary of the conversation, as older CLIs recorded it.
         Summary = "summary",
-        /// The session goes on in another directory.
+        /// The session continues in another directory.
         Relocated = "relocated",
-        /// The conversation goes on in another session.
+        /// The conversation continues in another session.
         ContinuedIn = "continued-in",
         /// A prompt entered or left the queue.
         QueueOperation = "queue-operation",
         /// Contents that were replaced after the fact.
         ContentReplacement = "content-replacement",
-        /// What a subagent is, as session stores keep it.
+        /// The metadata of a subagent, as session stores keep it.
         AgentMetadata = "agent_metadata",
         /// What files were like.
         FileHistorySnapshot = "file-history-snapshot",
-        /// What the session has cost.
+        /// The cost of the session.
         CostState = "cost-state",
         /// Which tools were called.
         ToolsUsed = "tools-used",
@@ -84,7 +84,7 @@ pub struct Envelope {
     pub git_branch: Option<String>,
     /// The CLI's version.
     pub version: Option<String>,
-    /// What the CLI was started by, such as `cli` or `sdk-py`.
+    /// The program that started the CLI, such as `cli` or `sdk-py`.
     pub entrypoint: Option<String>,
     /// What kind of session it is, such as `daemon`.
     pub session_kind: Option<String>,
@@ -92,11 +92,11 @@ pub struct Envelope {
     pub prompt_id: Option<String>,
     /// The `assistant` record with the call that it is the result of.
     pub source_tool_assistant_uuid: Option<String>,
-    /// True for what is said beside the main conversation, such as by a subagent.
+    /// True for messages beside the main conversation, such as those of a subagent.
     pub is_sidechain: bool,
-    /// True for what is not meant to be shown.
+    /// True for records that are not meant to be shown.
     pub is_meta: bool,
-    /// True for the summary that stands for what a compaction cut off.
+    /// True for the summary that replaces what a compaction cut off.
     pub is_compact_summary: bool,
     /// True for what only the view of the transcript shows.
     pub is_visible_in_transcript_only: bool,

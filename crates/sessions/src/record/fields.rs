@@ -63,7 +63,7 @@ pub(crate) fn elements(text: &str) -> Option<Vec<Cow<'_, str>>> {
     )
 }
 
-/// What a JSON string says, if the value is one; a lone surrogate is read as U+FFFD.
+/// The text of a JSON string, if the value is one; a lone surrogate becomes U+FFFD.
 pub(crate) fn text_of(value: &str) -> Option<String> {
     if !value.starts_with('"') {
         return None;

@@ -10,16 +10,16 @@ const CHUNK: usize = 256 * 1024;
 /// How much is kept of a line that is too long.
 const KEPT: usize = 4096;
 
-/// Cuts a file into lines at `\n`, with the position of each, in memory that the longest line bounds.
+/// Cuts a file into lines at `\n`, with the position of each, in memory bounded by the longest line.
 ///
-/// Only `\n` ends a line. Blank lines are told too, since they have a place. A line longer than the cap is told by its beginning and
-/// its length.
+/// Only `\n` ends a line. Blank lines are returned too, since they have a position. A line longer than the cap is returned as its
+/// beginning and its length.
 #[derive(Debug)]
 pub struct Lines<R> {
     source: R,
     cap: usize,
     buffer: Vec<u8>,
-    /// What of the buffer is not told yet.
+    /// The start of the bytes that were not returned yet.
     start: usize,
     /// What of it is known to have no line ending.
     seen: usize,
@@ -54,7 +54,7 @@ impl Line<'_> {
 }
 
 impl<R: Read> Lines<R> {
-    /// How long a line may be unless told otherwise: 256 MiB.
+    /// The default limit of a line: 256 MiB.
     pub const DEFAULT_CAP: usize = 256 * 1024 * 1024;
 
     /// Reads `source` from where it stands, which counts as the beginning.
@@ -116,7 +116,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Tells the line that ends at `end` of the buffer.
+    /// Returns the line that ends at `end` of the buffer.
     fn tell(&mut self, end: usize, is_ended: bool) -> Line<'_> {
         let position = self.next;
         let start = self.start;
@@ -154,7 +154,7 @@ impl<R: Read> Lines<R> {
             }
             self.fill()?;
         };
-        // What was gathered of it is let go.
+        // Frees the rest of a line that was too long.
         self.buffer.drain(..self.start);
         self.buffer.splice(..0, kept.iter().copied());
         self.buffer.shrink_to(CHUNK);
@@ -172,7 +172,7 @@ impl<R: Read> Lines<R> {
         }))
     }
 
-    /// Reads more behind what is not told yet.
+    /// Reads more behind the bytes that were not returned yet.
     fn fill(&mut self) -> io::Result<()> {
         if self.start > 0 {
             self.buffer.drain(..self.start);

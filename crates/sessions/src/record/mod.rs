@@ -1,4 +1,4 @@
-//! What a transcript is made of: one JSON object a line.
+//! Transcripts: one JSON object a line.
 //!
 //! [`Lines`] cuts a file into lines, [`Records`] reads them as [`Record`]s and reports those that are none as [`Damage`].
 
@@ -71,7 +71,7 @@ impl Record {
         self.bytes
     }
 
-    /// The line as text, with U+FFFD for what is no UTF-8.
+    /// The line as text, with U+FFFD for invalid UTF-8.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
@@ -94,7 +94,7 @@ impl Record {
     /// The value of a field as it is written; of the last one if several have the name.
     pub fn field(&self, name: &str) -> Option<RawJson> {
         let text = self.text();
-        // It was read once, so it can be read again.
+        // The line was parsed before, so this can't fail.
         let fields = fields(&text).ok()?;
         RawJson::from_text(last(&fields, name)?).ok()
     }

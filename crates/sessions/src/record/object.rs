@@ -29,7 +29,7 @@ impl<'t> Object<'t> {
         last(&self.fields, key)
     }
 
-    /// What a field says, if it is a string. Lone surrogates are replaced by U+FFFD.
+    /// The value of a field, if it is a string. Lone surrogates become U+FFFD.
     pub(crate) fn string(&self, key: &str) -> Option<String> {
         text_of(self.get(key)?)
     }
@@ -81,7 +81,7 @@ impl<'t> Object<'t> {
     }
 }
 
-/// The elements of a JSON array as texts; none of what is no array.
+/// The elements of a JSON array as texts; none if it is no array.
 pub(crate) fn elements(text: &str) -> Vec<Cow<'_, str>> {
     super::elements(text).unwrap_or_default()
 }

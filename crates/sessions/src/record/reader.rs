@@ -8,9 +8,9 @@ use super::{Damage, DamageReason, Line, Lines, Record};
 use crate::error::{Error, Result};
 use crate::file;
 
-/// Reads a transcript record by record, one line in memory at a time. Blank lines are passed over.
+/// Reads a transcript record by record, one line in memory at a time. Blank lines are skipped.
 ///
-/// An iterator whose items fail only when the file cannot be read; what is in it never makes it fail, but is a
+/// An iterator whose items fail only when the file cannot be read; a bad line is no failure, but a
 /// [`Damage`](Item::Damaged) among the records.
 #[derive(Debug)]
 pub struct Records<R> {
@@ -29,7 +29,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// The record, or what is wrong with the line.
+    /// The record, or the damage of the line.
     ///
     /// # Errors
     /// When the line is damaged.

@@ -1,4 +1,4 @@
-//! Copying what lies beside a transcript.
+//! Copies the files beside a transcript.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::file;
 use crate::progress::Meter;
 use crate::record::Lines;
 
-/// What becomes of a line of a transcript at this path; `None` leaves it as it is.
+/// Rewrites a line of the transcript at this path; `None` leaves it unchanged.
 pub(crate) type Rewrite<'r> = &'r dyn Fn(&Path, &str) -> Option<String>;
 
 /// Copies files, transcripts (`.jsonl`) line by line through `rewrite`, all else byte for byte.
@@ -19,10 +19,10 @@ pub(crate) struct Copy<'c, 'o> {
 }
 
 impl Copy<'_, '_> {
-    /// Copies a directory with all that is in it. Links are passed over: they would point out of the session. A directory that is not
-    /// there has nothing in it.
+    /// Copies a directory with all its contents. Links are skipped: they would point out of the session. A missing directory
+    /// counts as empty.
     ///
-    /// What is there already in `to` stays, and is an [`Error::Exists`].
+    /// Files that exist in `to` stay, and are an [`Error::Exists`].
     pub(crate) fn tree(&mut self, from: &Path, to: &Path) -> Result<()> {
         for (source, relative) in files_below(from)? {
             let target = to.join(relative);
@@ -42,7 +42,7 @@ impl Copy<'_, '_> {
             self.meter.copy(&mut file, source, |bytes| draft.write(bytes))?;
             return draft.create();
         }
-        // What is cut by the cap would not be whole.
+        // A line cut by a cap would not be whole.
         let mut lines = Lines::new(file).cap(usize::MAX);
         while let Some(line) = lines.next().map_err(Error::io("read", source))? {
             let text = std::str::from_utf8(line.bytes).ok();

@@ -46,12 +46,12 @@ impl SessionFile {
 }
 
 impl Sessions {
-    /// The directory to start a CLI in that is to resume a session: [`SessionFile::recorded_dir`] of the one that
-    /// [`find`](Self::find) finds.
+    /// The directory in which to start a CLI that resumes a session: [`SessionFile::recorded_dir`] of the file that
+    /// [`find`](Self::find) returns.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when no project has the session; [`Error::NoDirectory`] when it says nowhere it ran, or that directory is
-    /// not there.
+    /// [`Error::NotFound`] when no project has the session; [`Error::NoDirectory`] when it recorded no directory, or that directory
+    /// does not exist.
     pub fn resume_dir(&self, id: &SessionId) -> Result<PathBuf> {
         let file = self.find(id)?;
         match file.recorded_dir()? {

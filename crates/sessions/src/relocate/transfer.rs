@@ -16,18 +16,18 @@ use crate::progress::{Meter, Progress};
 use crate::record::Lines;
 use crate::record::object::Object;
 
-/// What the CLI keeps of a session in other places of the config directory, each in a directory with the session's id: the undo history
+/// A session's files in other places of the config directory, each in a directory with the session's id: the undo history
 /// of files, and the list of tasks.
 pub(crate) const ELSEWHERE: [&str; 2] = ["file-history", "tasks"];
 
-/// How a session is taken to another place. By default it is moved, and its records say the new directory.
+/// How a session is moved. By default its records get the new directory, and the old files are removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelocateOptions {
     /// Leaves the old one where it is. In the same config directory the copy gets a new id, since an id is to name one session.
     pub copy: bool,
-    /// Leaves all records as they are, byte for byte, and only adds one that says where the session is now. The official Python SDK
-    /// does not know that one, and tells the old directory.
+    /// Leaves all records as they are, byte for byte, and only appends one with the new directory. The official Python SDK
+    /// does not know that record, and shows the old directory.
     pub keep_records: bool,
 }
 
@@ -59,19 +59,19 @@ pub(crate) struct Change<'c> {
 }
 
 impl SessionFile {
-    /// Takes the session to the project at `dir`, below the config directory of `to`, which may be another one. `dir` need not exist:
+    /// Moves the session to the project at `dir`, below the config directory of `to`, which may be another one. `dir` need not exist:
     /// it may be a path on another machine.
     ///
-    /// The transcript goes, and what lies beside it, the undo history of files and the list of tasks. In the records, `cwd` becomes
-    /// the new directory where it was the old one or one in it; what the model was told of it stays, since the CLI tells the model of
-    /// the change. A `relocated` record at the end says the new directory too.
+    /// Moved are the transcript, the files beside it, the undo history of files and the list of tasks. In the records, `cwd` becomes
+    /// the new directory if it was the old one or below it; texts for the model stay, since the CLI informs the model of
+    /// the change. A `relocated` record at the end has the new directory too.
     ///
     /// The transcript is written last, and only then the old one is removed: after a crash the session is in its old place, or in
     /// both.
     ///
     /// # Errors
-    /// [`Error::Busy`] while somebody else drives the session ([`Sessions::driven_by`]); [`Error::Exists`] when it is at its new place already, or `to` has a session of
-    /// its id; [`Error::Changed`] when it was written to meanwhile, and [`Error::Io`]: then it stays where it was.
+    /// [`Error::Busy`] while another process drives the session ([`Sessions::driven_by`]); [`Error::Exists`] when it is at its new place already,
+    /// or `to` has a session of its id; [`Error::Changed`] when it was written to meanwhile, and [`Error::Io`]: then it stays where it was.
     pub fn relocate(
         &self,
         to: &Sessions,
@@ -81,7 +81,7 @@ impl SessionFile {
         self.transfer(to, dir.as_ref(), options, &mut Meter::unheard())
     }
 
-    /// As [`relocate`](Self::relocate), and tells `observe` how far it is.
+    /// As [`relocate`](Self::relocate), and reports the progress to `observe`.
     ///
     /// # Errors
     /// As [`relocate`](Self::relocate), and [`Error::Stopped`] if `observe` breaks before all is copied: then the session is where it
@@ -253,7 +253,7 @@ impl Change<'_> {
     }
 }
 
-/// What was created so far, and is removed if the rest fails.
+/// The files created so far, which are removed if the rest fails.
 #[derive(Debug, Default)]
 pub(crate) struct Created {
     /// With all that is in it.
@@ -289,7 +289,7 @@ impl Created {
 
 impl Drop for Created {
     fn drop(&mut self) {
-        // The error that led here is the one to tell.
+        // The error that led here is the one to report.
         for path in &self.own {
             let _ = remove(path);
         }

@@ -1,30 +1,30 @@
-//! What is wrong in a transcript, and where.
+//! The problems of a transcript, and their places.
 
 use std::fmt;
 
 use crate::record::{Damage, Position};
 
-/// Something in a transcript that is not as it should be. Displayed, it says what is done about it, too.
+/// A problem of a transcript. Its `Display` includes the repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
     /// The line that it is about.
     pub position: Position,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// A kind of problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
     /// There is no record of a conversation. Nothing can be done about that.
     Empty,
-    /// The last line has no end and is no record. It is taken out.
+    /// The last line has no end and is no record. It is removed.
     Torn(Damage),
-    /// The line is no record, and there is none in it. It is taken out.
+    /// The line is no record, and has none in it. It is removed.
     Damaged(Damage),
-    /// There are NUL bytes beside a record, or several. They are taken out.
+    /// There are NUL bytes beside a record, or several. They are removed.
     Nuls {
         /// How many.
         count: usize,
@@ -36,11 +36,11 @@ pub enum Problem {
         /// How many bytes are none, which are taken out.
         dropped: usize,
     },
-    /// Not all of the line is UTF-8. What is not is replaced by U+FFFD.
+    /// Some bytes of the line are invalid UTF-8. They become U+FFFD.
     InvalidUtf8,
-    /// There are halves of surrogate pairs. They are replaced by U+FFFD.
+    /// There are halves of surrogate pairs. They become U+FFFD.
     LoneSurrogates,
-    /// The record has the uuid of an earlier one. It takes the place of that, as readers take the last one.
+    /// The record has the uuid of an earlier one. It replaces the earlier one, as readers use the last one.
     DuplicateUuid {
         /// Their uuid.
         uuid: String,
@@ -49,30 +49,30 @@ pub enum Problem {
         /// Whether they are the same byte for byte.
         is_same: bool,
     },
-    /// There is no record that the record says it follows. It is linked to the one before it in the file.
+    /// The parent of the record does not exist. The record is linked to the one before it in the file.
     MissingParent {
         /// The record.
         uuid: String,
-        /// Which one it says it follows.
+        /// The missing parent.
         parent: String,
         /// Which one it is linked to; `None` if none is before it.
         linked_to: Option<String>,
     },
-    /// The record follows itself, over others perhaps. It is linked to the one before it in the file.
+    /// The record is its own ancestor. It is linked to the one before it in the file.
     Cycle {
         /// The record.
         uuid: String,
         /// Which one it is linked to; `None` if that would be a circle again.
         linked_to: Option<String>,
     },
-    /// A tool was called and no result was recorded, which the model's API refuses. A result that says so is added.
+    /// A tool call has no recorded result, which the model's API rejects. An error result is added.
     MissingResult {
         /// The call.
         tool_use_id: String,
         /// The tool.
         tool: String,
     },
-    /// The result of a call that was not recorded. It is taken out.
+    /// The result of a call that was not recorded. It is removed.
     OrphanResult {
         /// The call.
         tool_use_id: String,

@@ -1,4 +1,4 @@
-//! Lines: what is a record, and what can be saved of what is none.
+//! Lines: finds records, and saves records from lines that are none.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use crate::progress::Meter;
 use crate::record::object::Object;
 use crate::record::{Damage, DamageReason, Envelope, Position, RecordKind};
 
-/// A line of the mended transcript. What is fine is borrowed from the old one.
+/// A line of the repaired transcript. Unchanged lines are borrowed from the old one.
 #[derive(Debug, Clone)]
 pub(super) struct Row<'s> {
     /// The line that it comes from.
     pub(super) position: Position,
     /// Without the line break.
     pub(super) text: Cow<'s, [u8]>,
-    /// What it is and follows; `None` for a blank line.
+    /// The type of the record and its parent; `None` for a blank line.
     pub(super) links: Option<Links>,
 }
 
@@ -103,7 +103,7 @@ impl<'s> Row<'s> {
     }
 }
 
-/// What a line says of itself, if it is a record.
+/// The envelope of a line, if it is a record.
 fn envelope(text: &[u8]) -> Option<Envelope> {
     // Readers may pass over NULs, but the CLI does not do so everywhere.
     let text = Some(text).filter(|text| memchr::memchr(0, text).is_none())?;
@@ -209,8 +209,8 @@ fn save(position: Position, text: &str) -> (Vec<Row<'static>>, usize) {
     (Vec::new(), text.len())
 }
 
-/// The records that a text consists of, if it consists of nothing else. The end of a torn record can look like one; what a record
-/// has and a part of one has not is a type together with an id.
+/// The records that a text consists of, if it consists of nothing else. The end of a torn record can look like a record; only a whole
+/// record has a type together with an id.
 fn whole_records(position: Position, text: &str) -> Option<Vec<Row<'static>>> {
     let mut rows = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {

@@ -52,7 +52,7 @@ fn uuid_at(rows: &[Row<'_>], at: usize) -> Option<String> {
 }
 
 fn link_orphans(rows: &mut [Row<'_>], findings: &mut Vec<Finding>) {
-    // Also those of types that nobody knows: whoever wrote them may link them.
+    // Also those of unknown types: the program that wrote them may link them.
     let known: std::collections::HashSet<String> = rows
         .iter()
         .filter_map(|row| Some(row.links.as_ref()?.uuid.as_deref()?.to_owned()))
@@ -104,7 +104,7 @@ fn cut_cycles(rows: &mut [Row<'_>], findings: &mut Vec<Finding>) {
         if parents[at].is_none() || seen[at] != start + 1 {
             continue;
         }
-        // It is cut at the first of its records in the file.
+        // The circle is cut at its first record in the file.
         let mut first = at;
         let mut next = parents[at];
         while let Some(place) = next.filter(|place| *place != at) {

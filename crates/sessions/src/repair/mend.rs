@@ -22,13 +22,13 @@ use crate::relocate::beside::{Copy, files_below};
 /// How many backups of one transcript there may be.
 const MOST_BACKUPS: u32 = 1000;
 
-/// What is wrong in a transcript, and the transcript without it. Nothing is changed until one of the functions here is called.
+/// The problems of a transcript, and the repaired transcript. Nothing is written until one of the functions here is called.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Repair {
     file: SessionFile,
     findings: Vec<Finding>,
-    /// The transcript as it was.
+    /// The old transcript.
     old: Arc<Vec<u8>>,
     mended: Vec<Piece>,
 }
@@ -36,7 +36,7 @@ pub struct Repair {
 /// A part of the mended transcript: lines, each with its end.
 #[derive(Debug, Clone)]
 pub(super) enum Piece {
-    /// As it was: this part of it.
+    /// This part of the old transcript.
     Kept(Range<usize>),
     New(Vec<u8>),
 }
@@ -47,15 +47,15 @@ pub(super) enum Piece {
 pub struct Mended {
     /// The transcript.
     pub file: SessionFile,
-    /// As it was: beside it, with `.bak` behind its name, or `.bak.1` and so on if there was one.
+    /// The old transcript: beside it, with `.bak` behind its name, or `.bak.1` and so on if there was one.
     pub backup: PathBuf,
 }
 
 impl SessionFile {
-    /// Looks for what is wrong in the transcript, and makes one of it that has nothing of that.
+    /// Finds the problems of the transcript, and prepares a repaired one.
     ///
-    /// What somebody is about to write looks like what a crash left: ask when nobody drives the session. The transcript is held in
-    /// memory, once, and some 300 bytes for each of its records while it is looked at.
+    /// A record that is being written looks like one that a crash left: call this when nobody drives the session. The transcript is held in
+    /// memory, once, and some 300 bytes for each of its records meanwhile.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -63,7 +63,7 @@ impl SessionFile {
         self.look(&mut Meter::unheard())
     }
 
-    /// As [`repair`](Self::repair), and tells `observe` how far it is.
+    /// As [`repair`](Self::repair), and reports the progress to `observe`.
     ///
     /// # Errors
     /// As [`repair`](Self::repair), and [`Error::Stopped`] if `observe` breaks.
@@ -90,17 +90,17 @@ impl SessionFile {
 }
 
 impl Sessions {
-    /// Looks for what is wrong in a session's transcript: [`SessionFile::repair`] where [`find`](Self::find) finds it.
+    /// Finds the problems of a session's transcript: [`SessionFile::repair`] for the file that [`find`](Self::find) returns.
     ///
     /// # Errors
-    /// As these two.
+    /// Those of both functions.
     pub fn repair(&self, id: &SessionId) -> Result<Repair> {
         self.find(id)?.repair()
     }
 }
 
 impl Repair {
-    /// What is wrong, in the order of the lines.
+    /// The problems, in the order of the lines.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -132,23 +132,23 @@ impl Repair {
             .sum()
     }
 
-    /// Puts the mended transcript in the place of the old one, of which a backup stays beside it. Without something to mend, nothing
+    /// Replaces the transcript by the repaired one, and keeps a backup of the old one beside it. Without a problem, nothing
     /// is written.
     ///
-    /// Readers find the old one or the new one, never a part. What somebody appends while they are exchanged is carried over; only
+    /// Readers find the old one or the new one, never a part. Records that another process appends meanwhile are carried over; only
     /// a writer that opened the old one before and writes after that writes to the backup.
     ///
     /// # Errors
-    /// [`Error::Busy`] while somebody else drives the session ([`Sessions::driven_by`]); [`Error::Changed`] when it was written to since it was read; when nothing is to
-    /// be mended; when a file cannot be written. The transcript is as it was then.
+    /// [`Error::Busy`] while another process drives the session ([`Sessions::driven_by`]); [`Error::Changed`] when it was written to since it was
+    /// read; when there is nothing to repair; when a file cannot be written. The transcript is unchanged then.
     pub fn in_place(&self) -> Result<Mended> {
         self.exchange(&mut Meter::unheard(), || {})
     }
 
-    /// As [`in_place`](Self::in_place), and tells `observe` how far it is.
+    /// As [`in_place`](Self::in_place), and reports the progress to `observe`.
     ///
     /// # Errors
-    /// As [`in_place`](Self::in_place), and [`Error::Stopped`] if `observe` breaks before all is written: the transcript is as it was
+    /// As [`in_place`](Self::in_place), and [`Error::Stopped`] if `observe` breaks before all is written: the transcript is unchanged
     /// then, too.
     pub fn in_place_observed(&self, mut observe: impl FnMut(Progress) -> ControlFlow<()>) -> Result<Mended> {
         self.exchange(&mut Meter::of(&mut observe), || {})
@@ -181,8 +181,8 @@ impl Repair {
         Ok(Mended { file, backup })
     }
 
-    /// Writes the mended transcript as a new session of the same project, with all that lies beside the old one. That is not touched,
-    /// and the new one has the same messages under the same ids; where there is nothing to mend it is a copy.
+    /// Writes the repaired transcript as a new session of the same project, with copies of all files beside the old one. The old session is
+    /// unchanged, and the new one has the same messages under the same ids; without a problem it is a copy.
     ///
     /// # Errors
     /// When no conversation is recorded, or a file cannot be written.
@@ -190,10 +190,10 @@ impl Repair {
         self.make_new(&mut Meter::unheard())
     }
 
-    /// As [`into_new`](Self::into_new), and tells `observe` how far it is.
+    /// As [`into_new`](Self::into_new), and reports the progress to `observe`.
     ///
     /// # Errors
-    /// As [`into_new`](Self::into_new), and [`Error::Stopped`] if `observe` breaks before all is there: then nothing is left behind.
+    /// As [`into_new`](Self::into_new), and [`Error::Stopped`] if `observe` breaks before all is written: then nothing is left behind.
     pub fn into_new_observed(
         &self,
         mut observe: impl FnMut(Progress) -> ControlFlow<()>,
@@ -224,7 +224,7 @@ impl Repair {
             }
             meter.add(line.len() as u64)?;
         }
-        // What lies beside comes first: a session is there when its transcript is.
+        // The files beside it come first: a session exists once its transcript does.
         created.add(beside.clone());
         let mut copy = Copy {
             rewrite: &|_, line| rename(line),
@@ -252,7 +252,7 @@ impl Repair {
         ))
     }
 
-    /// Takes over what was appended to the old transcript between the last look at it and its end.
+    /// Carries over records that were appended to the old transcript between the last read and the exchange.
     fn carry_over(&self, backup: &Path) -> Result<()> {
         let mut old = file::open(backup).map_err(Error::io("open", backup))?;
         let mut late = Vec::new();
@@ -276,7 +276,7 @@ impl Piece {
     }
 }
 
-/// What is wrong with these bytes, and the same without it.
+/// The problems of these bytes, and the repaired bytes.
 pub(super) fn mend(bytes: &[u8], meter: &mut Meter<'_>) -> Result<(Vec<Piece>, Vec<Finding>)> {
     let mut findings = Vec::new();
     let mut rows = lines::read(bytes, &mut findings, meter)?;
@@ -309,7 +309,7 @@ fn pieces(old: &[u8], rows: Vec<lines::Row<'_>>) -> Vec<Piece> {
         let text = match row.text {
             Cow::Owned(text) => text,
             Cow::Borrowed(text) => {
-                // Where in the old one it is: a row may have come to another one's place.
+                // The place in the old transcript: a row may have been moved.
                 let start = (text.as_ptr() as usize).wrapping_sub(old.as_ptr() as usize);
                 let end = start + text.len();
                 if old.get(end) == Some(&b'\n') {

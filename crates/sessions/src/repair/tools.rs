@@ -9,11 +9,11 @@ use super::{Finding, Problem};
 use crate::record::RecordKind;
 use crate::record::object::{Object, elements, quoted};
 
-/// What the model is told in the place of a result that is lost.
+/// The text that the model reads in place of a lost result.
 const LOST: &str = "[The result of this tool call was not recorded: the session ended before it, or the record was lost. What the \
     call has done is unknown.]";
 
-/// What a record of the main conversation has to do with tools.
+/// The tool calls and results of a record of the main conversation.
 #[derive(Debug, Default)]
 struct Blocks {
     /// The calls in it: id and tool.
@@ -206,7 +206,7 @@ fn belongs(blocks: &Blocks, of: &Blocks, all: &[Blocks]) -> bool {
     blocks.results.iter().any(of_it)
 }
 
-/// A record with the result that says that there is none.
+/// A record with an error result for a call without one.
 fn result(call: &Row<'_>, id: &str) -> Option<Row<'static>> {
     let text = std::str::from_utf8(&call.text).ok()?;
     let call_record = Object::parse(text)?;

@@ -1,4 +1,4 @@
-//! What is found, in order, by threads that go a little ahead.
+//! The hits, in order, from threads that search a little ahead.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -19,27 +19,27 @@ use crate::read::list::Candidate;
 /// How many threads search, at most.
 const MOST_THREADS: usize = 8;
 
-/// How many hits of a session are held until they are asked for.
+/// How many hits of a session are held before they are read.
 const HITS_AHEAD: usize = 64;
 
-/// How many sessions are searched before they are asked for.
+/// How many sessions are searched ahead of the reader.
 const SESSIONS_AHEAD: usize = 64;
 
-/// What a search finds. An iterator; an item is an error when a transcript cannot be read, and the search goes on with the next one.
+/// The hits of a search. An iterator; an item is an error when a transcript cannot be read, and the search continues with the next one.
 ///
-/// Dropping it ends the search; that waits until each thread has come to the end of the block or line that it reads.
+/// Dropping it ends the search; the drop waits until each thread has finished its block or line.
 #[derive(Debug)]
 pub struct Hits {
     sessions: Option<Receiver<Receiver<Result<Hit>>>>,
     current: Option<Receiver<Result<Hit>>>,
     stop: Arc<AtomicBool>,
-    /// Whether whoever hears how far it is stopped it, which is told once.
+    /// Whether the observer stopped the search, which is reported once.
     is_stopped: Arc<AtomicBool>,
     unread: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Shared {
     plan: Plan,
     /// The copies of each session, the newest first.
@@ -58,7 +58,7 @@ struct Job<'s> {
     hits: SyncSender<Result<Hit>>,
 }
 
-/// For whoever hears how far it is.
+/// For the observer of the progress.
 struct Heard {
     meter: SharedMeter,
     /// How much there is to read for each job.
@@ -125,7 +125,7 @@ impl Hits {
             match begun {
                 Ok(thread) => hits.threads.push(thread),
                 Err(error) if nth == 0 => return Err(Error::io("search", sessions.projects_dir())(error)),
-                // Those that there are do it all.
+                // The threads that exist do all the work.
                 Err(_) => break,
             }
         }
@@ -159,7 +159,7 @@ impl Iterator for Hits {
 impl Drop for Hits {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Whoever waits to hand something out is told by this that nobody takes it.
+        // A thread that waits to deliver a hit sees that nobody reads it.
         self.current = None;
         self.sessions = None;
         for thread in self.threads.drain(..) {
@@ -179,7 +179,7 @@ impl Shared {
                 .copied()
                 .unwrap_or(0);
             let mut count = |bytes: u64| {
-                // What was appended meanwhile is not in the total.
+                // Bytes that were appended meanwhile are not in the total.
                 let bytes = bytes.min(left);
                 left -= bytes;
                 if let Some(heard) = heard {
@@ -225,7 +225,7 @@ impl Heard {
     }
 }
 
-/// Brings the copies of each session together, in the order of the newest ones.
+/// Groups the copies of each session, in the order of the newest ones.
 fn by_session(candidates: Vec<Candidate>) -> Vec<Vec<Candidate>> {
     let mut places = HashMap::new();
     let mut jobs: Vec<Vec<Candidate>> = Vec::new();

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 /// Who hears of work that several threads do.
 pub(super) type Observer = Box<dyn FnMut(Progress) -> ControlFlow<()> + Send>;
 
-/// Work that several threads do, and that somebody hears of.
+/// The progress of an operation of several threads.
 pub(super) struct SharedMeter(Mutex<Shared>);
 
 struct Shared {
@@ -27,7 +27,7 @@ impl SharedMeter {
         }))
     }
 
-    /// Tells how much there is to do.
+    /// Reports the total.
     pub(super) fn begin(&self) -> ControlFlow<()> {
         self.with(|shared| (shared.observe)(shared.at))
     }

@@ -1,7 +1,7 @@
-//! Searching all that was ever said: a text, with filters, over all sessions.
+//! Searches all sessions for a text, with filters.
 //!
-//! A line that cannot hold the text is passed over without being decoded, and files are looked through by several threads; what is
-//! found comes lazily and in a fixed order, the session that was written to last first.
+//! A line that cannot have the text is skipped without being decoded, and several threads read the files; the
+//! hits come lazily and in a fixed order, the most recently written session first.
 
 mod hits;
 mod meter;

@@ -1,4 +1,4 @@
-//! The text that is looked for: in what was said, and in the lines that hold it.
+//! The text to find: in messages, and in the lines that have it.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ const WINDOW: usize = 3;
 #[derive(Debug, Clone)]
 pub(super) struct Needle {
     text: String,
-    /// What is compared when the case does not matter.
+    /// The characters to compare when the case does not matter.
     folded: Vec<char>,
     ignores_case: bool,
 }
 
-/// A character as it counts when the case does not matter. ASCII stays apart from the rest (the Kelvin sign is no `k`), and what has
-/// no lower case of one character stays as it is.
+/// A character for comparisons that ignore the case. ASCII stays apart from the rest (the Kelvin sign is no `k`), and a character
+/// without a lower case of one character is unchanged.
 fn fold(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
@@ -69,8 +69,8 @@ impl Needle {
     }
 }
 
-/// Finds the lines of a transcript that may hold a needle, without decoding them. It errs on one side only: a line without the needle
-/// may be found, and one with it always is, whatever its writer escaped.
+/// Finds the lines of a transcript that may have a needle, without decoding them. It errs on one side only: it may find a line without
+/// the needle, and always finds one with it, however its writer escaped it.
 #[derive(Debug)]
 pub(super) struct Sieve {
     /// `None` if any line may hold it.

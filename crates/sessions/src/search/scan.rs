@@ -41,7 +41,7 @@ impl Scanner {
         self
     }
 
-    /// Tells the lines that the sieve lets through, until `each` has enough or somebody says to stop.
+    /// Passes on the lines that the sieve finds, until `each` has enough or returns `Break`.
     pub(super) fn scan(
         &mut self,
         source: &mut impl Read,
@@ -51,7 +51,7 @@ impl Scanner {
     ) -> io::Result<()> {
         let mut at = Position { offset: 0, line: 1 };
         let mut held = 0;
-        // Whether the beginning of the line was let go because it is too long.
+        // Whether the beginning of the line was dropped because it is too long.
         let mut is_cut = false;
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ impl Scanner {
                 held = 0;
             }
         }
-        // What one very long line needed is let go.
+        // Frees the memory of a very long line.
         self.buffer.truncate(4 * BLOCK);
         self.buffer.shrink_to(4 * BLOCK);
         Ok(())

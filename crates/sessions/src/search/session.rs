@@ -72,8 +72,8 @@ impl Plan {
         }
     }
 
-    /// Tells what is found in the newest copy of a session that is one to list, until `tell` has enough, and counts what it reads for
-    /// that.
+    /// Reports the hits in the newest copy of a session that belongs on the list, until `tell` has enough, and counts the bytes that it reads
+    /// for that.
     pub(super) fn run(
         &self,
         desk: &mut Desk,
@@ -84,7 +84,7 @@ impl Plan {
         let Some(newest) = copies.first() else {
             return;
         };
-        // Whether it is to be listed is known by reading its ends; of most there is nothing to tell, so that need not be known.
+        // Its ends decide whether it belongs on the list; most sessions have no hit, so read them late.
         let mut info = None;
         let (candidate, is_known) = if copies.len() > 1 || self.asks_info() {
             let read = |copy| Some((copy, self.info(desk, copy)?));
@@ -125,7 +125,7 @@ impl Plan {
         self.search.tag.is_some() || self.search.archived.is_some()
     }
 
-    /// What is known of a session, if it is one that is asked for.
+    /// The metadata of a session, if it matches the filters.
     fn info(&self, desk: &mut Desk, candidate: &Candidate) -> Option<Arc<SessionInfo>> {
         list::read(&mut desk.room, &self.places, candidate, &self.options).map(Arc::new)
     }
@@ -215,7 +215,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the calls were made that are asked for.
+    /// Whether the session has the calls of the filter.
     fn has_calls(&self, desk: &mut Desk, files: &[(Option<AgentId>, Arc<PathBuf>)]) -> Result<bool> {
         let mut has = |sieve: &Sieve, fits: &dyn Fn(&super::texts::Call) -> bool| {
             let mut found = false;
@@ -250,7 +250,7 @@ impl Plan {
         Ok(true)
     }
 
-    /// Looks through a file, and counts what it reads and what it cannot read. One that is gone is passed over: sessions are deleted at
+    /// Searches a file, and counts the bytes it reads and those it cannot read. A missing file is skipped: sessions are deleted at
     /// any time.
     fn scan(
         &self,
@@ -292,7 +292,7 @@ impl Plan {
             .map_err(Error::io("read", path))
     }
 
-    /// Whether a message is one that is asked for.
+    /// Whether a message matches the filters.
     fn wants(&self, said: &Said) -> bool {
         if said.is_meta && !self.search.include_meta {
             return false;
@@ -317,7 +317,7 @@ impl Plan {
     }
 }
 
-/// A file of which it is told how much was read.
+/// A file that counts the bytes read.
 struct Counted<'c> {
     file: File,
     count: &'c mut dyn FnMut(u64),
@@ -331,7 +331,7 @@ impl Read for Counted<'_> {
     }
 }
 
-/// Whether a path is the one that is asked for, or ends in it.
+/// Whether a path is the one of the filter, or ends in it.
 fn is_file(path: &str, wanted: &str) -> bool {
     match path.strip_suffix(wanted) {
         Some(before) => before.is_empty() || before.ends_with(['/', '\\']) || wanted.starts_with(['/', '\\']),
@@ -339,7 +339,7 @@ fn is_file(path: &str, wanted: &str) -> bool {
     }
 }
 
-/// Cuts out what was found with so many characters before and after it.
+/// Cuts out the hit with so many characters before and after it.
 pub(super) fn snippet(text: &str, range: Range<usize>, context: usize) -> (String, Range<usize>) {
     let before = text[..range.start].char_indices().rev().take(context).last();
     let start = before.map_or(range.start, |(at, _)| at);

@@ -1,4 +1,4 @@
-//! What was said in a record, text by text.
+//! The texts of a record.
 
 use serde::Serialize;
 
@@ -9,15 +9,15 @@ use crate::record::{Fields, elements, fields, is_truthy, last, text_of};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Part {
-    /// What somebody asked, or a program did, or what was put to the model in their place.
+    /// A prompt of the user, of a program, or one that was made for them.
     Prompt,
-    /// What the model said.
+    /// Output of the model.
     Answer,
-    /// What the model thought, where that is recorded.
+    /// Thinking of the model, if it is recorded.
     Thinking,
-    /// What a tool was called with: each text in the input by itself. The names of the fields are none.
+    /// The input of a tool: each text in it by itself, without the names of fields.
     ToolInput,
-    /// What a tool answered.
+    /// The result of a tool.
     ToolResult,
 }
 
@@ -57,12 +57,12 @@ pub(super) struct Text {
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) tool: String,
-    /// The file that it is about, if it says one.
+    /// The file that it is about, if it names one.
     pub(super) file: Option<String>,
 }
 
 impl Said {
-    /// Reads a line. `None` if it is no record; one with nothing said in it has no texts.
+    /// Reads a line. `None` if it is no record; a record without a message has no texts.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let line = String::from_utf8_lossy(line);
         let all = fields(&line).ok()?;
@@ -137,7 +137,7 @@ impl Said {
                     self.put(Part::Thinking, None, text);
                 }
             }
-            // Those that the API or a server of it runs are calls too.
+            // Calls of server tools are calls too.
             kind if kind.ends_with("tool_use") => {
                 let tool = say("name").unwrap_or_default();
                 let input = last(block, "input").unwrap_or_default();
@@ -162,7 +162,7 @@ impl Said {
         }
         for block in elements(content).unwrap_or_default() {
             let block = fields(&block).unwrap_or_default();
-            // Those of a search in the web have a title and an address.
+            // Results of a web search have a title and an address.
             for name in ["text", "title", "url"] {
                 if let Some(text) = last(&block, name).and_then(text_of) {
                     self.put(Part::ToolResult, None, text);
@@ -188,7 +188,7 @@ fn strings(json: &str) -> Vec<String> {
             match memchr::memchr2(b'"', b'\\', bytes.get(end..).unwrap_or_default()) {
                 Some(found) if bytes[end + found] == b'"' => break end += found,
                 Some(found) => end += found + 2,
-                // It does not end, so it is no JSON.
+                // The string does not end, so the line is no JSON.
                 None => return strings,
             }
         }

@@ -30,7 +30,7 @@ impl Checkout {
         }
         let place = std::env::temp_dir().join(format!("outrigger-store-{}", Uuid::new_v4()));
         let project = place.join("projects").join("checkout");
-        // Dropped, it removes what was made so far.
+        // Dropping it removes what was made so far.
         let checkout = Self {
             file: project.join(format!("{id}.jsonl")),
             place,
@@ -52,7 +52,7 @@ impl Checkout {
 
 impl Drop for Checkout {
     fn drop(&mut self) {
-        // What is temporary goes with the system's directory for it at the latest.
+        // At the latest the system cleans its temporary directory.
         let _ = fs::remove_dir_all(&self.place);
     }
 }

@@ -1,4 +1,4 @@
-//! What a transcript on disk and the same one in a store lack of each other.
+//! Compares a transcript on disk with the same one in a store.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{Batches, ImportOptions, Result, SessionKey, SessionStore, Transcript
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Standing {
-    /// Both say the same.
+    /// Both have the same entries.
     Same,
     /// The store has all of it, and more.
     Ahead,
@@ -21,7 +21,7 @@ pub enum Standing {
     Behind,
     /// The store lacks something of which it has what came later.
     Holes,
-    /// Each has an end that the other lacks: somebody went on with it elsewhere before the store had all of it. Bringing the end
+    /// Each has entries at its end that the other lacks: the session was resumed elsewhere before the store had all of it. Appending the end
     /// from here would mix two conversations.
     Diverged,
 }
@@ -34,18 +34,18 @@ pub struct Difference {
     pub subpath: Option<String>,
     /// How it stands.
     pub standing: Standing,
-    /// What the store lacks, in the order in which it is to be appended there.
+    /// The entries that the store lacks, in the order in which to append them.
     pub lacks: Vec<RawJson>,
     /// How many of them are missing from the midst, and not from the end.
     pub holes: usize,
-    /// What is in the store and not on disk.
+    /// The entries that are in the store and not on disk.
     pub beyond: Vec<RawJson>,
     /// Whether [`beyond`](Self::beyond) goes on where the file ends, so that the file may be continued with it.
     pub continues: bool,
 }
 
 impl Difference {
-    /// What is to be appended to the store: nothing, where that would mix two conversations.
+    /// The entries to append to the store: none, if that would mix two conversations.
     pub fn to_push(&self) -> &[RawJson] {
         match self.standing {
             Standing::Diverged => &[],
@@ -53,7 +53,7 @@ impl Difference {
         }
     }
 
-    /// What is to be appended to the file: nothing, where that would mix two conversations.
+    /// The entries to append to the file: none, if that would mix two conversations.
     pub fn to_pull(&self) -> &[RawJson] {
         match self.standing {
             Standing::Ahead if self.continues => &self.beyond,

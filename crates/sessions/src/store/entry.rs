@@ -7,8 +7,8 @@ use outrigger_protocol::{RawJson, repair, walk};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The `uuid` of an entry: two entries of one transcript with the same one are the same entry, told twice. Empty ones, and
-/// what is no text, identify nothing. One with half of a UTF-16 pair, which no string can have, is told as it is written in JSON.
+/// The `uuid` of an entry: two entries of one transcript with the same `uuid` are the same entry, sent twice. An empty `uuid`, and
+/// one that is no text, identifies nothing. One with half of a UTF-16 pair, which no string can have, is returned as written in JSON.
 pub fn uuid(entry: &RawJson) -> Option<String> {
     let fields = Fields::of(entry.get());
     let written = fields.get("uuid")?;
@@ -29,7 +29,7 @@ impl<'t> Fields<'t> {
         if walk::fields(text, |key, value| fields.push((Cow::Borrowed(key), value))).is_some() {
             return Self(fields);
         }
-        // It has an escape in a key or is nested deeply, or it is no object.
+        // The entry has an escape in a key or is nested deeply, or it is no object.
         let mut reader = serde_json::Deserializer::from_str(text);
         Self(reader.deserialize_map(All).unwrap_or_default())
     }
@@ -53,7 +53,7 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// What a JSON text says if it is a string; lone surrogates become replacement characters.
+/// The text of a JSON string, if it is one; lone surrogates become replacement characters.
 pub(crate) fn text(json: &str) -> Option<String> {
     if !json.starts_with('"') {
         return None;

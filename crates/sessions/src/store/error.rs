@@ -10,9 +10,9 @@ use crate::clock::iso;
 /// The year 9999, in milliseconds since 1970: what ends later never does.
 const AGES: u64 = 253_370_764_800_000;
 
-/// A store did not do what it was asked to.
+/// An operation of a store failed.
 ///
-/// `Display` says what failed and why, without the cause that [`source`](Error::source) has.
+/// `Display` has the operation and the reason, without the cause that [`source`](Error::source) has.
 #[derive(Debug, Clone)]
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -26,30 +26,30 @@ pub struct StoreError {
 pub enum StoreErrorKind {
     /// The store does not have this at all; see [`Capabilities`](super::Capabilities).
     Unsupported,
-    /// Somebody else holds the lease.
+    /// Another owner holds the lease.
     Held {
         /// Who.
         owner: String,
         /// Until when, in milliseconds since 1970 by the store's clock, unless it is renewed; 0 where that is not known.
         until: u64,
     },
-    /// The lease is over: it ran out, was released, or somebody has taken the session over. Nothing was written.
+    /// The lease is over: it ran out, was released, or another owner has taken the session over. Nothing was written.
     Fenced,
-    /// What is stored can't be read.
+    /// The stored data can't be read.
     Damaged,
     /// The session isn't in the store.
     NotFound,
-    /// What was asked for makes no sense; nothing was done.
+    /// The arguments make no sense; nothing was done.
     Invalid,
     /// The database or the disk failed; trying again may help.
     Failed,
 }
 
-/// What a store gives back.
+/// The result of a store's function.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 impl StoreError {
-    /// A failure of the given kind; `what` says in a few words what was done and what is wrong.
+    /// A failure of the given kind; `what` has the operation and the reason in a few words.
     pub fn new(kind: StoreErrorKind, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -58,7 +58,7 @@ impl StoreError {
         }
     }
 
-    /// A failure of what the store is built on.
+    /// A failure of the system below the store.
     pub fn failed(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(StoreErrorKind::Failed, what).caused_by(source)
     }
@@ -95,7 +95,7 @@ impl StoreError {
         self.kind == StoreErrorKind::Fenced
     }
 
-    /// Whether somebody else holds the lease.
+    /// Whether another owner holds the lease.
     pub fn is_held(&self) -> bool {
         matches!(self.kind, StoreErrorKind::Held { .. })
     }

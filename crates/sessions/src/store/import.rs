@@ -14,7 +14,7 @@ use crate::record::Lines;
 /// The type of the entry that stands for a subagent's `.meta.json`.
 pub(super) const METADATA: &str = "agent_metadata";
 
-/// What to bring, and in what portions.
+/// The files to import, and the size of the batches.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImportOptions {
@@ -59,7 +59,7 @@ impl ImportOptions {
     }
 }
 
-/// What was brought.
+/// The counts of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Imported {
@@ -69,24 +69,24 @@ pub struct Imported {
     pub batches: u64,
     /// The subagents' transcripts among them.
     pub subpaths: Vec<String>,
-    /// Lines and sidecars that are no JSON objects and were left out: the file, and the line counted from 1.
+    /// Lines and sidecars that are no JSON objects and were skipped: the file, and the line counted from 1.
     pub damaged: Vec<(PathBuf, u64)>,
 }
 
-/// Brings a session's transcript into a store, with its subagents'. `file` is the transcript,
-/// `<config dir>/projects/<project>/<session>.jsonl`; the key is made of its names, so that the session can be resumed from
+/// Imports a session's transcript into a store, with its subagents'. `file` is the transcript,
+/// `<config dir>/projects/<project>/<session>.jsonl`; the key comes from these names, so that the session can be resumed from
 /// the store as if it had been mirrored as it ran.
 ///
-/// Done again, it adds what is missing: entries with a `uuid` are stored once. Lines that are no JSON objects, such as one that
-/// a crash cut short, are left out and told.
+/// A repeated import adds what is missing: entries with a `uuid` are stored once. Lines that are no JSON objects, such as one that
+/// a crash cut short, are skipped and reported.
 ///
-/// Reads the files on the calling task, up to a batch at a time; [`Batches`] is for those who want to read elsewhere.
+/// Reads the files on the calling task, up to a batch at a time; use [`Batches`] to read elsewhere.
 ///
 /// # Cancel safety
-/// Dropping the future leaves in the store what was appended so far. Do it again.
+/// Dropping the future leaves the entries appended so far in the store. Repeat the import.
 ///
 /// # Errors
-/// When the transcript isn't there, a file can't be read, or the store fails; what was appended before stays.
+/// When the transcript does not exist, a file can't be read, or the store fails; entries appended before stay.
 pub async fn import_to_store(
     file: &Path,
     store: &dyn SessionStore,
@@ -100,7 +100,7 @@ pub async fn import_to_store(
     Ok(batches.imported)
 }
 
-/// Cuts entries into what one append brings, by the defaults of [`ImportOptions`]: up to 500 entries and 1 MiB, or one entry that
+/// Cuts entries into appends, by the defaults of [`ImportOptions`]: up to 500 entries and 1 MiB, or one entry that
 /// is larger.
 pub fn portions(mut entries: &[RawJson]) -> impl Iterator<Item = &[RawJson]> {
     let ImportOptions {
@@ -120,14 +120,14 @@ pub fn portions(mut entries: &[RawJson]) -> impl Iterator<Item = &[RawJson]> {
     })
 }
 
-/// The files of a session, cut into portions for a store. Each is read when it is asked for.
+/// The files of a session, cut into batches for a store. Each file is read on demand.
 #[derive(Debug)]
 pub struct Batches {
     options: ImportOptions,
     key: SessionKey,
     /// Where subpaths begin: the directory beside the transcript.
     beside: PathBuf,
-    /// What is still to be read, the next one last.
+    /// The files still to be read, the next one last.
     waiting: Vec<PathBuf>,
     open: Option<Open>,
     metadata: Option<(SessionKey, RawJson)>,
@@ -137,7 +137,7 @@ pub struct Batches {
 #[derive(Debug)]
 struct Open {
     file: PathBuf,
-    /// Lines have a bound: whoever can write to a transcript could make one that fills the memory.
+    /// Lines are bounded: otherwise a transcript could fill the memory.
     lines: Lines<File>,
     key: SessionKey,
 }
@@ -168,7 +168,7 @@ impl Batches {
         })
     }
 
-    /// What was given out so far.
+    /// The counts so far.
     pub fn imported(&self) -> &Imported {
         &self.imported
     }

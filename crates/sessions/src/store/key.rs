@@ -1,4 +1,4 @@
-//! What a store files entries under.
+//! The keys of a store.
 
 use std::fmt;
 use std::path::{Component, Path};

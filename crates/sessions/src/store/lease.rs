@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{BoxFuture, Result, SessionKey, StoreErrorKind};
 
-/// The right to drive a session for a while. Worth nothing once it ran out or somebody took the session over, which the store
-/// judges by `fence`, not by this copy.
+/// The right to drive a session for a while. It ends when it runs out or another owner takes the session over; the store
+/// decides this by `fence`, not by this copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub struct Lease {
     pub project_key: String,
     /// The session.
     pub session_id: String,
-    /// Who has it: a text that tells a person where to look, such as host and process.
+    /// The owner: a text for people, such as host and process.
     pub owner: String,
     /// Grows with every acquisition of this session, and is never used twice.
     pub fence: u64,
@@ -43,11 +43,11 @@ impl Lease {
     }
 }
 
-/// Leases with fencing numbers, kept where the sessions are: any machine can take a session over, and whoever had it before
+/// Leases with fencing numbers, kept with the sessions: any machine can take a session over, and the former owner
 /// can't write any more, even if it only slept.
 ///
-/// A lease runs out by the store's clock alone. A lease that ran out and that nobody has taken meanwhile can still be renewed,
-/// and written under: nobody was there to be disturbed.
+/// A lease runs out by the store's clock alone. A lease that ran out and that no other owner has acquired since can still be renewed,
+/// and used for writes.
 pub trait LeaseStore: Send + Sync {
     /// Takes a session, whether it exists yet or not, for `ttl`. Taken again by the same `owner` it is a new lease, and the old
     /// one is worth nothing.
@@ -64,10 +64,10 @@ pub trait LeaseStore: Send + Sync {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Lease>>;
 
-    /// Makes it last for `ttl` from now on.
+    /// Makes the lease last for `ttl` from now on.
     ///
     /// # Errors
-    /// [`Fenced`](super::StoreErrorKind::Fenced) when somebody else has taken the session, or it was released.
+    /// [`Fenced`](super::StoreErrorKind::Fenced) when another owner has taken the session over, or the lease was released.
     fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> BoxFuture<'a, Result<Lease>>;
 
     /// Gives it back, so that others need not wait. One that is over already is no error.
@@ -89,17 +89,17 @@ pub trait LeaseStore: Send + Sync {
         entries: &'a [RawJson],
     ) -> BoxFuture<'a, Result<()>>;
 
-    /// Takes a session even while another owner's lease runs, which is worth nothing from then on: what that owner appends and
-    /// renews is refused.
+    /// Acquires a session even while another owner's lease is valid, which ends that lease: that owner's appends and
+    /// renewals fail.
     ///
-    /// Unless a store knows better, the holder is fenced off by a lease in its own name, which is given back at once, and then the
-    /// session is acquired. Somebody third may come first between the two.
+    /// By default, the holder is fenced by a lease in its own name, which is released at once, and then the
+    /// session is acquired. A third owner may come first between the two.
     ///
-    /// # Cancel safety
+    /// Dropped, the holder may have been fenced, and the session may have been acquired; that lease runs out by itself.
     /// Dropped, the holder may have been fenced off, and the session may have been taken; that runs out by itself.
     ///
     /// # Errors
-    /// [`Held`](super::StoreErrorKind::Held) when somebody third came first; when the store fails.
+    /// [`Held`](super::StoreErrorKind::Held) when a third owner came first; when the store fails.
     fn take_over<'a>(
         &'a self,
         key: &'a SessionKey,
@@ -120,8 +120,8 @@ pub trait LeaseStore: Send + Sync {
         })
     }
 
-    /// The newest lease of a session, unless it was given back; it may have run out. `None` too where a store can't tell, which
-    /// is what it says unless it knows better. For messages to people: nothing is decided by it.
+    /// The newest lease of a session, unless it was released; it may have run out. Also `None` if the store can't report it, which
+    /// is the default. For messages to people only.
     ///
     /// # Errors
     /// When the store fails.

@@ -12,7 +12,7 @@ use super::{
     StoredSession, SummaryEntry, fold_summary, uuid,
 };
 
-/// Keeps everything in memory: for tests, and as the example of how a store behaves. What it has is gone with it.
+/// Keeps everything in memory: for tests, and as an example of a store. Dropping it loses the data.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -46,7 +46,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// What a transcript has; nothing if there is none.
+    /// The entries of a transcript; none if it does not exist.
     pub fn entries(&self, key: &SessionKey) -> Vec<RawJson> {
         let state = self.state();
         let found = state.transcripts.get(key);
@@ -86,7 +86,7 @@ impl MemoryStore {
 }
 
 impl State {
-    /// The time, and later than ever before, so that what came later can be told.
+    /// The time, always later than the last one, so that the order of writes is known.
     fn next_mtime(&mut self) -> u64 {
         self.last_mtime = now_ms().max(self.last_mtime + 1);
         self.last_mtime

@@ -1,13 +1,13 @@
-//! Session stores: transcripts kept elsewhere, so that any machine can go on with them.
+//! Session stores: transcripts kept elsewhere, so that any machine can resume them.
 //!
-//! A [`SessionStore`] takes what the CLI writes to a transcript and gives it back. The SDK feeds it while a session runs
-//! (`Options::session_store`) and resumes from it; [`import_to_store`] brings what is on disk. [`MemoryStore`] is the one for
-//! tests, the crate `outrigger-stores` has those that last, and [`conformance`] tells whether one of your own does as it must.
+//! A [`SessionStore`] keeps what the CLI writes to a transcript. The SDK appends to it while a session runs
+//! (`Options::session_store`) and resumes from it; [`import_to_store`] imports transcripts from disk. [`MemoryStore`] is for
+//! tests, the crate `outrigger-stores` has durable ones, and [`conformance`] tests a store of your own.
 //!
-//! The contract is the official SDKs', with two more promises. Entries come back as the same text, byte for byte: an entry is
-//! JSON that nobody here understands completely, and what a database would not take as its own JSON (NUL, lone surrogates,
-//! great depth) is not to be lost. And an entry with a `uuid` that the transcript has already is not stored again, so that
-//! whoever is in doubt sends it once more.
+//! The contract is that of the official SDKs, with two more promises. Entries come back as the same text, byte for byte: an entry is
+//! JSON that may have unknown parts, and text that a database would not accept as its own JSON (NUL, lone surrogates,
+//! great depth) must not be lost. And an entry with a `uuid` that the transcript has already is not stored again, so that
+//! an append can be repeated after any doubt.
 
 mod checkout;
 mod compare;
@@ -96,32 +96,32 @@ impl StoredSession {
     }
 }
 
-/// Keeps transcripts. Meant to be used as `Arc<dyn SessionStore>` by many tasks at once.
+/// Keeps transcripts. Many tasks use it at once as `Arc<dyn SessionStore>`.
 ///
-/// What implements it says by [`capabilities`](Self::capabilities) which of the optional functions it has; the others answer
+/// An implementation reports by [`capabilities`](Self::capabilities) which of the optional functions it has; the others return
 /// [`Unsupported`](StoreErrorKind::Unsupported).
 ///
 /// # Cancel safety
-/// The futures may be dropped. A write that was begun may then have happened or not, as after a lost connection: send it
-/// again, which is harmless for entries with a `uuid`. None may be half done: an append is stored whole or not at all.
+/// The futures may be dropped. A write that has begun may then have happened or not, as after a lost connection: repeat
+/// it, which is harmless for entries with a `uuid`. No write may be half done: an append is stored as a whole or not at all.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Adds entries at the end of a transcript, in their order, and returns when they are as safe as the store makes them. An
-    /// entry whose `uuid` the transcript has already is left out; one without is always added. Nothing to add is no reason to
-    /// make a transcript.
+    /// Appends entries to a transcript, in order, and returns when they are as durable as the store makes them. An
+    /// entry whose `uuid` the transcript has already is skipped; one without is always added. An empty append does not
+    /// create a transcript.
     ///
-    /// Appends to one transcript are in the order in which they were called, if each is awaited before the next; others in the
-    /// order in which the store took them.
+    /// Appends to one transcript are in the order of the calls, if each is awaited before the next; others in the
+    /// order in which the store processed them.
     ///
     /// # Errors
-    /// When it is not known that all were stored. The SDK tries again as long as the kind is
-    /// [`Failed`](StoreErrorKind::Failed), and appends nothing behind them meanwhile; of any other kind it takes that it will never
-    /// be different.
+    /// When it is not known that all were stored. The SDK retries as long as the kind is
+    /// [`Failed`](StoreErrorKind::Failed), and appends nothing behind them meanwhile; it treats any other kind
+    /// as permanent.
     fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [RawJson]) -> BoxFuture<'a, Result<()>>;
 
-    /// All entries of a transcript in their order, each as it was appended; `None` if there is no such transcript.
+    /// All entries of a transcript in order, each as it was appended; `None` if there is no such transcript.
     ///
     /// # Errors
-    /// When it can't be read; never for one that isn't there.
+    /// When it can't be read; never for a missing one.
     fn load<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<Vec<RawJson>>>>;
 
     /// Which of the functions below it has.

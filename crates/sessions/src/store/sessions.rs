@@ -35,7 +35,7 @@ impl std::fmt::Debug for StoreSessions {
 }
 
 impl StoreSessions {
-    /// Those that are filed under this key.
+    /// The sessions under this project key.
     pub fn new(store: Arc<dyn SessionStore>, project_key: impl Into<String>) -> Self {
         Self {
             store,
@@ -43,7 +43,7 @@ impl StoreSessions {
         }
     }
 
-    /// Those of the CLI's sessions in this directory, as the SDK files them.
+    /// The CLI's sessions of this directory, under the key that the SDK uses.
     pub fn of_dir(store: Arc<dyn SessionStore>, dir: impl AsRef<Path>) -> Self {
         let real = crate::place::real_path(dir.as_ref());
         Self::new(store, crate::place::project_dir_name(&real))
@@ -53,9 +53,9 @@ impl StoreSessions {
         SessionKey::new(&self.project_key, id.as_str())
     }
 
-    /// The sessions, the one that was appended to last first. Of the options, `limit` and `offset` have a meaning.
+    /// The sessions, the most recently appended first. Only the options `limit` and `offset` have an effect.
     ///
-    /// A store with summaries is asked for those and for nothing else; where it has none, or an old one, the session is loaded.
+    /// If the store has summaries, only those are read; without one, or with an old one, the session is loaded.
     /// One that can't be loaded is listed with its id and time alone. `file_size` and `archived` are not known.
     ///
     /// # Cancel safety
@@ -75,7 +75,7 @@ impl StoreSessions {
         };
         let mut rows = Vec::new();
         for session in listed {
-            // What is no session of the CLI's can't be asked for.
+            // A session that is not the CLI's has no valid id.
             let Ok(id) = SessionId::new(&session.session_id) else {
                 continue;
             };
@@ -110,7 +110,7 @@ impl StoreSessions {
         Ok(list)
     }
 
-    /// One session; `None` if the store doesn't have it, or there is nothing to show of it.
+    /// One session; `None` if the store doesn't have it, or it has nothing to show.
     ///
     /// # Cancel safety
     /// It only reads.
@@ -160,7 +160,7 @@ impl StoreSessions {
         Ok(parts.into_iter().map(|(agent, _)| agent).collect())
     }
 
-    /// What was said in a subagent; see [`Sessions::subagent_messages`](crate::Sessions::subagent_messages).
+    /// The messages of a subagent; see [`Sessions::subagent_messages`](crate::Sessions::subagent_messages).
     ///
     /// # Cancel safety
     /// As [`messages`](Self::messages).
@@ -273,10 +273,10 @@ impl StoreSessions {
     /// Forks the session within the store; see [`SessionFile::fork`](crate::SessionFile::fork). Returns the new session's id.
     ///
     /// # Cancel safety
-    /// Dropped, a part of the fork may be in the store, under an id that nobody knows.
+    /// Dropped, a part of the fork may be in the store, under an id that no list has yet.
     ///
     /// # Errors
-    /// As [`messages`](Self::messages), and when the session can't be forked as was asked.
+    /// As [`messages`](Self::messages), and when the session can't be forked with these options.
     pub async fn fork(&self, id: &SessionId, options: &ForkOptions) -> Result<SessionId> {
         let checkout = self.checkout(id, &[]).await?;
         let fork = checkout.file()?.fork(options).map_err(unreadable)?;

@@ -1,4 +1,4 @@
-//! What a list of sessions shows of one, kept up to date as entries come, so that nobody has to read the transcript.
+//! The data of a session for lists, updated with each append, so that lists need not read transcripts.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::read::SessionInfo;
 /// How many characters of a first prompt are kept.
 const PROMPT_CHARS: usize = 200;
 
-/// The fields of entries of which the last one counts, and what they are called in a summary.
+/// The fields of entries of which the last one counts, and their names in a summary.
 const LAST_WINS: [(&str, &str); 5] = [
     ("customTitle", "customTitle"),
     ("aiTitle", "aiTitle"),
@@ -33,7 +33,7 @@ pub struct SummaryEntry {
     /// When the store wrote it, by the same clock as [`StoredSession::mtime`](super::StoredSession::mtime). A summary that is
     /// older than its session is not trusted.
     pub mtime: u64,
-    /// A JSON object that stores keep as it is and do not look into. Its keys are those of the official TypeScript SDK, so
+    /// A JSON object that stores keep unchanged and do not inspect. Its keys are those of the official TypeScript SDK, so
     /// that both can work on the same store.
     pub data: RawJson,
 }
@@ -49,12 +49,12 @@ impl SummaryEntry {
     }
 }
 
-/// The summary after `entries` were appended to the session `key`; `before` is what it was. Stores call it in their `append`, for
+/// The summary after `entries` were appended to the session `key`; `before` is the old one. Stores call this in their `append`, for
 /// the session itself and never for its parts, with the entries that were really added.
 ///
-/// It looks at nothing else: the same entries in pieces or at once give the same `data`. Things of the beginning (creation,
-/// directory, first prompt, whether it is a side chain) stay as they were first seen; titles, tags, branch and last prompt are the
-/// last ones. `mtime` stays: the store sets it, by its own clock, as it writes.
+/// The result depends only on the entries: in pieces or at once they give the same `data`. Fields of the beginning (creation,
+/// directory, first prompt, whether it is a side chain) keep their first values; titles, tags, branch and last prompt have the
+/// last ones. `mtime` is unchanged: the store sets it, by its own clock, as it writes.
 pub fn fold_summary(before: Option<&SummaryEntry>, key: &SessionKey, entries: &[RawJson]) -> SummaryEntry {
     let mut data = match before {
         Some(before) => Data::of(before.data.get()),

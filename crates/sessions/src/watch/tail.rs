@@ -17,26 +17,26 @@ const CHUNK: usize = 64 * 1024;
 /// How much is kept of a line that is too long.
 const KEPT: usize = 4096;
 
-/// A file, and how much of it was told.
+/// A file, and how much of it was reported.
 #[derive(Debug)]
 pub(super) struct Tail {
     path: PathBuf,
     file: File,
     identity: Identity,
-    /// Where the line begins that is told next.
+    /// The start of the line that is reported next.
     next: Position,
-    /// What was read of it and of those behind it; of one that is too long, its beginning.
+    /// The bytes read of this line and of those behind it; only the beginning of a line that is too long.
     held: Vec<u8>,
-    /// How much of what is held has no line ending.
+    /// How many of the held bytes have no line end.
     seen: usize,
     /// How many bytes of a line that is too long were not kept.
     dropped: u64,
-    /// What is to be told before anything else is read.
+    /// The changes to report before anything else is read.
     due: VecDeque<Change>,
     cap: usize,
 }
 
-/// What tells a file from another one of its name.
+/// Distinguishes a file from another one of its name.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
@@ -54,7 +54,7 @@ fn identity(metadata: &Metadata) -> Identity {
 }
 
 impl Tail {
-    /// Opens a file to tell what is in it, or what is appended to it.
+    /// Opens a file to report its lines, or only those that are appended.
     pub(super) fn open(path: &Path, from_start: bool) -> Result<Self> {
         let file = file::open(path).map_err(Error::io("open", path))?;
         let metadata = file.metadata().map_err(Error::io("read", path))?;
@@ -100,7 +100,7 @@ impl Tail {
         }
     }
 
-    /// Takes the next line out of what is held, if it is whole.
+    /// Takes the next whole line out of the held bytes.
     fn take(&mut self) -> Option<Change> {
         loop {
             let Some(found) = memchr::memchr(b'\n', &self.held[self.seen..]) else {
@@ -123,7 +123,7 @@ impl Tail {
         }
     }
 
-    /// Tells the line that ends at `end` of what is held. `None` for a blank one.
+    /// Reports the line that ends at `end` of the held bytes. `None` for a blank one.
     fn tell(&mut self, end: usize, is_ended: bool) -> Option<Change> {
         let mut line = Line {
             position: self.next,
@@ -162,7 +162,7 @@ impl Tail {
         Ok(read? > 0)
     }
 
-    /// Looks what became of the file of which all is read; whether there is something to tell.
+    /// Checks whether a file that was read to its end has changed; returns whether there is a change to report.
     fn look(&mut self) -> Result<bool> {
         let metadata = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -173,7 +173,7 @@ impl Tail {
         };
         if identity(&metadata) != self.identity {
             let file = match file::open(&self.path) {
-                // It was there a moment ago; the next look tells.
+                // The file existed a moment ago; the next check reports it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 file => file.map_err(Error::io("open", &self.path))?,
             };
@@ -190,7 +190,7 @@ impl Tail {
         Ok(false)
     }
 
-    /// Tells what was left of the file that is no more as it was, and why.
+    /// Reports the rest of a file that was replaced, cut or deleted, and the change.
     fn begin_anew(&mut self, why: Change) {
         // Of the line that was waited for, nothing else will come.
         if !self.held.is_empty() {

@@ -1,4 +1,4 @@
-//! Adding a record to the end of a transcript that somebody else may be writing to.
+//! Appends a record to a transcript that another process may be writing to.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -9,15 +9,15 @@ use crate::file;
 
 /// Appends a record as a line of its own, in one write.
 ///
-/// The file has to be there and to have something in it; `false` says that it is not, and nothing was created. Where the last line
+/// The file has to exist and to have content; `false` means that it does not, and nothing was created. If the last line
 /// has no end, because its writer died or is in the middle of it, the record begins with a line break: it must not become part of
-/// a torn line. That is what the CLI does too. A writer that is found in the middle of a long line finishes it all the same, and
-/// what is left is a blank line, which no reader minds.
+/// a torn line. The CLI does the same. A writer in the middle of a long line finishes it all the same, and
+/// leaves a blank line, which readers skip.
 ///
-/// Nothing is forced to the disk, as the CLI does not either.
+/// Like the CLI, this does not sync the file to disk.
 pub(crate) fn append(path: &Path, record: &str) -> Result<bool> {
     debug_assert!(!record.contains('\n'), "a record is one line");
-    // Opened for appending, every write goes to the end of the file as it then is, whoever else writes.
+    // With `O_APPEND`, every write goes to the current end of the file, whoever else writes.
     let mut file = match file::open_with(OpenOptions::new().read(true).append(true), path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -47,8 +47,8 @@ fn last_byte(file: &mut File) -> io::Result<u8> {
     Ok(last[0])
 }
 
-/// Writes in one call, which does not mix with what others append. A part that is written, as on a full disk, is an error: going
-/// on behind it could mix, and whoever appends next begins a new line.
+/// Writes in one call, which does not interleave with other appends. A short write (disk full) is an error: a retry
+/// could interleave with another writer, and the next append starts on a fresh line.
 fn write_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     loop {
         return match file.write(bytes) {

@@ -8,13 +8,13 @@ use crate::place::{SessionFile, Sessions};
 use crate::record::object::Object;
 
 impl Sessions {
-    /// Archives a session: lists say so until it goes on with a prompt.
+    /// Archives a session: lists show it as archived until its next prompt.
     ///
     /// This writes `archived.json` into the directory beside the transcript, for every copy of the session in any project. The
     /// transcript stays as it is.
     ///
     /// # Errors
-    /// When the session is nowhere, or a file cannot be written.
+    /// When no project has the session, or a file cannot be written.
     pub fn archive(&self, id: &SessionId) -> Result<()> {
         self.set_archived(id, true)
     }
@@ -28,7 +28,7 @@ impl Sessions {
     }
 
     fn set_archived(&self, id: &SessionId, archived: bool) -> Result<()> {
-        // Where there is none, the error says so.
+        // If no project has it, this is the error.
         self.find(id)?;
         for file in self.find_all(id) {
             file.set_archived(archived)?;
@@ -46,7 +46,7 @@ impl SessionFile {
         note.set_string("by", "sdk");
         create_dir(&self.beside())?;
         match replace(&path, note.to_text().as_bytes()) {
-            // The directory went with the session, which somebody else removed.
+            // Another process removed the session with its directory.
             Err(Error::Io { .. }) if !self.path.exists() => Ok(()),
             done => done,
         }

@@ -1,6 +1,6 @@
-//! A session as one file.
+//! Exports a session as one file.
 //!
-//! The file is a header, then each part, then an end, which says that nothing was cut off:
+//! The file is a header, then each part, then an end, which shows that the file is complete:
 //!
 //! ```text
 //! {"type":"outrigger-session","version":1,"sessionId":"…","cwd":"…","exportedAt":"…"}
@@ -11,7 +11,7 @@
 //! {"end":true,"files":2}
 //! ```
 //!
-//! Each line and each part ends with a line break that is not counted. The parts are byte for byte what they were.
+//! Each line and each part ends with a line break that is not counted. The parts have the original bytes.
 
 use std::fs;
 use std::io::{Read as _, Write};
@@ -31,28 +31,28 @@ use crate::relocate::beside::files_below;
 /// The `type` in the first line.
 pub(super) const KIND: &str = "outrigger-session";
 
-/// What exports of this version begin with, and what is read.
+/// The version of exports, written and accepted.
 pub(super) const VERSION: u64 = 1;
 
 /// The transcript's name in an export.
 pub(super) const TRANSCRIPT: &str = "transcript.jsonl";
 
-/// What lies beside the transcript is below this.
+/// The path of the files from beside the transcript.
 pub(super) const BESIDE: &str = "beside";
 
 impl SessionFile {
-    /// Writes the session as one file, which [`Sessions::import`](crate::Sessions::import) reads: the transcript as far as it went,
-    /// what lies beside it, the undo history of files and the list of tasks.
+    /// Writes the session as one file, which [`Sessions::import`](crate::Sessions::import) reads: the current transcript,
+    /// the files beside it, the undo history of files and the list of tasks.
     ///
-    /// It has all that was said, the results of tools included, so it can be read by its owner only.
+    /// It has the whole conversation, including results of tools, so only its owner can read it.
     ///
     /// # Errors
-    /// [`Error::Exists`] when `target` is there already; when something cannot be read or written. Nothing is left behind then.
+    /// [`Error::Exists`] when `target` exists; when a file cannot be read or written. Nothing is left behind then.
     pub fn export(&self, target: impl AsRef<Path>) -> Result<()> {
         self.export_file(target.as_ref(), &mut Meter::unheard())
     }
 
-    /// As [`export`](Self::export), and tells `observe` how far it is.
+    /// As [`export`](Self::export), and reports the progress to `observe`.
     ///
     /// # Errors
     /// As [`export`](Self::export), and [`Error::Stopped`] if `observe` breaks: then nothing is left behind, either.
@@ -81,10 +81,10 @@ impl SessionFile {
         self.write_export(target, &mut Meter::unheard())
     }
 
-    /// As [`export_to`](Self::export_to), and tells `observe` how far it is.
+    /// As [`export_to`](Self::export_to), and reports the progress to `observe`.
     ///
     /// # Errors
-    /// As [`export_to`](Self::export_to), and [`Error::Stopped`] if `observe` breaks. What was written until then is cut off.
+    /// As [`export_to`](Self::export_to), and [`Error::Stopped`] if `observe` breaks. The output then ends in the middle.
     pub fn export_to_observed(
         &self,
         target: &mut dyn Write,
@@ -115,7 +115,7 @@ impl SessionFile {
             let file = file::open(path).map_err(Error::io("open", path))?;
             let length = file.metadata().map_err(Error::io("read", path))?.len();
             writeln!(target, r#"{{"file":{},"bytes":{length}}}"#, quoted(name)).map_err(failed)?;
-            // What is appended meanwhile is not in it, and what is cut off must not shift the rest.
+            // Bytes that are appended meanwhile are not exported, and a truncated file must not shift the rest.
             let copied = meter.copy(&mut file.take(length), path, |bytes| write_to(target, bytes))?;
             if copied != length {
                 return Err(Error::Changed(path.clone()));
@@ -133,7 +133,7 @@ impl SessionFile {
         self.export_lines(target.as_ref(), &mut Meter::unheard())
     }
 
-    /// As [`export_jsonl`](Self::export_jsonl), and tells `observe` how far it is.
+    /// As [`export_jsonl`](Self::export_jsonl), and reports the progress to `observe`.
     ///
     /// # Errors
     /// As [`export_observed`](Self::export_observed).
@@ -202,7 +202,7 @@ fn write_to(target: &mut dyn Write, bytes: &[u8]) -> Result<()> {
     target.write_all(bytes).map_err(Error::io("write", "the export"))
 }
 
-/// How long a file is; 0 if it cannot be read, which is told when it is.
+/// The length of a file; 0 if it cannot be read, which the export reports later.
 fn length_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }

@@ -14,10 +14,10 @@ use crate::record::{Item, Record, Records};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForkOptions {
-    /// The `uuid` of the message that is to be the last one.
+    /// The `uuid` of the last message of the fork.
     ///
-    /// With the summary of a compaction, the messages that the compaction kept behind it are left out. With the boundary of one, or
-    /// with what the CLI notes between the boundary and the summary, the fork ends before the boundary. A boundary without a summary,
+    /// With the summary of a compaction, the messages that the compaction kept behind it are not copied. With the boundary of one, or
+    /// with the CLI's notes between the boundary and the summary, the fork ends before the boundary. A boundary without a summary,
     /// as rewinding behind a compaction writes, is kept like any other message.
     pub up_to_message_id: Option<String>,
     /// The title; space around it is taken off, and an empty one is none.
@@ -44,19 +44,19 @@ impl ForkOptions {
 }
 
 impl SessionFile {
-    /// Copies the conversation into a new session of the same project, which goes its own way from there. This one is not touched.
+    /// Copies the conversation into a new, independent session of the same project. This one is unchanged.
     ///
-    /// All messages get new ids, linked as the old ones are, and say in `forkedFrom` where they come from. What belongs to a team or
-    /// to a running process is left out, as are subagents' transcripts, the undo history of files, and lines that cannot be read
-    ///. The last message gets the time of now.
+    /// All messages get new ids, linked as the old ones are, and have their origin in `forkedFrom`. Records of a team or
+    /// of a running process are not copied, nor are subagents' transcripts, the undo history of files, and lines that cannot be read.
+    /// The last message gets the current time.
     ///
-    /// Unlike the official SDKs, which make a first message of one whose parent is missing, this leaves such a parent as it is: the
-    /// CLI takes the message before it in the file for it, and so keeps the history.
+    /// The official SDKs make a message whose parent is missing the first one. This keeps such a parent: the
+    /// CLI then uses the message before it in the file as the parent, and so keeps the history.
     ///
-    /// The transcript is read twice, one record in memory at a time, and as far as it went at the beginning.
+    /// The transcript is read twice, one record in memory at a time, up to its end at the beginning.
     ///
     /// # Errors
-    /// When the session has no messages, or not the one to end with; when a file cannot be read or written. Nothing is left behind
+    /// When the session has no messages, or not the given last one; when a file cannot be read or written. Nothing is left behind
     /// then.
     pub fn fork(&self, options: &ForkOptions) -> Result<SessionFile> {
         let id = SessionId::random();

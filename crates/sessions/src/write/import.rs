@@ -26,7 +26,7 @@ const LONGEST_LINE: u64 = 64 * 1024;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Imported {
-    /// It, in its new place.
+    /// The session in its new place.
     pub file: SessionFile,
     /// The id that it had, where that is taken here and it got a new one.
     pub was: Option<SessionId>,
@@ -52,7 +52,7 @@ struct Part {
     files: u64,
 }
 
-/// What is to become of the parts.
+/// The plan for the parts.
 struct Arrival<'a, 'o> {
     source: &'a Path,
     sessions: &'a Sessions,
@@ -66,23 +66,23 @@ impl Sessions {
     /// Makes a session of the project at `dir` from a file: one that [`SessionFile::export`] wrote, or a transcript, in JSON with a
     /// record a line. `dir` need not exist.
     ///
-    /// It keeps its id, unless a session has that here: then it gets a new one, and what is here stays as it is. In its records, `cwd`
-    /// becomes `dir` where it was the old directory or one in it, and a `relocated` record at the end says so, too. Lines that cannot
-    /// be read stay as they are; [`SessionFile::repair`] mends them.
+    /// The session keeps its id, unless a session here has that id: then it gets a new one, and the session here is unchanged. In its
+    /// records, `cwd` becomes `dir` if it was the old directory or below it, and a `relocated` record at the end has it, too. Lines that cannot
+    /// be read stay as they are; [`SessionFile::repair`] repairs them.
     ///
-    /// Of an export, paths that would lead out of the session are refused.
+    /// Paths in an export that would lead out of the session are an error.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the file is neither, is cut off, or has no conversation; when something cannot be read or written.
+    /// [`Error::Invalid`] when the file is neither, is cut off, or has no conversation; when a file cannot be read or written.
     /// Nothing is left behind then.
     pub fn import(&self, source: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<Imported> {
         self.bring(source.as_ref(), dir.as_ref(), &mut Meter::unheard())
     }
 
-    /// As [`import`](Self::import), and tells `observe` how far it is.
+    /// As [`import`](Self::import), and reports the progress to `observe`.
     ///
     /// # Errors
-    /// As [`import`](Self::import), and [`Error::Stopped`] if `observe` breaks before all is there: then nothing is left behind,
+    /// As [`import`](Self::import), and [`Error::Stopped`] if `observe` breaks before all is written: then nothing is left behind,
     /// either.
     pub fn import_observed(
         &self,
@@ -167,7 +167,7 @@ fn header(source: &Path, reader: &mut impl BufRead) -> Result<Option<Header>> {
     ))
 }
 
-/// The session that a transcript says it is of, and where it ran.
+/// The session id in a transcript, and the directory in which it ran.
 fn described(source: &Path) -> Result<(SessionId, Option<PathBuf>)> {
     let named = source
         .file_name()

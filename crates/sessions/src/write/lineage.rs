@@ -1,4 +1,4 @@
-//! Which sessions a session has come from, as its fork says it.
+//! The ancestors of a session, from the records of its forks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::record::object::Object;
 /// The longest id that the CLI takes, in UTF-16 code units.
 const LONGEST: usize = 256;
 
-/// What the CLI knows of how a session can come from another one.
+/// The CLI's names for the ways in which a session comes from another one.
 const VIA: [&str; 12] = [
     "clear",
     "fork",
@@ -25,14 +25,14 @@ const VIA: [&str; 12] = [
     "compact",
 ];
 
-/// What a transcript says of where its session has come from.
+/// The records of a transcript about its session's ancestors.
 #[derive(Debug, Default)]
 pub(super) struct Lineage {
-    /// What its own `derived-from` records say; `None` where there is none.
+    /// Its own `derived-from` records; `None` if there are none.
     said: Option<Vec<Ancestor>>,
     /// The sessions whose messages it has copies of.
     copied: Vec<String>,
-    /// Whether a part of what its records say cannot be understood.
+    /// Whether a part of its records cannot be read.
     is_lost: bool,
 }
 
@@ -125,8 +125,8 @@ impl Lineage {
         self.is_lost
     }
 
-    /// What the fork of session `source` has come from, as JSON. `None` where nothing follows data, and no session before says where it
-    /// has come from.
+    /// The ancestors of a fork of session `source`, as JSON. `None` if data flow is not recorded, and no earlier session recorded
+    /// its ancestors.
     pub(super) fn of_fork(&self, source: &str, has_data_flow: bool) -> Option<String> {
         if self.said.is_none() && !has_data_flow {
             return None;

@@ -8,12 +8,12 @@ use crate::place::{SessionFile, Sessions};
 use crate::record::object::Object;
 
 impl SessionFile {
-    /// Gives the session a title, which lists show in place of its first prompt. Space around it is taken off.
+    /// Sets the session's title, which lists show in place of its first prompt. The title is trimmed.
     ///
     /// This appends a `custom-title` record; the last one counts.
     ///
     /// # Errors
-    /// When the title is empty, when the transcript is gone or empty by now ([`Error::NotFound`]; nothing is created then), or
+    /// When the title is empty, when the transcript is deleted or empty ([`Error::NotFound`]; nothing is created then), or
     /// cannot be written to.
     pub fn rename(&self, title: &str) -> Result<()> {
         let title = title.trim();
@@ -23,13 +23,13 @@ impl SessionFile {
         self.append_mark("custom-title", "customTitle", title)
     }
 
-    /// Gives the session a tag, in place of the one that it may have; `None` takes it off.
+    /// Sets the session's tag, replacing the old one; `None` removes it.
     ///
-    /// What cannot be seen is taken out of the tag first ([`clean_tag`]). This appends a `tag` record; the last one counts, and an
-    /// empty one says that there is none.
+    /// Invisible characters are removed from the tag first ([`clean_tag`]). This appends a `tag` record; the last one counts, and an
+    /// empty one removes the tag.
     ///
     /// # Errors
-    /// When nothing that can be seen is in the tag, and as [`rename`](Self::rename).
+    /// When the tag has no visible character, and as [`rename`](Self::rename).
     pub fn tag(&self, tag: Option<&str>) -> Result<()> {
         let cleaned = tag.map(clean_tag);
         if cleaned.as_deref() == Some("") {

@@ -1,9 +1,9 @@
-//! Changing sessions at rest: titles, tags, the archive, removal, forks, export and import.
+//! Changes stored sessions: titles, tags, the archive, removal, forks, export and import.
 //!
-//! A transcript is only ever appended to, or replaced as a whole: what reads it meanwhile, the CLI included, finds whole records.
-//! The CLI opens the file anew for each record that it writes, so it may go on while something here is done to its session. Nothing
-//! here creates a session that is not there, but for [forks](crate::SessionFile::fork) and imports, which get an id of their own.
-//! Files that are written can be read by their owner only.
+//! A transcript is only ever appended to, or replaced as a whole: readers, including the CLI, find whole records.
+//! The CLI opens the file again for each record that it writes, so it may go on while a function here changes its session. No function
+//! here creates a missing session, except [forks](crate::SessionFile::fork) and imports, which get an id of their own.
+//! Only their owner can read the files that are written.
 
 pub(crate) mod append;
 mod archive;

@@ -1,4 +1,4 @@
-//! What becomes of each record of a session in its fork.
+//! Decides what happens to each record of a session in its fork.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ const CLEARED: [&str; 10] = [
     "turnAttributionKey",
 ];
 
-/// What the CLI calls it when a part of where data has come from is lost.
+/// The CLI's code for missing records about the origin of data.
 const LOST: u8 = 12;
 
 /// How much of the users' records is kept to make a title of.
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     last_words: Carried,
     /// How many of the linked records are kept.
     kept: usize,
-    /// The boundary whose kept messages are left out.
+    /// The boundary whose kept messages are not copied.
     bare_boundary: Option<usize>,
     /// How many linked records were rewritten.
     at: usize,
@@ -160,7 +160,7 @@ impl Plan {
             "atis-latch" => self.last_words.latch = Some(text.into_owned()),
             "tools-used" => self.last_words.tools = Some(text.into_owned()),
             "relocated" => self.last_words.relocated = Some(text.into_owned()),
-            // What a subagent has seen is told with the subagent.
+            // Records about a subagent's data belong to the subagent.
             "data-flow-records" | "data-flow-incomplete"
                 if object.get("agentId").is_none() && said("sessionId").is_some() =>
             {
@@ -172,7 +172,7 @@ impl Plan {
         }
     }
 
-    /// Decides where the fork ends. New ids of what is kept are known from here on.
+    /// Decides where the fork ends. New ids of the copied messages are known from here on.
     pub(crate) fn decide(&mut self, options: &ForkOptions) -> Result<()> {
         self.title.given = options.title.as_deref().map(str::trim).map(str::to_owned);
         self.kept = self.linked.len();
@@ -224,7 +224,7 @@ impl Plan {
         }
     }
 
-    /// What the fork begins with, before its messages.
+    /// The first line of the fork, before its messages.
     pub(crate) fn first_line(&self) -> Option<String> {
         self.last_words.suppression.then(|| {
             let mut line = self.line("history-suppression");
@@ -234,7 +234,7 @@ impl Plan {
         })
     }
 
-    /// What a record is in the fork; `None` if it is not in it.
+    /// The record in the fork; `None` if it is not copied.
     pub(crate) fn rewrite(&mut self, record: &Record) -> Option<String> {
         linked_uuid(record)?;
         let at = self.at;
@@ -280,7 +280,7 @@ impl Plan {
         Some(object.to_text())
     }
 
-    /// What the fork ends with, behind its messages.
+    /// The last lines of the fork, behind its messages.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         let carried = &self.last_words;
         let mut lines = Vec::new();
@@ -291,7 +291,7 @@ impl Plan {
             line.set_string("timestamp", &self.now);
             lines.push(line.to_text());
         }
-        // Where data has come from is told by a session that knows it of itself.
+        // Only a session that records data flow itself records the origin of data.
         let has_data_flow = carried.has_data_flow || carried.lineage.is_lost();
         let flow = carried.data_flow.iter().filter(|_| has_data_flow);
         for text in carried
@@ -364,7 +364,7 @@ impl Plan {
         for _ in 0..=self.linked.len() {
             let Some(uuid) = parent else { break };
             let Some(&place) = self.places.get(uuid) else {
-                // Whoever misses it here missed it there.
+                // The id was missing in the original, too.
                 return quoted(uuid);
             };
             if self.linked[place].kind != Kind::Progress {
@@ -375,7 +375,7 @@ impl Plan {
         "null".to_owned()
     }
 
-    /// What a boundary says of the messages that it keeps, with their new ids or without them.
+    /// The boundary's metadata about the messages that it keeps, with their new ids or without them.
     fn metadata(&self, text: &str, is_bare: bool) -> String {
         let mut mapped = String::with_capacity(text.len());
         let mut rest = text;

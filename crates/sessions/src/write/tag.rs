@@ -19,7 +19,7 @@ const MOST_ROUNDS: usize = 10;
 /// ```
 pub fn clean_tag(tag: &str) -> String {
     let mut cleaned = tag.to_owned();
-    // What is left of a text can compose anew.
+    // The rest of a text can compose to new characters.
     for _ in 0..MOST_ROUNDS {
         let next: String = cleaned.nfkc().filter(|c| is_visible(*c)).collect();
         if next == cleaned {

@@ -21,7 +21,7 @@ impl Place {
         Self { dir, sessions }
     }
 
-    /// What is removed when this is dropped.
+    /// The directory, which is removed when this is dropped.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }

@@ -4,13 +4,13 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Clocks that differ by less are taken for the same: the server's times are in whole seconds, and requests take a while.
+/// Clocks that differ by less count as equal: the server's times are in whole seconds, and requests take a while.
 const TOLERANCE: i64 = 3000;
 
 /// How long a comparison is good for.
 const GOOD_FOR: Duration = Duration::from_secs(600);
 
-/// This machine's clock, put right by the server's where the two differ, so that leases mean the same on all machines.
+/// This machine's clock, corrected by the server's if the two differ, so that leases mean the same on all machines.
 #[derive(Debug, Default)]
 pub(super) struct Clock(Mutex<Compared>);
 

@@ -1,4 +1,4 @@
-//! The head of a session: the one object that says what the session is, replaced as a whole by whoever had its last version.
+//! The head of a session: the one object that lists its parts, replaced as a whole by a writer that has read its last version.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// How objects are laid out, as this version of the crate does it.
 const FORMAT: u32 = 1;
 
-/// How many of its last writers a head remembers, so that one whose answer was lost finds out what became of its write.
+/// How many of its last writers a head remembers, so that a writer whose reply was lost can find out whether its write succeeded.
 const WRITERS: usize = 32;
 
 /// How many parts of one tier become one of the next.
@@ -23,7 +23,7 @@ pub(super) const MAX_PART: u64 = 8 << 20;
 /// The tier of parts that are not merged.
 const TOP: u8 = u8::MAX;
 
-/// What is stored of a session besides its parts. It outlives the session, since no number in it may be used again.
+/// The stored data of a session besides its parts. It outlives the session, since no number in it may be used again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Head {
@@ -57,7 +57,7 @@ pub(super) struct Held {
 /// A transcript as its parts, in order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Transcript {
-    /// Tells it from one of the same name that was deleted.
+    /// Distinguishes the session from a deleted one of the same name.
     pub(super) born: String,
     pub(super) mtime: u64,
     pub(super) parts: Vec<Part>,
@@ -73,7 +73,7 @@ pub(super) struct Part {
     tier: u8,
 }
 
-/// A head as it was found, with what it takes to replace it.
+/// A head as read, with the version that a replacement needs.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) head: Head,
@@ -144,8 +144,8 @@ impl Head {
         write
     }
 
-    /// Whether that write, of a writer who has made none since, is among those that made it; `None` if so many others have
-    /// written since that it can't be told.
+    /// Whether the head has this write, of a writer who has made none since; `None` if so many others have
+    /// written since that it is unknown.
     pub(super) fn has(&self, write: &Write) -> Option<bool> {
         match self.writers.iter().find(|last| last.by == write.by) {
             Some(last) => Some(last == write),

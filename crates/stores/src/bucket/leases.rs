@@ -1,4 +1,4 @@
-//! Leases, which are in the head of a session, so that whoever appends compares and writes in one step.
+//! Leases, which are in the head of a session, so that an append compares the lease and writes in one step.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Shared {
                 released: false,
             });
             if self.replace(key, known, next).await? {
-                // An owner that was cut off may have left something. That it can't be removed now is no reason to stay away.
+                // A former owner may have left parts. Failing to remove them now must not prevent the claim.
                 if let (Some(found), Some(false)) = (&known.found, old.map(|held| held.released)) {
                     let _ = self.sweep(key, &found.head).await;
                 }

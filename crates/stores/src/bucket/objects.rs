@@ -15,7 +15,7 @@ const REQUEST: Duration = Duration::from_secs(30);
 /// How long a list may take.
 const LIST: Duration = Duration::from_secs(300);
 
-/// What became of an object that was to be put on a condition.
+/// The result of a conditional write.
 pub(super) enum Put {
     Stored(UpdateVersion),
     /// The condition did not hold, or it is not known whether it did.

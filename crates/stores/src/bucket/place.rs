@@ -5,7 +5,7 @@ use outrigger_sessions::store::{Result, SessionKey, StoreError, StoreErrorKind};
 
 use crate::names::{name, text_of};
 
-/// What stands before the bytes of a name that objects had better not have.
+/// Marks an escaped byte of a name, for bytes that object names should not have.
 const ESCAPE: char = '=';
 
 /// Below what all objects of a store are.

@@ -14,13 +14,13 @@ use outrigger_sessions::store::{Result, StoreError};
 use self::http::Connector;
 use super::BucketStore;
 
-/// Where a bucket is and who may use it: [`open`](Self::open) makes a store of it.
+/// The address of a bucket, and the credentials: [`open`](Self::open) makes a store of it.
 ///
-/// What is not said here is taken from the environment, under the names that Amazon's own tools use: `AWS_ACCESS_KEY_ID`,
+/// Settings that are not given come from the environment, under the names of Amazon's own tools: `AWS_ACCESS_KEY_ID`,
 /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`, a web identity, and else the role of the machine or
-/// container. Names of buckets stand in the path unless [`virtual_hosted`](Self::virtual_hosted).
+/// container. Bucket names are in the path unless [`virtual_hosted`](Self::virtual_hosted) is set.
 ///
-/// A request is tried up to five times within 20 seconds when the server says that it is busy or the connection fails.
+/// A request is sent up to five times within 20 seconds if the server is busy or the connection fails.
 #[derive(Clone)]
 pub struct S3 {
     builder: AmazonS3Builder,
@@ -40,7 +40,7 @@ impl fmt::Debug for S3 {
 }
 
 impl S3 {
-    /// A bucket of Amazon's, unless the environment has another endpoint. It has to exist.
+    /// A bucket of Amazon's, unless the environment has another endpoint. The bucket has to exist.
     pub fn new(bucket: impl Into<String>) -> Self {
         let bucket = bucket.into();
         Self {
@@ -58,7 +58,7 @@ impl S3 {
         self
     }
 
-    /// The region; `us-east-1` if nobody says.
+    /// The region; `us-east-1` by default.
     #[must_use]
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.builder = self.builder.with_region(region);
@@ -82,7 +82,7 @@ impl S3 {
         self
     }
 
-    /// What the names of all objects begin with, such as `teams/one`. Nothing, unless said.
+    /// The prefix of the names of all objects, such as `teams/one`. Empty by default.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
@@ -99,7 +99,7 @@ impl S3 {
     /// The object store by itself.
     ///
     /// # Errors
-    /// When the settings make no sense, or ask for what the client can't do, such as a proxy.
+    /// When the settings make no sense, or need something that the client does not support, such as a proxy.
     pub fn objects(&self) -> Result<Arc<dyn ObjectStore>> {
         let mut builder = self.builder.clone();
         let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
@@ -127,7 +127,7 @@ impl S3 {
         Ok(Arc::new(built))
     }
 
-    /// A store of sessions in the bucket, tried out as [`BucketStore::open`] says.
+    /// A store of sessions in the bucket, checked as in [`BucketStore::open`].
     ///
     /// # Cancel safety
     /// As [`BucketStore::open`].

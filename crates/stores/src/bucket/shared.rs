@@ -19,7 +19,7 @@ use super::place::{Root, part_of};
 /// The most sessions of which heads and uuids are remembered; with more, the others are read again.
 const MAX_KNOWN: usize = 64;
 
-/// The most sessions of which a list remembers what it has read.
+/// For how many sessions a list remembers what it has read.
 const MAX_LISTED: usize = 4096;
 
 /// How long a call tries again when others write to the same session.
@@ -40,7 +40,7 @@ pub(super) struct Shared {
 /// A session as it is known here. Locked, nobody else in this process writes to it.
 pub(super) type Session = Arc<tokio::sync::Mutex<Known>>;
 
-/// What is known of a session. Others may have written meanwhile, which is found out when it is written to.
+/// The known state of a session. Others may have written meanwhile, which the next write finds out.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) found: Option<Found>,
@@ -78,7 +78,7 @@ pub(super) async fn lock<'s>(
     })
 }
 
-/// What a list says of a session, as long as its head has this ETag.
+/// The list's entry for a session, as long as its head has this ETag.
 #[derive(Debug, Clone)]
 struct Listed {
     tag: String,
@@ -114,7 +114,7 @@ impl Attempts {
                 why,
             ));
         }
-        // Those who were refused together should not come back together.
+        // Writers that failed together should not retry together.
         let share = u32::from(uuid::Uuid::new_v4().as_bytes()[0]);
         tokio::time::sleep(self.wait * (128 + share) / 256).await;
         self.wait = (self.wait * 2).min(Duration::from_millis(500));
@@ -138,7 +138,7 @@ impl Shared {
     pub(super) fn session(&self, key: &SessionKey) -> Session {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if !sessions.contains_key(&key.main()) && sessions.len() >= MAX_KNOWN {
-            // Whoever works on one has it in hand.
+            // A writer that is working on a session holds a reference.
             sessions.retain(|_, session| Arc::strong_count(session) > 1);
         }
         Arc::clone(sessions.entry(key.main()).or_default())
@@ -156,8 +156,8 @@ impl Shared {
         })
     }
 
-    /// Replaces the head if it is still the one that was found; says whether it was. Either way `known` has what is there, or
-    /// nothing if that is not known.
+    /// Replaces the head if it is still the one that was read, and returns whether it was. Either way `known` has the current
+    /// head, or nothing if that is unknown.
     pub(super) async fn replace(&self, key: &SessionKey, known: &mut Known, mut head: Head) -> Result<bool> {
         let Some(found) = known.found.take() else {
             return Ok(false);
@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// Removes what was left over in a session: parts that were never told of, or are none any more.
+    /// Removes leftovers from a session: parts that no head has named, or that none names any more.
     pub(super) async fn sweep(&self, key: &SessionKey, head: &Head) -> Result<()> {
         let listed = self.objects.list(&self.root.parts(key)).await?;
         let left = listed.into_iter().map(|(path, _)| path);

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 4;
 
 /// What reading a transcript came to.
 enum Read {
-    /// It was read to its end.
+    /// The part was read to its end.
     Whole,
     /// A part was merged into another meanwhile.
     Stale,
@@ -81,7 +81,7 @@ impl Shared {
                 if is_fresh {
                     return Ok(());
                 }
-                // It may have been deleted, or the lease may have been taken.
+                // The session may have been deleted, or the lease taken over.
                 known.found = None;
                 continue;
             }
@@ -100,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// Writes these entries and tells of them in the head; says whether that was possible.
+    /// Writes these entries as parts and names them in the head; returns whether that was possible.
     async fn add(&self, key: &SessionKey, known: &mut Known, head: Head, added: &[RawJson]) -> Result<bool> {
         let mut next = head;
         let base = next.revision;
@@ -134,8 +134,8 @@ impl Shared {
         Ok(is_done)
     }
 
-    /// The parts that entries become, with small ones before them, which are taken from the transcript. `None` if those have been merged by
-    /// somebody else meanwhile.
+    /// The parts for these entries, merged with small parts before them, which are read from the transcript. `None` if
+    /// another writer has merged those meanwhile.
     async fn drafts(
         &self,
         key: &SessionKey,
@@ -217,19 +217,19 @@ impl Shared {
             };
             match self.read(key, transcript, &mut uuids.entries, &mut take).await? {
                 Read::Whole => {
-                    // Whoever resumes a session adds to it, and need not read it once more for that.
+                    // A program that resumes a session appends to it, and then need not read the session again.
                     if let Ok(mut known) = self.session(key).try_lock() {
                         known.uuids.insert(subpath(key).to_owned(), uuids);
                     }
                     return Ok(Some(entries));
                 }
-                // What was read is as it was, in whatever part it is now.
+                // The entries that were read are the same, in whatever part they are now.
                 Read::Stale => attempts.again(key).await?,
             }
         }
     }
 
-    /// Reads from the entry `from` on, which goes on as entries are handed over.
+    /// Reads from the entry `from` on; `from` advances as entries are passed on.
     async fn read(
         &self,
         key: &SessionKey,

@@ -41,7 +41,7 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     write().map_err(|error| failed("write", path, error))
 }
 
-/// What is in a directory; nothing if it isn't there.
+/// The entries of a directory; none if it does not exist.
 pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
     let listed = match fs::read_dir(directory) {
         Ok(listed) => listed,

@@ -33,7 +33,7 @@ impl Shared {
             ));
         }
         if old.is_none() {
-            // Whoever made the directory may have ended before its name was on disk, and the number must not get lost with it.
+            // The process that made the directory may have died before its name was on disk, and the number must not get lost with it.
             sync_up(&locked.directory, &self.root)
                 .map_err(|error| failed("write", &locked.directory, error))?;
         }
@@ -52,7 +52,7 @@ impl Shared {
     }
 
     pub(super) fn holder(&self, key: &SessionKey) -> Result<Option<Lease>> {
-        // It is replaced as a whole, so it can be read while somebody else has the lock.
+        // The file is replaced as a whole, so it can be read while another process has the lock.
         let held: Option<Held> = read_json(&self.session(key).join(FILE))?;
         Ok(held.filter(|held| !held.released).map(|held| held.lease))
     }
@@ -68,7 +68,7 @@ impl Shared {
 }
 
 impl Locked {
-    /// That the lease is the session's newest and was not given back.
+    /// Checks that the lease is the session's newest and was not released.
     pub(super) fn mine(&self, lease: &Lease) -> Result<()> {
         let held: Option<Held> = read_json(&self.directory.join(FILE))?;
         let is_mine = |held: &Held| {

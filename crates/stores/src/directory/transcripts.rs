@@ -23,9 +23,9 @@ pub(super) const PART: &str = ".jsonl";
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) root: PathBuf,
-    /// How long somebody else may have a session's lock.
+    /// How long to wait for another process that has a session's lock.
     patience: Duration,
-    /// What is known of transcripts that were appended to, so that they need not be read again.
+    /// The known state of transcripts that were appended to, so that they need not be read again.
     known: Mutex<HashMap<SessionKey, Known>>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Known {
     length: u64,
-    /// The last of these bytes. Where others are, somebody has deleted the transcript and written another one.
+    /// The last of these bytes. If the file has others, another process has deleted the transcript and written a new one.
     end: Vec<u8>,
     uuids: HashSet<String>,
 }
 
-/// An append takes no time, but a process that was stopped may have the lock for ever. Whoever waits for it has a thread.
+/// An append takes no time, but a stopped process may keep the lock for ever. Each waiting call blocks a thread.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often it is tried again, at most.
@@ -65,7 +65,7 @@ pub(super) struct Locked {
 }
 
 impl Known {
-    /// Whether the file still has what is known of it.
+    /// Whether the file is still in the known state.
     fn is_of(&self, file: &mut File) -> io::Result<bool> {
         let mut end = vec![0; self.end.len()];
         file.seek(SeekFrom::Start(self.length - end.len() as u64))?;
@@ -76,7 +76,7 @@ impl Known {
         }
     }
 
-    /// Goes on to this length; these are the bytes before it.
+    /// Extends the known state to this length; these are the bytes before it.
     fn extend(&mut self, length: u64, added: &[u8]) {
         self.length = length;
         self.end.extend(&added[added.len().saturating_sub(END)..]);
@@ -196,7 +196,7 @@ impl Shared {
             file.seek(SeekFrom::Start(known.length)).map_err(wrong)?;
             let mut rest = Vec::new();
             file.read_to_end(&mut rest).map_err(wrong)?;
-            // What a crash cut short was never told to be stored.
+            // An append that a crash cut short was never acknowledged.
             let whole = whole(&rest);
             known
                 .uuids
@@ -222,12 +222,12 @@ impl Shared {
             file.sync_all()
         };
         if let Err(error) = write(&mut file) {
-            // Nothing of it must seem to be stored. If even that fails, it is what a crash would have left.
+            // None of the entries may seem to be stored. If even this fails, the file looks as after a crash.
             let _ = file.set_len(length);
             return Err(wrong(error));
         }
         if length == 0 {
-            // The first that counts: whoever made the file may have ended before it was done.
+            // The first append syncs the directory: the process that made the file may have died before it did.
             sync_up(inside, &self.root).map_err(wrong)?;
         }
         known.extend(length + written.len() as u64, written.as_bytes());
@@ -326,7 +326,7 @@ impl Shared {
                 _ => {}
             }
         }
-        // Else a loss of power could bring it back. What an earlier attempt has removed counts, too.
+        // Otherwise a power failure could bring the files back. This includes files that an earlier attempt has removed.
         for directory in from.iter().filter(|directory| directory.is_dir()) {
             sync_directory(directory).map_err(|error| failed("remove from", directory, error))?;
         }

@@ -3,7 +3,7 @@
 use deadpool_postgres::Object;
 use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
 
-/// Each brings the tables one version further. Never changed, only added to.
+/// Each step upgrades the tables by one version. Steps are only added, never changed.
 const STEPS: [&str; 1] = ["
     CREATE FUNCTION outrigger_now() RETURNS bigint LANGUAGE sql VOLATILE
         AS 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
@@ -39,7 +39,7 @@ const STEPS: [&str; 1] = ["
 /// Any number that nobody else is likely to lock.
 const LOCK: i64 = 0x6f75_7472_6967;
 
-/// Brings the tables up to date in one transaction.
+/// Upgrades the tables in one transaction.
 pub(super) async fn migrate(client: &mut Object) -> Result<u32> {
     let wrong = |error| super::failed("bring its tables up to date", error);
     let transaction = client.transaction().await.map_err(wrong)?;

@@ -1,4 +1,4 @@
-//! Where the database is, as libpq's connection strings say it.
+//! The address of the database, from libpq's connection strings.
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
@@ -10,11 +10,11 @@ use tokio_postgres::config::{Host, SslMode};
 /// How much of the server's identity is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Nothing: what goes over the network can't be read, but whom it goes to is not known.
+    /// Encryption without any check of the server.
     Anybody,
-    /// That an authority vouches for its certificate.
+    /// An authority has signed the certificate.
     Authority,
-    /// That the certificate is for its name, too.
+    /// The certificate is also for the server's name.
     Name,
 }
 
@@ -53,7 +53,7 @@ impl Target {
         let mode = mode
             .as_deref()
             .unwrap_or(if is_system { "verify-full" } else { "prefer" });
-        // As libpq does. The system's authorities vouch for the certificates of anybody, so that only the name tells servers apart.
+        // As in libpq. The system's authorities sign the certificates of anybody, so only the name identifies a server.
         if is_system && mode != "verify-full" {
             return invalid(format!(
                 "the PostgreSQL session store does not take sslmode={mode} with sslrootcert=system: say verify-full, or name a file"
@@ -66,7 +66,7 @@ impl Target {
                     .to_owned(),
             );
         }
-        // As libpq does: whoever names authorities wants them asked.
+        // As in libpq: a file of authorities means that they are to be checked.
         let named = match authorities {
             Some(_) => Trust::Authority,
             None => Trust::Anybody,
@@ -121,7 +121,7 @@ fn without(text: &str, mut take: impl FnMut(&str, String) -> bool) -> String {
         }
         rest = after;
     }
-    // What is no parameter is an error that the client below explains.
+    // The client below reports parameters that do not exist.
     kept + rest
 }
 

@@ -45,8 +45,8 @@ fn with(verifier: Lax) -> Result<ClientConfig> {
     Ok(builder.with_no_client_auth())
 }
 
-/// Looks at less than who the server says it is: at its authority alone, or at nothing. That it has the key of its certificate is
-/// looked at all the same.
+/// Checks less than the server's name: only its authority, or nothing. That the server has the key of its certificate is
+/// checked in any case.
 #[derive(Debug)]
 struct Lax {
     authorities: Option<Arc<WebPkiServerVerifier>>,

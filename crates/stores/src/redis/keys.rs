@@ -41,7 +41,7 @@ impl Names {
     }
 }
 
-/// A set: what the sessions of a project are. It is in another place of a cluster than they.
+/// A set: the sessions of a project. In a cluster it is on another node than they.
 pub(super) fn index(prefix: &str, project: &str) -> String {
     let mut index = format!("{prefix}:{{");
     escape(&mut index, project);
@@ -54,7 +54,7 @@ pub(super) fn version(prefix: &str) -> String {
     format!("{prefix}:version")
 }
 
-/// Only what would end the text in braces, or be taken for what stands between two texts.
+/// Escapes only what would end the text in braces, or could be mistaken for a separator.
 fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {

@@ -58,7 +58,7 @@ impl RedisStore {
             if found.first().is_some_and(|found| found.as_deref() == Some(born)) {
                 return Ok(Some((key.session_id, found.split_off(1))));
             }
-            // It was deleted, perhaps while its first append went on. Nothing is ever born under the same name again.
+            // The session was deleted, perhaps during its first append. No other session ever gets the same name.
             let mut command = redis::cmd("SREM");
             command.arg(index).arg(&listing);
             let _: i64 = self
@@ -86,7 +86,7 @@ impl RedisStore {
     }
 }
 
-/// What a session is on the list of its project.
+/// The entry of a session on the list of its project.
 fn listing(born: &str, key: &SessionKey) -> String {
     format!("{born}/{}", key.session_id)
 }

@@ -39,7 +39,7 @@ impl RedisOptions {
         Self::default()
     }
 
-    /// What the names of all keys begin with, so that several stores, and other things, can be in one database. By default
+    /// The prefix of the names of all keys, so that several stores, and other data, can be in one database. By default
     /// `outrigger`. No braces.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
@@ -62,8 +62,8 @@ impl RedisOptions {
         self
     }
 
-    /// Sets the PEM file with the authorities that are trusted to say which server is the right one (`rediss://`). By default they are
-    /// the system's.
+    /// Sets the PEM file with the authorities that may sign the server's certificate (`rediss://`). The default is
+    /// the system's authorities.
     #[cfg(feature = "redis-tls")]
     pub fn authorities(mut self, file: impl AsRef<std::path::Path>) -> Self {
         self.authorities = Some(file.as_ref().to_owned());
@@ -71,14 +71,14 @@ impl RedisOptions {
     }
 
     /// Connects to one server: `redis://user:password@host:6379/0`, `redis+unix:///run/redis/redis.sock`; with the feature
-    /// `redis-tls` also `rediss://host:6379`. A connection that is lost later is made anew.
+    /// `redis-tls` also `rediss://host:6379`. A lost connection is opened again.
     ///
     /// # Cancel safety
-    /// Dropped, what is stored is as it was or up to date.
+    /// Dropped, the stored data is unchanged or upgraded.
     ///
     /// # Errors
-    /// When the address makes no sense, the server can't be reached, it is set to throw keys away when its memory is full, or what is
-    /// in it was made by a newer version of this crate.
+    /// When the address is malformed, the server can't be reached or evicts keys when its memory is full, or its data
+    /// was stored by a newer version of this crate.
     pub async fn connect(&self, url: &str) -> Result<RedisStore> {
         let client = self.client(url)?;
         let config = ConnectionManagerConfig::new()
@@ -145,7 +145,7 @@ impl RedisOptions {
     fn certificates(&self) -> Result<redis::TlsCertificates> {
         use rustls::crypto::{CryptoProvider, ring};
         if CryptoProvider::get_default().is_none() {
-            // The client takes the process' own, and panics where it can't tell which. Somebody else may be faster, which is as good.
+            // The client uses the provider of the process, and panics if it can't choose one. Another thread may be faster, which is fine.
             let _ = ring::default_provider().install_default();
         }
         let read = |file: &std::path::PathBuf| {
@@ -196,13 +196,13 @@ fn is_tls(url: &str) -> bool {
     url.starts_with("rediss:") || url.starts_with("valkeys:")
 }
 
-/// That the server does not throw sessions away to make room. One that does not say is believed.
+/// Checks that the server does not evict sessions. A server that does not report its policy passes.
 async fn keeps_what_it_has(server: &Server) -> Result<()> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
     let answer = server.ask::<Value>("look at the server", &info).await;
     let Ok(answer) = answer else {
-        // Who may not ask can still be right. One that can't be reached says so again.
+        // A user without the right to read the policy may still have a good server. A server that can't be reached fails again later.
         return Ok(());
     };
     let mut texts = Vec::new();
@@ -230,7 +230,7 @@ fn collect(value: Value, texts: &mut Vec<String>) {
     }
 }
 
-/// The policy by which keys are thrown away that were not said to run out. Without a limit there is no need to.
+/// The policy by which keys without an expiry are evicted. Without a memory limit there is no eviction.
 fn evicting(info: &str) -> Option<&str> {
     let field = |name: &str| {
         let mut lines = info.lines().filter_map(|line| line.split_once(':'));

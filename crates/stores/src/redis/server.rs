@@ -10,7 +10,7 @@ use redis::{
     Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, Value,
 };
 
-/// What is said with each command. Cheap to clone: all share the connection.
+/// Sends commands. Cheap to clone: all clones share the connection.
 #[derive(Clone)]
 pub(super) enum Link {
     One(ConnectionManager),
@@ -35,7 +35,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// A script, and what it does, for errors.
+/// A script, and its purpose, for errors.
 #[derive(Debug)]
 pub(super) struct Work {
     what: &'static str,

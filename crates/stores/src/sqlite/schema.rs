@@ -3,7 +3,7 @@
 use outrigger_sessions::store::{Result, StoreError, StoreErrorKind};
 use rusqlite::Connection;
 
-/// Each brings the tables one version further, in a transaction. Never changed, only added to.
+/// Each step upgrades the tables by one version, in a transaction. Steps are only added, never changed.
 const STEPS: [&str; 1] = ["
     CREATE TABLE transcript (
         id INTEGER PRIMARY KEY,
@@ -33,7 +33,7 @@ const STEPS: [&str; 1] = ["
     ) STRICT, WITHOUT ROWID;
 "];
 
-/// Brings the tables up to date, whoever else does so at the same time.
+/// Upgrades the tables, safely beside other processes that do the same.
 pub(super) fn migrate(connection: &Connection) -> Result<u32> {
     let failed = |error| super::failed("bring its tables up to date", error);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;

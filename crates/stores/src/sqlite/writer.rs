@@ -12,13 +12,13 @@ use tokio::sync::oneshot;
 
 use super::{Held, failed, held, subpath};
 
-/// How many writes may wait; whoever comes then is asked to come again.
+/// How many writes may wait; further ones fail as busy.
 const QUEUE: usize = 4096;
 
 /// How many are committed together at most, so that the first does not wait for ever.
 const GROUP: usize = 256;
 
-/// Where the answer goes. Whoever asked may be gone.
+/// The channel of the reply. Its receiver may be gone.
 type Reply<T> = oneshot::Sender<Result<T>>;
 
 /// Something to write.
@@ -158,7 +158,7 @@ fn perform(transaction: &mut Transaction<'_>, command: Command) -> Told {
 /// Gives the answer once it is known whether the group was committed.
 fn after<T: Send + 'static>(reply: Reply<T>, done: Result<T>) -> Told {
     Box::new(move |committed| {
-        // Whoever asked may be gone.
+        // The receiver may be gone.
         let _ = reply.send(committed.and(done));
     })
 }
@@ -271,7 +271,7 @@ fn acquire(connection: &Connection, key: &SessionKey, owner: &str, ttl: Duration
     ))
 }
 
-/// That the lease is the session's newest and was not given back.
+/// Checks that the lease is the session's newest and was not released.
 fn mine(connection: &Connection, lease: &Lease) -> Result<Held> {
     let key = SessionKey::new(&lease.project_key, &lease.session_id);
     let held = held(connection, &key).map_err(|error| failed("look at a lease", error))?;

@@ -10,17 +10,17 @@ use super::super::{
     SummaryEntry,
 };
 
-/// What becomes of a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
     /// An error, and nothing was done.
     Before,
-    /// It was done, and then an error: the answer was lost.
+    /// The call is done, and then fails: the reply was lost.
     After,
-    /// Nothing is done, and nothing is said.
+    /// Nothing is done, and the call never returns.
     Hangs,
-    /// It was done, and nothing is said.
+    /// The call is done, and never returns.
     HangsAfter,
     /// An append of which only the first half was done, and then an error. A store may not do that; the SDK can take it.
     Half,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for FaultyStore {
 }
 
 impl FaultyStore {
-    /// Before this store, which is there until told otherwise.
+    /// Wraps this store, without faults until some are set.
     pub fn new(inner: Arc<dyn SessionStore>) -> Self {
         Self {
             inner,
@@ -69,7 +69,7 @@ impl FaultyStore {
         }
     }
 
-    /// What becomes of the next appends; `None` is taken as it should be.
+    /// Sets the faults of the next appends; `None` is no fault.
     pub fn fail_next(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.state().next.extend(faults);
     }
@@ -100,7 +100,7 @@ impl FaultyStore {
         fault
     }
 
-    /// Does what is asked for, unless it is to fail.
+    /// Does the call, unless it has a fault.
     async fn try_do<T>(&self, done: impl Future<Output = Result<T>>) -> Result<T> {
         match self.fault(false) {
             None => done.await,

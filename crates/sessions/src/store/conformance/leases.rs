@@ -114,7 +114,7 @@ async fn over_can_be_taken(probe: &Probe) -> Seen {
         .map_err(super::failed("release of what was given back"))?;
     let third = leases.acquire(&key(), "three", LONG).await;
     let third = third.map_err(super::failed("acquire of a lease that was given back"))?;
-    // Somebody who comes late with his own must not give back that of another.
+    // A late release of an old lease must not release another owner's.
     leases
         .release(&second)
         .await

@@ -26,13 +26,13 @@ use outrigger_protocol::RawJson;
 pub use self::faulty::{Fault, FaultyStore};
 use super::{BoxFuture, Capabilities, Result, SessionKey, SessionStore, StoreError};
 
-/// What was checked and what was not.
+/// The checked and the skipped contracts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// The contracts that the store keeps.
     pub kept: Vec<&'static str>,
-    /// Those about functions that it doesn't have.
+    /// Contracts about functions that the store doesn't have.
     pub skipped: Vec<&'static str>,
 }
 
@@ -40,9 +40,9 @@ pub struct Report {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Broken {
-    /// Its name, which says what is promised.
+    /// Its name, which is the promise.
     pub contract: &'static str,
-    /// What was seen instead.
+    /// What happened instead.
     pub seen: String,
 }
 
@@ -58,13 +58,13 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Checks all contracts: the official SDKs' fourteen, what this crate promises besides, and leases if the store has them.
-/// `make` is called for each of them and gives an empty store. Stops at the first that is broken.
+/// Checks all contracts: the fourteen of the official SDKs, those of this crate, and leases if the store has them.
+/// `make` returns an empty store for each of them. Stops at the first broken contract.
 ///
 /// Contracts about functions that the store doesn't have ([`SessionStore::capabilities`]) are skipped, and listed as such.
 ///
 /// # Cancel safety
-/// Dropping the future leaves behind what the contract that was being checked had written.
+/// Dropping the future leaves behind the data of the current contract.
 ///
 /// # Errors
 /// The first contract that is broken, or that could not be checked because the store, or `make`, failed.
@@ -77,8 +77,8 @@ where
     run(make, contracts.concat()).await
 }
 
-/// Checks only the official SDKs' contracts, for a store that is made for them: where entries come back equal as JSON, and
-/// not as text, and nothing is said about entries that come twice.
+/// Checks only the official SDKs' contracts, for a store that is made for them: entries come back equal as JSON, but
+/// not as text, and repeated entries may be stored twice.
 ///
 /// # Cancel safety
 /// As [`check`].
@@ -111,7 +111,7 @@ enum Needs {
     Leases,
 }
 
-/// Nothing to object to, or what was seen instead.
+/// No objection, or what happened instead.
 type Seen = Result<(), String>;
 
 async fn run<M, F>(make: M, contracts: Vec<Contract>) -> Result<Report, Broken>
@@ -147,7 +147,7 @@ where
     Ok(report)
 }
 
-/// The store, with failures that say what was asked of it.
+/// The store, with failures that name the call.
 struct Probe {
     store: Arc<dyn SessionStore>,
     has: Capabilities,
@@ -197,7 +197,7 @@ impl Probe {
         Ok(list)
     }
 
-    /// That a transcript has these entries, as JSON.
+    /// Checks that a transcript has these entries, as JSON.
     async fn has(&self, key: &SessionKey, entries: &[RawJson]) -> Seen {
         let loaded = self
             .load(key)
@@ -208,7 +208,7 @@ impl Probe {
         same(&format!("entries of {key}"), &values(&loaded), &values(entries))
     }
 
-    /// That a transcript has these entries, as text.
+    /// Checks that a transcript has these entries, as text.
     async fn has_exactly(&self, key: &SessionKey, entries: &[RawJson]) -> Seen {
         let loaded = self
             .load(key)

@@ -73,7 +73,7 @@ pub(super) const CONTRACTS: &[Contract] = &[
     },
 ];
 
-/// What a store that takes entries for more than text stumbles over.
+/// Entries that break a store which does not treat them as text.
 fn odd_entries() -> Vec<RawJson> {
     let deep = format!(
         r#"{{"type":"x","deep":{}{}}}"#,

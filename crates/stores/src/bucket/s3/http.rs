@@ -27,7 +27,7 @@ const ANSWER: Duration = Duration::from_secs(20);
 /// How long a connection is kept that nobody uses; servers close theirs after a minute or so.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// What means something to other clients. Set to anything but what it usually is, it is refused, and not ignored.
+/// Settings of other clients. Any value but the default is rejected, not ignored.
 const NOT_HERE: [ClientConfigKey; 14] = [
     ClientConfigKey::AllowInvalidCertificates,
     ClientConfigKey::NoSystemCertificates,
@@ -148,8 +148,8 @@ impl HttpService for Service {
     }
 }
 
-/// Whether a request may be tried again. One that may have been carried out is, too: writes say what they are to replace, and find out
-/// whether they did.
+/// Whether a request may be repeated. One that may have been carried out may be, too: writes name the version that they replace,
+/// and find out whether they replaced it.
 fn kind(error: &legacy::Error) -> HttpErrorKind {
     if error.is_connect() {
         return HttpErrorKind::Connect;
