@@ -1,6 +1,6 @@
-//! The little language in which a prompt says what the model answers.
+//! The directives by which a prompt controls the model's replies.
 //!
-//! One directive a line; lines that do not begin with `%` are prose and left alone. A block directive opens a new
+//! One directive a line; lines that do not begin with `%` are prose and ignored. A block directive starts a new
 //! response of the model, the same with a `+` adds a block to the response before it:
 //!
 //! | directive | meaning |
@@ -9,7 +9,7 @@
 //! | `%think TEXT` | a thinking block |
 //! | `%redacted DATA` | a redacted thinking block |
 //! | `%tool NAME {JSON}` | a tool call |
-//! | `%json [BLOCK, …]` | content blocks, word for word |
+//! | `%json [BLOCK, …]` | content blocks, unchanged |
 //! | `%big N` | a text block of N characters |
 //!
 //! The others change the response that follows them:
@@ -19,7 +19,7 @@
 //! | `%slow MS chunk=N` | a delta of N characters every MS milliseconds |
 //! | `%delay MS` | MS milliseconds before the first byte |
 //! | `%hang` | after its content the response never ends |
-//! | `%error STATUS n=N msg="…"` | N requests (one, unless said) fail with this HTTP status first |
+//! | `%error STATUS n=N msg="…"` | N requests (one by default) fail with this HTTP status first |
 //! | `%sse-error TYPE n=N` | N responses break off with an `error` event first |
 //! | `%drop n=N`, `%cut n=N` | N connections are closed before, or in the middle of, the response first |
 //! | `%stop REASON` | the stop reason |
@@ -33,13 +33,13 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Response {
-    /// What it consists of, in order. May be empty.
+    /// Its content, in order. May be empty.
     pub blocks: Vec<Block>,
     /// How long to wait before the first byte.
     pub delay: Duration,
     /// How fast it comes; all at once unless given.
     pub pace: Option<Pace>,
-    /// What goes wrong before it succeeds, in order.
+    /// Its faults before it succeeds, in order.
     pub faults: Vec<Fault>,
     /// Whether it stays open for ever once its content is out.
     pub hang: bool,
@@ -63,7 +63,7 @@ pub enum Block {
     ToolUse {
         /// The tool's name.
         name: String,
-        /// What it is called with.
+        /// Its input.
         input: Value,
     },
     /// A block word for word.
@@ -97,7 +97,7 @@ impl Default for Usage {
 /// Something that goes wrong before a response succeeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What goes wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// How often it does, one after the other.
     pub times: u32,
@@ -128,7 +128,7 @@ pub enum FaultKind {
 pub struct DirectiveError {
     /// The line.
     pub line: String,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
@@ -151,7 +151,7 @@ impl Response {
         Self::default().and(Block::Thinking(text.into()))
     }
 
-    /// A response that fails with this HTTP status however often it is asked for.
+    /// A response that fails with this HTTP status however often it is requested.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         Self {
             faults: vec![Fault {
@@ -320,7 +320,7 @@ fn modify(next: &mut Response, name: &str, rest: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What stands behind a directive: a plain word and `key=value` pairs.
+/// The arguments of a directive: a plain word and `key=value` pairs.
 #[derive(Debug)]
 struct Arguments {
     plain: String,

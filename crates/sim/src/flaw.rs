@@ -1,4 +1,4 @@
-//! What was wrong.
+//! Flaws of a client.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Flaw {
     /// The place in the script: `script.yaml:12:7`, or a path such as `prompts[0].steps[2]`.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 

@@ -3,10 +3,10 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `api` (default) | [`api`]: the scripted Messages API, and with it an HTTP server |
-//! | `api-record` | passing requests on to a real API and recording them, and with it an HTTP client with TLS |
-//! | `claude` (default) | [`claude`]: the pinned CLI, and with it what fetching and unpacking take |
+//! | `api-record` | passing requests on to a real API and recording them; needs an HTTP client with TLS |
+//! | `claude` (default) | [`claude`]: the pinned CLI; needs code for fetching and unpacking |
 //!
-//! Without them there is what runs in memory, over tokio and serde, with a reader for YAML.
+//! Without these features the crate has the peers in memory, over tokio and serde, with a reader for YAML.
 
 #[cfg(feature = "api")]
 pub mod api;

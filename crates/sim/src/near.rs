@@ -1,6 +1,6 @@
 //! Names that are not known, and those that were probably meant.
 
-/// Says that a name is unknown, which one is near it, and which there are.
+/// The message for an unknown name: the nearest known name, and all known ones.
 pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let mut text = format!("unknown {what} `{name}`");
     if known.is_empty() {

@@ -130,7 +130,7 @@ pub(crate) fn kind(json: &Value) -> String {
 pub struct Mismatch {
     /// Which step it was, counted from 1.
     pub step: usize,
-    /// What the step waited for.
+    /// The expectation of the step.
     pub expected: String,
     /// What came instead.
     pub received: String,
@@ -211,7 +211,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits for the end. May be asked any number of times, and dropped.
+    /// Waits for the end. Can be called any number of times, and dropped.
     pub async fn exit(&self) -> Exit {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
@@ -256,12 +256,12 @@ impl Running {
 #[derive(Debug)]
 pub(crate) struct Reins {
     pub(crate) log: Arc<Log>,
-    /// To be told how it ended.
+    /// Receives how the peer ended.
     pub(crate) exit: watch::Sender<Option<Exit>>,
     pub(crate) signals: mpsc::Receiver<Signal>,
 }
 
-/// A handle, and what a peer needs to answer to it.
+/// A handle, and the peer's side of it.
 pub(crate) fn reins() -> (Running, Reins) {
     let log = Log::new();
     let (exit_sender, exit) = watch::channel(None);
@@ -289,7 +289,7 @@ pub(crate) struct Log {
     /// The time in milliseconds, where it is counted; `MEASURED` where it is not.
     counted: AtomicU64,
     state: Mutex<LogState>,
-    /// Tells of every new line.
+    /// Changes with every new line.
     grown: watch::Sender<()>,
 }
 
@@ -315,7 +315,7 @@ impl Log {
     }
 
     pub(crate) fn add(&self, from_client: bool, json: Value) {
-        // What the client writes comes when it comes.
+        // Lines of the client have no fixed moment.
         if !from_client {
             self.skip(std::time::Duration::from_millis(1));
         }
@@ -327,7 +327,7 @@ impl Log {
         self.grown.send_replace(());
     }
 
-    /// Waits until this is true of the lines. It is asked again whenever there is a new one.
+    /// Waits until this is true of the lines. The condition is checked after each new line.
     pub(crate) async fn until(&self, ready: &(dyn Fn(&[Line]) -> bool + Send + Sync)) {
         let mut grown = self.grown.subscribe();
         loop {

@@ -62,7 +62,7 @@ fn blocks(row: &Row<'_>) -> Blocks {
     found
 }
 
-/// Takes out results that nothing called for. What followed a record that is taken out follows what that followed.
+/// Removes results without a call. A record whose parent is removed gets the parent of that.
 fn drop_orphans(rows: &mut Vec<Row<'_>>, findings: &mut Vec<Finding>) {
     let all: Vec<Blocks> = rows.iter().map(blocks).collect();
     let called: HashSet<&str> = all.iter().flat_map(|it| &it.calls).map(|(id, _)| &**id).collect();

@@ -12,7 +12,7 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Breaks one connection: both directions fail from then on, and the server lets go of the socket.
+/// Breaks one connection: both directions fail from then on, and the server closes the socket.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     broken: AtomicBool,
@@ -72,7 +72,7 @@ impl Listener for BreakableListener {
 
     async fn accept(&mut self) -> (BreakableStream, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.inner).await;
-        // Small deltas must not wait for each other. A socket that is already gone will say so when it is used.
+        // Small deltas must not wait for each other. Using a closed socket fails later.
         let _ = stream.set_nodelay(true);
         let breaker = self.breakers.add();
         (BreakableStream { stream, breaker }, address)

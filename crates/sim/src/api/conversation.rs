@@ -24,7 +24,7 @@ pub(super) struct Place {
     who: Who,
     anchor: usize,
     script: u64,
-    /// What is counted at this place.
+    /// The kind of counter at this place.
     what: Spent,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Spent {
 }
 
 impl Conversations {
-    /// Counts this request, and says the how-manieth of its conversation it is.
+    /// Counts this request, and returns its number in the conversation.
     pub(super) fn next_turn(&mut self, request: &ApiRequest) -> u64 {
         let count = self.turns.get_mut(who(request));
         *count += 1;

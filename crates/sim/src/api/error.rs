@@ -8,7 +8,7 @@ use std::time::Duration;
 #[non_exhaustive]
 #[error("cannot listen on a loopback port for the scripted Messages API")]
 pub struct StartError {
-    /// What the operating system said.
+    /// The error of the operating system.
     #[source]
     pub cause: io::Error,
 }
@@ -18,10 +18,10 @@ pub struct StartError {
 #[non_exhaustive]
 #[error("waited {within:?} for {what}; {seen}")]
 pub struct WaitError {
-    /// What was waited for.
+    /// The condition that did not come true.
     pub what: String,
     /// How long.
     pub within: Duration,
-    /// What had been seen by then.
+    /// The requests up to then.
     pub seen: String,
 }

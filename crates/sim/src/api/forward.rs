@@ -1,4 +1,4 @@
-//! Passes requests on to another API, and what it answers back.
+//! Passes requests on to another API, and its replies back.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -17,7 +17,7 @@ use super::request::{ApiRequest, Outcome};
 use super::server::Shared;
 use super::traffic::{Ended, Tape, Unanswered, passed_on};
 
-/// Passes a request on. What comes back goes to the client as it comes, and beside it to the recorder.
+/// Passes a request on. The reply is streamed to the client, and copied to the recorder.
 pub(super) async fn forward(
     shared: &Arc<Shared>,
     request: &ApiRequest,
@@ -38,7 +38,7 @@ pub(super) async fn forward(
     let (head, body) = match answer {
         Ok(answer) => answer.into_parts(),
         Err(Unanswered::Unreachable(why)) => {
-            // It says something about this network, and nothing about the API.
+            // The error is about this network, not about the API.
             if let Some(tape) = tape {
                 tape.discard();
             }
@@ -74,7 +74,7 @@ pub(super) async fn forward(
                 if let Some(tape) = &mut passing.tape {
                     tape.feed(&bytes);
                 }
-                // Of a body whose length was told, nobody asks for the end.
+                // The end of a body of known length is never polled.
                 if let Some(left) = &mut passing.left {
                     *left = left.saturating_sub(bytes.len() as u64);
                     if *left == 0 {
@@ -104,14 +104,14 @@ pub(super) async fn forward(
     response
 }
 
-/// An answer on its way. Dropped before its end it tells that the client went away.
+/// A reply on its way. Dropping it before its end records that the client went away.
 struct Passing {
     body: axum::body::BodyDataStream,
     tape: Option<Tape>,
     settling: Option<Settling>,
     breaker: Arc<Breaker>,
     status: u16,
-    /// How many bytes are still to come, if that was told.
+    /// How many bytes are still to come, if the length is known.
     left: Option<u64>,
 }
 

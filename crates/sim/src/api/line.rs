@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::request::{AnsweredBy, ApiRequest, Outcome};
 use super::traffic::{Asked, Redaction};
 
-/// What a log file tells of a request.
+/// The log line of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogLine {
@@ -20,12 +20,12 @@ pub struct LogLine {
     /// The CLI's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The subagent that asked.
+    /// The subagent that sent the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The how-manieth request for a message of its session and agent; 0 for other requests.
     pub turn: u64,
-    /// What was asked.
+    /// The content of the request.
     pub asked: Asked,
     /// What decided the answer: `rule`, `queue`, `script NAME`, `directives`, `default`, `recording N`, `upstream`, `server`, or
     /// `nothing`.
@@ -33,7 +33,7 @@ pub struct LogLine {
     /// Why nothing was for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<String>,
-    /// What became of it: `answered`, `broken` by the script, `client_gone`, or `pending`.
+    /// How it ended: `answered`, `broken` by the script, `client_gone`, or `pending`.
     pub outcome: String,
     /// The HTTP status of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct LogLine {
 }
 
 impl LogLine {
-    /// What is told of this request, without what the redaction takes out.
+    /// The log line of this request, redacted.
     pub fn of(request: &ApiRequest, redaction: &Redaction) -> Self {
         let (outcome, status) = match request.outcome {
             Outcome::Pending => ("pending", None),

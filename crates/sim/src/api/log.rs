@@ -1,4 +1,4 @@
-//! The bounded record of what was asked.
+//! The bounded log of requests.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,7 +14,7 @@ use super::request::{AnsweredBy, ApiRequest, Outcome};
 use super::script::Tally;
 use super::traffic::Redaction;
 
-/// How many requests are kept unless the builder says otherwise. The CLI sends its whole system prompt each time, about
+/// How many requests are kept by default. The CLI sends its whole system prompt each time, about
 /// 55 kB of JSON, so these are some 100 MB at worst.
 pub(super) const DEFAULT_LIMIT: usize = 512;
 
@@ -59,7 +59,7 @@ impl Log {
         request
     }
 
-    /// Says what decides the answer to a request.
+    /// Records the source of the reply to a request.
     pub(super) fn decided(&self, number: u64, by: AnsweredBy) {
         if let Some(why) = by.unmatched() {
             self.lock().tally.unmatched(number, why);
@@ -75,7 +75,7 @@ impl Log {
         }
     }
 
-    /// What is counted of all requests.
+    /// The counts over all requests.
     pub(super) fn tally(&self) -> Tally {
         self.lock().tally.clone()
     }

@@ -1,20 +1,20 @@
-//! A scripted Messages API on loopback, for the real `claude` to talk to.
+//! A scripted Messages API on loopback, for the real `claude`.
 //!
-//! [`MessagesApi`] listens on 127.0.0.1, answers any number of CLI processes at once, and keeps what it was asked.
-//! What it answers is decided per request, first match wins:
+//! [`MessagesApi`] listens on 127.0.0.1, serves any number of CLI processes at once, and keeps their requests.
+//! The reply to a request comes from the first of these that matches:
 //!
 //! 1. the [`Rule`]s, in the order in which they were added;
 //! 2. the replies given in order with [`MessagesApiBuilder::reply`] and [`MessagesApi::push`];
 //! 3. the [script](script::ApiScript), if there is one;
-//! 4. a [recording](traffic), if there is one, and the API that requests are passed on to, if there is one; then nothing below counts;
+//! 4. a [recording](traffic), if there is one, then the upstream API, if there is one; with either of them, nothing below counts;
 //! 5. the [directives](crate::directive) in the prompt, so that one server can serve any conversation;
-//! 6. the default reply, the text `ok`, or a refusal if that is [wished](MessagesApiBuilder::refuse_unmatched).
+//! 6. the default reply: the text `ok`, or an error with [`refuse_unmatched`](MessagesApiBuilder::refuse_unmatched).
 //!
-//! The script in force is that of the last user message that has directives, and the number of the model's answers since
-//! then says how far it is. A prompt without directives goes on with an unfinished script, which is how the CLI's own
-//! "please continue" is met. In text and in the strings of a tool's input, `{{last}}` becomes the newest tool result,
-//! `{{plan}}` the file that the CLI wants the plan written to and `{{cwd}}` its working directory; in text, `{{gate:NAME}}` holds the reply there.
-//! Directives that cannot be read are answered with a 400 that says why.
+//! The current script is that of the last user message that has directives, and the number of the model's answers since
+//! then is the position in it. A prompt without directives continues an unfinished script, such as the CLI's own
+//! "please continue". In text and in the strings of a tool's input, `{{last}}` becomes the newest tool result,
+//! `{{plan}}` the file to which the CLI wants the plan written and `{{cwd}}` its working directory; in text, `{{gate:NAME}}` holds the reply
+//! there. Directives that cannot be parsed are answered with a 400 that has the reason.
 //!
 //! ```
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,8 +40,8 @@
 //! # }
 //! ```
 //!
-//! Everything that waits is released by events: a [`Gate`] holds a reply open until the test lets it go on, and the
-//! waiting helpers wake when a request arrives. Nothing here looks at the wall clock except pauses that a script asks for.
+//! Waits end by events: a [`Gate`] holds a reply until the test opens it, and the
+//! waiting helpers wake when a request arrives. Only pauses in a script depend on the clock.
 
 mod answer;
 mod connection;

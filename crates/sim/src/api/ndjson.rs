@@ -26,7 +26,7 @@ impl Appender {
         }
     }
 
-    /// Appends a line. What goes wrong is remembered.
+    /// Appends a line. The first error is kept.
     pub(super) fn write<T: Serialize>(&self, line: &T) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let written = serde_json::to_vec(line)

@@ -1,6 +1,6 @@
-//! Answers as the prompt says.
+//! Replies by the directives in the prompt.
 //!
-//! Which script is in force and how far it is follows from the conversation alone, so that a resumed session goes on where it was
+//! The conversation alone determines the current script and the position in it, so that a resumed session continues
 //! and one server can serve any number of processes. Only faults and messages without content leave no trace in the
 //! conversation; those are counted here.
 
@@ -132,7 +132,7 @@ pub(super) fn broken_off(mut reply: Reply, end: Vec<Part>) -> Reply {
     reply
 }
 
-/// The parts of a block, with what stands for something in the conversation filled in.
+/// The parts of a block, with its placeholders filled in from the conversation.
 pub(super) fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
     match block {
         Block::Text(text) => spoken(&filled(text, request)),
@@ -153,7 +153,7 @@ pub(super) fn parts_of(block: &Block, request: &ApiRequest) -> Vec<Part> {
     }
 }
 
-/// What stands for something in the conversation, in text and in the strings of a tool's input.
+/// A placeholder in text and in the strings of a tool's input.
 const LAST: &str = "{{last}}";
 const PLAN: &str = "{{plan}}";
 const CWD: &str = "{{cwd}}";

@@ -1,4 +1,4 @@
-//! Turns a reply into what goes over the wire.
+//! Turns a reply into bytes on the wire.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ pub(super) enum Step {
     Cut,
 }
 
-/// What a message needs to know about its request.
+/// The properties of a request that its message depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     /// A number that no other reply of this server has; ids are made from it.
@@ -166,7 +166,7 @@ impl Message {
         }
     }
 
-    /// Whether the block that is open at this place stays so: what follows the waits goes on with it, or ends the stream in
+    /// Whether the block that is open at this place stays open: the steps after the waits continue it, or end the stream in
     /// its middle.
     fn stays_open(&self, place: usize) -> bool {
         let finite = |part: &&Part| matches!(part, Part::Wait(Wait::Gate(_) | Wait::Pause(_)) | Part::Ping);

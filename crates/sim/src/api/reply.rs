@@ -1,4 +1,4 @@
-//! What the scripted API answers to one request.
+//! The scripted reply to one request.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(super) struct Message {
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     Text(String),
-    /// Goes on with the block before it.
+    /// Continues the block before it.
     MoreText(String),
     Thinking {
         text: String,
@@ -144,9 +144,9 @@ impl Reply {
         self.part(Part::Text(text.into()))
     }
 
-    /// Goes on with the text block before, behind a [`hold`](Self::hold) or [`pause`](Self::pause) in its middle.
+    /// Continues the text block before it, after a [`hold`](Self::hold) or [`pause`](Self::pause) in its middle.
     ///
-    /// Without a text block before it, it begins one.
+    /// Without a text block before it, it starts one.
     #[must_use]
     pub fn more_text(self, text: impl Into<String>) -> Self {
         self.part(Part::MoreText(text.into()))
@@ -191,8 +191,8 @@ impl Reply {
 
     /// Appends a content block given as JSON text, which is sent as it is.
     ///
-    /// For blocks of other kinds, and for what no Rust string can hold, such as lone surrogates. Text that is no JSON object
-    /// breaks the event that carries it, which may be what a test wants.
+    /// For blocks of other kinds, and for text that no Rust string can hold, such as lone surrogates. Text that is no JSON object
+    /// breaks its event, which may be the purpose of a test.
     #[must_use]
     pub fn block_json(self, json: impl Into<String>) -> Self {
         self.part(Part::Block(json.into()))
@@ -292,7 +292,7 @@ impl Reply {
         self.message(|message| message.stop_sequence = Some(sequence.into()))
     }
 
-    /// Sets the model that the message names; by default the one that was asked for.
+    /// Sets the model in the message; by default the requested one.
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> Self {
         self.message(|message| message.model = Some(model.into()))

@@ -1,4 +1,4 @@
-//! What the scripted API was asked.
+//! The requests that the scripted API received.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub struct ApiRequest {
     pub body: Arc<Value>,
     /// The how-manieth question for a message this is from its session and agent, from 1; 0 for other requests.
     pub turn: u64,
-    /// What became of it.
+    /// How it ended.
     pub outcome: Outcome,
     /// What decided the answer.
     pub answered_by: AnsweredBy,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Route {
@@ -47,7 +47,7 @@ pub enum Route {
     Other,
 }
 
-/// What became of a request.
+/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -61,7 +61,7 @@ pub enum Outcome {
     ClientGone,
 }
 
-/// What decided what a request was answered.
+/// The source of the reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AnsweredBy {
@@ -83,8 +83,8 @@ pub enum AnsweredBy {
     Upstream,
     /// The server itself: counting tokens, saying hello, listing models.
     Server,
-    /// Nothing: it is no request that can be read, or none that a script, a recording or the server has an answer for. Says
-    /// why.
+    /// None: the request cannot be parsed, or no script, recording or rule of the server matches it. Has the
+    /// reason.
     Nothing(Arc<str>),
 }
 
@@ -102,7 +102,7 @@ impl ApiRequest {
     /// The key that tests use in place of a real one; the only one that is recorded as it is.
     pub const DUMMY_KEY: &'static str = "dummy";
 
-    /// What the request is for.
+    /// The purpose of the request.
     pub fn route(&self) -> Route {
         let path = self.path.split('?').next().unwrap_or_default();
         match (self.method.as_str(), path) {
@@ -114,7 +114,7 @@ impl ApiRequest {
         }
     }
 
-    /// The model that was asked for.
+    /// The requested model.
     pub fn model(&self) -> Option<&str> {
         self.body.get("model")?.as_str()
     }
@@ -129,7 +129,7 @@ impl ApiRequest {
         self.headers.get("x-claude-code-session-id").map(String::as_str)
     }
 
-    /// The subagent that asks: the header `x-claude-code-agent-id`; `None` for the main loop.
+    /// The subagent that sent the request: the header `x-claude-code-agent-id`; `None` for the main loop.
     pub fn agent_id(&self) -> Option<&str> {
         self.headers.get("x-claude-code-agent-id").map(String::as_str)
     }
@@ -152,7 +152,7 @@ impl ApiRequest {
         tools.iter().filter_map(|tool| tool.get("name")?.as_str())
     }
 
-    /// What the user said last: the text blocks of the last user message that has any, joined by newlines.
+    /// The user's last text: the text blocks of the last user message that has any, joined by newlines.
     ///
     /// Tool results do not count, nor do the reminders that the CLI wraps in `<system-reminder>`.
     pub fn last_user_text(&self) -> Option<String> {
@@ -172,7 +172,7 @@ impl ApiRequest {
             .map(|result| result.text)
     }
 
-    /// What tools brought since the model last answered, in order; empty for a new prompt.
+    /// The results of tools since the model's last answer, in order; empty for a new prompt.
     pub fn new_tool_results(&self) -> Vec<ToolResult> {
         let role = |message: &Value, role: &str| message.get("role").and_then(Value::as_str) == Some(role);
         let since = self
@@ -188,8 +188,8 @@ impl ApiRequest {
         text_in(self.body.get("system"))
     }
 
-    /// The CLI's working directory, as it told the model last: in the system prompt, or in a note with the role `system`. Requests for
-    /// side questions do not tell.
+    /// The CLI's working directory, as last given to the model: in the system prompt, or in a note with the role `system`. Requests for
+    /// side questions do not have it.
     pub fn working_directory(&self) -> Option<String> {
         const WORDS: &str = "rimary working directory: ";
         let notes = self.messages().iter().rev();
@@ -204,7 +204,7 @@ impl ApiRequest {
         notes.chain([self.system_text()]).find_map(|text| told(&text))
     }
 
-    /// The file that the CLI told the model, last of all, to write its plan to.
+    /// The file for the model's plan, as last given to the model.
     pub fn plan_file(&self) -> Option<String> {
         let texts = |message: &Value| match message.get("content") {
             Some(Value::String(text)) => plan_file_in(text),
@@ -215,7 +215,7 @@ impl ApiRequest {
     }
 }
 
-/// What a tool brought, as the model is told it.
+/// The result of a tool, as the model gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolResult {
@@ -261,7 +261,7 @@ fn plan_file_in(text: &str) -> Option<String> {
     words.rfind(is_plan).map(|word| format!("{word}.md"))
 }
 
-/// What the user wrote in one message of the conversation; nothing for other roles.
+/// The user's texts in one message of the conversation; none for other roles.
 pub(super) fn user_texts(message: &Value) -> Vec<&str> {
     if message.get("role").and_then(Value::as_str) != Some("user") {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Replies that are chosen by what the request looks like.
+//! Replies that are chosen by properties of the request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,21 +38,21 @@ impl When {
         self
     }
 
-    /// What the user said last contains this.
+    /// The user's last text contains this.
     #[must_use]
     pub fn prompt_contains(self, part: impl Into<String>) -> Self {
         let part = part.into();
         self.holds(move |request| request.last_user_text().is_some_and(|text| text.contains(&part)))
     }
 
-    /// What the user said last is this.
+    /// The user's last text is this.
     #[must_use]
     pub fn prompt_is(self, text: impl Into<String>) -> Self {
         let expected = text.into();
         self.holds(move |request| request.last_user_text().as_ref() == Some(&expected))
     }
 
-    /// The newest message of the conversation brings a tool result that contains this.
+    /// The newest message of the conversation has a tool result that contains this.
     #[must_use]
     pub fn tool_result_contains(self, part: impl Into<String>) -> Self {
         let part = part.into();
@@ -63,7 +63,7 @@ impl When {
         })
     }
 
-    /// This model is asked for.
+    /// The request is for this model.
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> Self {
         let model = model.into();
@@ -84,19 +84,19 @@ impl When {
         self.holds(move |request| request.session_id() == Some(&id))
     }
 
-    /// A subagent asks.
+    /// The request is from a subagent.
     #[must_use]
     pub fn from_subagent(self) -> Self {
         self.holds(|request| request.agent_id().is_some())
     }
 
-    /// The main loop asks, no subagent.
+    /// The request is from the main loop, not from a subagent.
     #[must_use]
     pub fn from_main_loop(self) -> Self {
         self.holds(|request| request.agent_id().is_none())
     }
 
-    /// It is the how-manieth request for a message of its session and agent, from 1.
+    /// The request has this number among the message requests of its session and agent, from 1.
     #[must_use]
     pub fn turn(self, turn: u64) -> Self {
         self.holds(move |request| request.turn == turn)
@@ -108,7 +108,7 @@ impl When {
         self.reply_with(move |_| reply.clone())
     }
 
-    /// Answers them with what the function makes of the request.
+    /// Replies with the result of this function.
     pub fn reply_with(self, answer: impl Fn(&ApiRequest) -> Reply + Send + Sync + 'static) -> Rule {
         Rule {
             when: self,

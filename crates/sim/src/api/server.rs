@@ -86,12 +86,12 @@ pub(super) struct Shared {
     breakers: Breakers,
 }
 
-/// What is to be answered to a request.
+/// The reply to a request.
 #[derive(Debug)]
 pub(super) enum Decision {
     Reply(Box<Reply>),
     Play(Found),
-    /// It is passed on.
+    /// The request is passed on.
     #[cfg(feature = "api-record")]
     Upstream,
 }
@@ -121,15 +121,15 @@ impl MessagesApiBuilder {
         self
     }
 
-    /// Refuses requests for messages that nothing is for, in the place of the default reply: with a 400 that says so, and with
+    /// Rejects message requests that nothing matches, in place of the default reply: with a 400 that has the reason, and with
     /// [`AnsweredBy::Nothing`] in the log.
     pub fn refuse_unmatched(mut self) -> Self {
         self.refuse_unmatched = true;
         self
     }
 
-    /// Plays a script to what neither rules nor replies are for. Its settings count like those of this builder; what was set there
-    /// before is replaced.
+    /// Plays a script for requests that neither rules nor replies match. Its settings replace those of this builder that were set
+    /// before.
     pub fn script(mut self, script: ApiScript) -> Self {
         if !script.models.is_empty() {
             self.models.clone_from(&script.models);
@@ -139,8 +139,8 @@ impl MessagesApiBuilder {
         self
     }
 
-    /// Answers from recorded traffic what neither rules nor replies are for. What the recording has no answer for is passed on
-    /// if there is an upstream, else refused.
+    /// Replays recorded traffic for requests that neither rules nor replies match. A request that was not recorded is passed on
+    /// if there is an upstream, else rejected.
     pub fn replay(mut self, replay: Replay) -> Self {
         self.replay = Some(replay);
         self
@@ -154,21 +154,21 @@ impl MessagesApiBuilder {
         self
     }
 
-    /// Records what is passed on.
+    /// Records the requests that are passed on.
     #[cfg(feature = "api-record")]
     pub fn record(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// Appends a line of JSON to this file for each request, when its answer has ended: who asked, what, and what became of it, as
-    /// [`LogLine`](super::LogLine) has it. Keys and tokens are not in it, nor are the CLI's own prompts.
+    /// Appends a line of JSON to this file for each request, when its reply has ended, as a
+    /// [`LogLine`](super::LogLine). Keys and tokens are not in it, nor are the CLI's own prompts.
     pub fn log_file(mut self, file: File) -> Self {
         self.log_file = Some(file);
         self
     }
 
-    /// Sets which models there are, for `GET /v1/models`; by default none are listed, and each is there when asked for by name.
+    /// Sets the models for `GET /v1/models`; by default the list is empty, and each model exists when requested by name.
     pub fn models(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.models = ids.into_iter().map(Into::into).collect();
         self
@@ -281,7 +281,7 @@ impl MessagesApi {
         self.address
     }
 
-    /// The gate of this name; it comes into being when it is first asked for, here or by a reply.
+    /// The gate of this name; it is created on first use, here or by a reply.
     pub fn gate(&self, name: &str) -> Gate {
         self.shared.gate(name)
     }
@@ -296,29 +296,29 @@ impl MessagesApi {
         lock(&self.shared.rules).push(rule);
     }
 
-    /// The requests that are kept, oldest first, each with what had become of it by now.
+    /// The kept requests, oldest first, each with its current outcome.
     pub fn requests(&self) -> Vec<ApiRequest> {
         self.shared.log.requests()
     }
 
-    /// Those of the kept requests that asked for a message.
+    /// The kept requests for a message.
     pub fn message_requests(&self) -> Vec<ApiRequest> {
         let mut requests = self.requests();
         requests.retain(|request| request.route() == Route::Messages);
         requests
     }
 
-    /// Those of the kept requests that nothing was for.
+    /// The kept requests that nothing matched.
     pub fn unmatched(&self) -> Vec<ApiRequest> {
         let mut requests = self.requests();
         requests.retain(|request| request.answered_by.unmatched().is_some());
         requests
     }
 
-    /// Whether all was asked as the script expects it; without a script, whether something was for every request for a message.
+    /// Whether all requests were as the script expects them; without a script, whether something matched every message request.
     ///
     /// # Errors
-    /// All that is not as expected.
+    /// All expectations that do not hold.
     pub fn verdict(&self) -> Result<(), Flaws> {
         match &self.shared.player {
             Some(player) => self.check(&player.script().expect),
@@ -326,10 +326,10 @@ impl MessagesApi {
         }
     }
 
-    /// Whether all was asked as expected.
+    /// Whether all requests were as expected.
     ///
     /// # Errors
-    /// All that is not as expected.
+    /// All expectations that do not hold.
     pub fn check(&self, expect: &ApiExpect) -> Result<(), Flaws> {
         let (tally, kept) = (self.shared.log.tally(), self.requests());
         match judge(expect, &tally, &kept, self.shared.player.as_ref()) {
@@ -384,9 +384,9 @@ impl MessagesApi {
         Ok(requests)
     }
 
-    /// Waits until the kept requests are as the condition has it; it is asked again whenever one arrives or is done.
+    /// Waits until the condition holds for the kept requests; it is checked whenever a request arrives or ends.
     ///
-    /// `what` says in the error what was waited for.
+    /// `what` describes the condition in the error.
     ///
     /// # Errors
     /// When that does not happen `within` the given time.
@@ -402,7 +402,7 @@ impl MessagesApi {
             .await
     }
 
-    /// Stops the server and waits until it has let go of its port and all connections; replies in progress are cut.
+    /// Stops the server and waits until its port and all connections are closed; replies in progress are cut.
     pub async fn shutdown(mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -436,7 +436,7 @@ impl Shared {
             .clone()
     }
 
-    /// What to answer to a request, and what says so; `None` where only the server itself can tell.
+    /// The reply to a request, and its source; `None` if only the server itself can know.
     pub(super) fn decide(&self, request: &ApiRequest) -> Option<(Decision, AnsweredBy)> {
         let reply = |reply: Reply, by| Some((Decision::Reply(Box::new(reply)), by));
         let message = request.route() == Route::Messages;

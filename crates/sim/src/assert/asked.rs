@@ -1,4 +1,4 @@
-//! What the CLI asked its client, and what it was answered.
+//! The CLI's requests to its client, and the replies.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use serde_json::Value;
 use super::trace::{Trace, Violation};
 use crate::peer::Match;
 
-/// A control request of the CLI, and what became of it.
+/// A control request of the CLI, and its reply.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Ask {
-    /// What is asked: `can_use_tool`, `hook_callback`, `mcp_message` …
+    /// The subtype: `can_use_tool`, `hook_callback`, `mcp_message` …
     pub subtype: String,
     /// The request.
     pub request: Value,
     /// Its id.
     pub id: String,
-    /// What became of it. The first answer counts.
+    /// The reply. The first one counts.
     pub answer: Answer,
-    /// The line in which it was asked, from 0.
+    /// The line of the request, from 0.
     line: usize,
 }
 
-/// What became of a request.
+/// The reply to a request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// It was answered with this.
+    /// A reply with this value.
     Success(Value),
-    /// It was answered with an error.
+    /// An error.
     Error(String),
     /// The CLI took it back before.
     Withdrawn,
@@ -76,10 +76,10 @@ impl Trace {
         asks
     }
 
-    /// Whether the CLI asked for permission exactly for these tools, in this order, and was answered so.
+    /// Whether the CLI requested permission exactly for these tools, in this order, and got these replies.
     ///
     /// # Errors
-    /// The first question that is another, was answered differently, is missing, or was not expected.
+    /// The first request that is another, had another reply, is missing, or was not expected.
     pub fn asked<Q>(&self, expected: Q) -> Result<(), Violation>
     where
         Q: IntoIterator,
@@ -120,7 +120,7 @@ impl Trace {
     }
 }
 
-/// What a question of the CLI for permission should be, and its answer.
+/// The expected permission request, and its reply.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Question {
@@ -158,7 +158,7 @@ impl Question {
         self
     }
 
-    /// And it was denied, or answered with an error, which the CLI takes for the same.
+    /// The reply is a denial, or an error, which the CLI treats as a denial.
     pub fn denied(mut self) -> Self {
         self.answer = Some(Wanted::Denied);
         self

@@ -1,8 +1,8 @@
-//! What a conversation must have been, said about what went through.
+//! Assertions on the frames of a conversation.
 //!
-//! A [`Trace`] is a conversation, wherever it comes from: a simulator's [`Report`], a cassette, a session of the real CLI that
-//! `outrigger::testing::Traced` listens to.
-//! Its questions have answers that read well in the output of `unwrap`: what was wrong, and the neighbourhood in which it was.
+//! A [`Trace`] is a conversation from any source: a simulator's [`Report`], a cassette, a session of the real CLI that
+//! `outrigger::testing::Traced` records.
+//! A failed assertion reads well in the output of `unwrap`: it has the reason, and the lines around it.
 //!
 //! ```
 //! use outrigger_sim::assert::{Trace, question, tool};

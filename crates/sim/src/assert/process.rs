@@ -1,14 +1,14 @@
-//! What is left of a process.
+//! Finds processes that are left.
 
 use std::time::{Duration, Instant};
 
 /// How often the table of processes is looked at: nothing announces that it changes.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The living processes of a CLI that was started as this process: itself, and what is in its process group or session. Each with
+/// The living processes of a CLI that was started as this process: itself, and those of its process group or session. Each with
 /// its command line.
 ///
-/// A command that the CLI ran in a session of its own is not seen. Linux only.
+/// A command that the CLI ran in a session of its own is not found. Linux only.
 pub fn living_of(pid: u32) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -43,11 +43,11 @@ pub fn living_of(pid: u32) -> Vec<String> {
     living
 }
 
-/// Whether nothing is left of a CLI that was started as this process, see [`living_of`]. Looks again and again for this long, because
-/// what was killed takes a moment to be gone; blocks its thread meanwhile.
+/// Whether no process of a CLI that was started as this process is left, see [`living_of`]. Checks repeatedly for this long, because
+/// a killed process takes a moment to be gone; blocks its thread meanwhile.
 ///
 /// # Errors
-/// What is left.
+/// The processes that are left.
 pub fn no_process_left(pid: u32, within: Duration) -> Result<(), String> {
     let deadline = Instant::now() + within;
     loop {

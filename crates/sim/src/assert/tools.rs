@@ -13,7 +13,7 @@ use crate::peer::Match;
 pub struct ToolCall {
     /// The tool.
     pub name: String,
-    /// What it was given.
+    /// Its input.
     pub input: Value,
     /// The id of the call.
     pub id: String,
@@ -21,7 +21,7 @@ pub struct ToolCall {
     pub parent: Option<String>,
     /// The content of its result; `None` if none came.
     pub result: Option<Value>,
-    /// Whether the result says that it failed, which it also does when it was not allowed.
+    /// Whether the result is an error, as it also is for a denied call.
     pub is_error: bool,
     /// The line in which it was called, from 0.
     line: usize,
@@ -104,7 +104,7 @@ impl Trace {
     }
 }
 
-/// What a call of a tool should be.
+/// The expected call of a tool.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Tool {

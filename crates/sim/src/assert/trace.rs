@@ -65,7 +65,7 @@ impl Trace {
         )
     }
 
-    /// What was recorded in a cassette. Places and secrets are placeholders in it: `{{cwd}}/main.rs`.
+    /// The frames of a cassette. Directories and secrets are placeholders in it: `{{cwd}}/main.rs`.
     ///
     /// ```no_run
     /// use outrigger_sim::assert::{Trace, tool};
@@ -87,11 +87,11 @@ impl Trace {
         &self.lines
     }
 
-    /// Whether the cost that the CLI reports is below this many dollars. It is that of the whole process, as the last result that
-    /// tells one has it.
+    /// Whether the cost that the CLI reports is below this many dollars. It is the cost of the whole process, from the last result that
+    /// has one.
     ///
     /// # Errors
-    /// When it is not, or no result tells a cost.
+    /// When it is not, or no result has a cost.
     pub fn cost_below(&self, dollars: f64) -> Result<(), Violation> {
         let costs = self
             .results()
@@ -167,11 +167,11 @@ impl Trace {
         }
     }
 
-    /// Whether the protocol crate knows all that the CLI wrote: each frame decodes, and nothing in it is of an unknown kind or
+    /// Whether the protocol crate has types for all that the CLI wrote: each frame decodes, and no part of it is of an unknown kind or
     /// without a type.
     ///
     /// # Errors
-    /// The first frame that it does not know in full, with what was found in it.
+    /// The first frame that has an unknown part, with that part.
     pub fn nothing_unknown(&self) -> Result<(), Violation> {
         let mut checker = Checker::new();
         for (n, line) in self.lines.iter().enumerate() {

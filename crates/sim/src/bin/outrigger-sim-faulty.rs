@@ -7,7 +7,7 @@ fn main() -> ExitCode {
     outrigger_sim::peer::faulty::main()
 }
 
-/// What it does wrong, it does with Unix's means.
+/// Its faults need Unix.
 #[cfg(not(unix))]
 fn main() -> ExitCode {
     ExitCode::FAILURE

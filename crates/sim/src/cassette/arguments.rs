@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use super::file::Said;
 use crate::peer::CommandLine;
 
-/// Flags that only say how the CLI reports on itself.
+/// Flags that only change the CLI's own logs.
 const ASIDE: &[&str] = &["--debug", "-d", "--debug-to-stderr", "-d2e", "--debug-file"];
 
-/// What a command line says: each flag with its values, in whatever order flags came, and what else there is. Nothing if there
-/// are no flags, so that nothing is known.
+/// The meaning of a command line: each flag with its values, in any order, and the other arguments. `None` if there
+/// are no flags, so that the command line is unknown.
 ///
-/// What stands before the first flag names the program, and possibly what runs it. Values that are JSON are read as such.
+/// Words before the first flag are the program, and possibly its interpreter. Values that are JSON are parsed.
 pub(super) fn meaning(argv: &[String]) -> Option<Said> {
     let mut flags = Map::new();
     let mut rest = argv.iter().skip_while(|argument| !argument.starts_with('-'));

@@ -9,22 +9,22 @@ use super::matching::{Difference, short};
 /// How many events are shown before and behind.
 const AROUND: usize = 4;
 
-/// The client said something else than was recorded, or nothing. Shows what was expected, what came, where the two differ, and what
-/// the recording has around that place.
+/// The client sent something else than the recorded line, or nothing. Shows the expected line, the actual one, their differences, and
+/// the recorded lines around that place.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {
-    /// What the cassette is called.
+    /// The name of the cassette.
     pub cassette: String,
     /// The line of the file whose turn it was; one more than there are at the end of the recording. 1 is the command line.
     pub line: usize,
-    /// What it has.
+    /// The expected line.
     pub expected: String,
     /// What came instead.
     pub received: String,
     /// Where the two differ; nothing if they are of different kinds.
     pub differences: Vec<Difference>,
-    /// What the recording has before that line, and behind it.
+    /// The recorded lines before and after that line.
     pub around: (Vec<String>, Vec<String>),
 }
 
@@ -83,7 +83,7 @@ impl Divergence {
 }
 
 impl Divergence {
-    /// The command line says something else than the recorded one.
+    /// The command line differs from the recorded one.
     pub(super) fn of_command_line(
         name: &str,
         cassette: &Cassette,
@@ -140,7 +140,7 @@ impl fmt::Display for Divergence {
         for line in &self.around.1 {
             writeln!(f, "    {line}")?;
         }
-        // Last, since of a long stderr the end is what is shown.
+        // Last, since of a long stderr the end is shown.
         writeln!(f, "  EXPECTED {}", self.expected)?;
         write!(f, "  RECEIVED {}", self.received)?;
         for difference in &self.differences {

@@ -8,10 +8,10 @@ use super::file::{Cassette, Event, LineEnd, Said, What};
 use super::strings;
 
 impl Cassette {
-    /// Cuts it behind the result of this many prompts, with the end that a session of that length has. Nothing is cut from one that
-    /// has no more.
+    /// Cuts it after the result of this many prompts, with the end of a session of that length. A cassette with no
+    /// more prompts is unchanged.
     ///
-    /// Results that no prompt asked for (of background work) do not count.
+    /// Results without a prompt (of background work) do not count.
     pub fn trim_to_turns(&mut self, turns: usize) {
         let mut seen = 0;
         let last = self.events.iter().position(|event| {
@@ -27,7 +27,7 @@ impl Cassette {
         let Some(last) = last.filter(|_| turns > 0) else {
             return;
         };
-        // What follows a result and belongs to it: the end of its prompt's life, the state. The next thing that the client says
+        // These lines follow a result and belong to it: the end of its prompt's life, the state. The client's next line
         // does not.
         let rest = self.events.get(last + 1..).unwrap_or_default();
         let more = rest.iter().take_while(|event| {
@@ -70,7 +70,7 @@ impl Cassette {
             .any(|event| matches!(event.what, What::In(_)))
     }
 
-    /// Leaves out what streams: partial messages, of which the whole message comes anyway.
+    /// Drops partial messages; the whole messages stay.
     pub fn without_stream_events(&mut self) {
         self.events.retain(|event| match &event.what {
             What::Out(said @ Said::Frame(_), LineEnd::There) => said.value()["type"] != "stream_event",
@@ -78,7 +78,7 @@ impl Cassette {
         });
     }
 
-    /// Leaves out stderr.
+    /// Drops stderr.
     pub fn without_stderr(&mut self) {
         self.events.retain(|event| !matches!(event.what, What::Err(_)));
     }
@@ -144,7 +144,7 @@ impl Cassette {
     }
 }
 
-/// What the API's ids begin with.
+/// The prefix of the API's ids.
 fn prefix(text: &str) -> Option<&'static str> {
     let is_rest = |rest: &str| rest.len() >= 8 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
     ["toolu_", "msg_", "req_"]

@@ -1,4 +1,4 @@
-//! What a cassette is: a header, and what was said when.
+//! The contents of a cassette: a header, and frames with their times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::running::kind;
 /// The version of the format that is written.
 pub const VERSION: u32 = 2;
 
-/// What is known about a recording from its beginning on: the first line of its file.
+/// The facts of a recording that are known from its beginning: the first line of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Header {
@@ -26,7 +26,7 @@ pub struct Header {
     /// What recorded it, with its version.
     #[serde(default)]
     pub recorder: String,
-    /// The CLI's version, where it was known before the CLI was started. [`Cassette::cli_version`] also looks into what the CLI said.
+    /// The CLI's version, if it was known before the CLI was started. [`Cassette::cli_version`] also searches the CLI's frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cli_version: Option<String>,
     /// The CLI's command line, redacted.
@@ -46,7 +46,7 @@ pub struct Header {
 /// A line of JSON, or one that was none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// A frame, as it was written but for what was redacted.
+    /// A frame as it was written, but redacted.
     Frame(RawJson),
     /// A line that was no JSON. Characters from U+10FF80 on stand for bytes that are no UTF-8.
     Text(String),
@@ -137,10 +137,10 @@ pub enum What {
 /// Whether a line had an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LineEnd {
-    /// It had.
+    /// The line had its end.
     #[default]
     There,
-    /// It was the last, and had none.
+    /// The line was the last one, without an end.
     Missing,
 }
 
@@ -150,7 +150,7 @@ struct Line {
     t: f64,
     dir: String,
     msg: RawJson,
-    /// Only there to say that a line had no end.
+    /// Only present for a line without an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<bool>,
 }
@@ -166,7 +166,7 @@ struct Raw {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Cassette {
-    /// What is known from the beginning on.
+    /// The facts known from the beginning.
     pub header: Header,
     /// What happened, in order.
     pub events: Vec<Event>,
@@ -178,7 +178,7 @@ pub struct Cassette {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the cassette {}: {error}", path.display())]
     Unreadable {
         /// The file.
@@ -193,7 +193,7 @@ pub enum CassetteError {
          {{\"t\":0,\"dir\":\"meta\",\"msg\":{{\"cassette\":{VERSION},…}}}}"
     )]
     NoHeader(String),
-    /// It is of a version that is newer than this.
+    /// The file's version is newer than this program's.
     #[error(
         "the cassette is of version {0} of the format, and this program reads versions up to {VERSION}: update outrigger"
     )]
@@ -203,7 +203,7 @@ pub enum CassetteError {
     Damaged {
         /// Which line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -212,8 +212,8 @@ impl Cassette {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is no cassette, is of a newer version, or is damaged elsewhere than at its end. A last line that was cut off is no error
-    /// but [`torn`](Self::torn).
+    /// When the file is no cassette, is of a newer version, or is damaged elsewhere than at its end. A last line that was cut off is no
+    /// error but [`torn`](Self::torn).
     pub fn read(path: impl AsRef<Path>) -> Result<Self, CassetteError> {
         let path = path.as_ref();
         let text = std::fs::read(path).map_err(|error| CassetteError::Unreadable {
@@ -264,7 +264,7 @@ impl Cassette {
         text
     }
 
-    /// Writes the file, in place of one that is there.
+    /// Writes the file, replacing an existing one.
     ///
     /// # Errors
     /// Those of the file system.
@@ -272,7 +272,7 @@ impl Cassette {
         std::fs::write(path, self.to_text())
     }
 
-    /// The CLI's version: that of the header, or what the CLI says of itself.
+    /// The CLI's version: from the header, or from the CLI's frames.
     pub fn cli_version(&self) -> Option<String> {
         let said = || {
             self.out().find_map(|said| {
@@ -287,7 +287,7 @@ impl Cassette {
         self.header.cli_version.clone().or_else(said)
     }
 
-    /// What the CLI wrote.
+    /// The frames of the CLI.
     pub fn out(&self) -> impl Iterator<Item = &Said> {
         self.events.iter().filter_map(|event| match &event.what {
             What::Out(said, _) => Some(said),
@@ -295,7 +295,7 @@ impl Cassette {
         })
     }
 
-    /// What the client wrote.
+    /// The frames of the client.
     pub fn input(&self) -> impl Iterator<Item = &Said> {
         self.events.iter().filter_map(|event| match &event.what {
             What::In(said) => Some(said),
@@ -303,7 +303,7 @@ impl Cassette {
         })
     }
 
-    /// What should have been redacted and was not, each with the line of the file: secrets, and home directories of somebody.
+    /// Secrets and home directories that should have been redacted, each with its line of the file.
     pub fn leaks(&self, redactor: &Redactor) -> Vec<(usize, String)> {
         let header = std::iter::once(self.header.line());
         let lines = header.chain(self.events.iter().map(Event::line));
@@ -359,7 +359,7 @@ impl Event {
         let meta = |json: Value| ("meta", json.to_string(), LineEnd::There);
         let raw = |text: &str| json!({ "raw": text }).to_string();
         let said = |said: &Said| match said {
-            // A frame that looks like a line that is no frame must not be taken for one.
+            // A frame that looks like the record of a non-frame line must not be read as one.
             Said::Frame(frame) if frame.decode::<Raw>().is_ok() => raw(frame.get()),
             Said::Frame(frame) => frame.get().to_owned(),
             Said::Text(text) => raw(text),

@@ -2,8 +2,8 @@
 
 use outrigger_protocol::framer::LineFramer;
 
-/// What stands for a byte that is no UTF-8: the character at this place plus the byte. Nobody uses them for anything else, and if
-/// somebody does, their own bytes are written so.
+/// Stands for a byte of invalid UTF-8: the character at this place plus the byte. No text uses these characters; if one
+/// does, its own bytes are written in the same way.
 const STAND_IN: u32 = 0x10_FF00;
 
 /// The first stand-in. Bytes below are always UTF-8.
@@ -12,7 +12,7 @@ const FIRST: char = '\u{10FF80}';
 /// The first byte of each stand-in in UTF-8.
 const LEAD: u8 = 0xF4;
 
-/// A line as a text that says every byte of it.
+/// A line as a text that keeps every byte.
 pub(super) fn to_text(line: &[u8]) -> String {
     if memchr::memchr(LEAD, line).is_none()
         && let Ok(text) = std::str::from_utf8(line)

@@ -1,4 +1,4 @@
-//! Whether a client says what it said when the session was recorded: by meaning, not by bytes.
+//! Compares a client with the recorded one: by meaning, not by bytes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,9 +32,9 @@ const TIME_KEYS: &[&str] = &["timestamp", "created_at", "createdAt"];
 /// Which id of the recording is which of the session that is played.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ids {
-    /// What the CLI made up when it was recorded: it says the same again.
+    /// The ids that the CLI made when it was recorded: the replay has the same ones.
     of_cli: HashSet<String>,
-    /// What the client made up then, and what it has instead of it now.
+    /// The ids that the client made then, with their current ones.
     now: HashMap<String, String>,
     then: HashMap<String, String>,
 }
@@ -58,7 +58,7 @@ impl Ids {
                 None
             });
         };
-        // What a client asks for on the command line is its own.
+        // The client chooses the ids on its command line.
         for argument in &cassette.header.argv {
             let value = argument
                 .split_once('=')
@@ -80,7 +80,7 @@ impl Ids {
         }
     }
 
-    /// Learns what a client has on its command line instead of what was there.
+    /// Learns the current values of the client's command line for the recorded ones.
     pub(super) fn learn_argv(&mut self, then: &[String], now: &[String]) {
         let values = |argv: &[String]| -> HashMap<String, String> {
             let mut found = HashMap::new();
@@ -141,7 +141,7 @@ fn is_uuid(text: &str) -> bool {
 pub struct Difference {
     /// The JSON pointer of the place.
     pub at: String,
-    /// What was recorded there; nothing if the place was not there.
+    /// The recorded value; none if the place did not exist.
     pub expected: Option<String>,
     /// What came; nothing if the place is not there.
     pub received: Option<String>,
@@ -176,7 +176,7 @@ pub(super) fn short(text: &str) -> String {
     }
 }
 
-/// Compares what came with what was recorded.
+/// Compares a line with the recorded one.
 pub(super) struct Comparison<'a> {
     ids: Ids,
     ignored: &'a [Vec<String>],
@@ -199,7 +199,7 @@ impl<'a> Comparison<'a> {
             path: Vec::new(),
         };
         match (then.value(), now.value()) {
-            // Too deep for a value: what is meant by it is not looked at.
+            // Too deep for a value: only equal texts match.
             (Value::Null, _) | (_, Value::Null) if then.text() != now.text() => {
                 this.differ(Some(then.text().to_owned()), Some(now.text().to_owned()));
             }
@@ -269,7 +269,7 @@ impl<'a> Comparison<'a> {
         let new = now.keys().filter(|key| !then.contains_key(*key));
         for key in then.keys().chain(new) {
             self.path.push(key.clone());
-            // What is null says as much as what is not there.
+            // Null is the same as a missing key.
             let of = |map: &Map<String, Value>| map.get(key).cloned().unwrap_or_default();
             self.values(&of(then), &of(now));
             self.path.pop();

@@ -1,6 +1,6 @@
-//! Cassettes: sessions of the CLI that were recorded once and can be played back for ever.
+//! Cassettes: sessions of the CLI that are recorded once and can be replayed for ever.
 //!
-//! A cassette is one file of JSON lines. The first is a [`Header`]; each that follows is something that happened:
+//! A cassette is one file of JSON lines. The first is a [`Header`]; each other line is an event:
 //!
 //! ```text
 //! {"t":0.0000,"dir":"meta","msg":{"cassette":2,"recorder":"outrigger 0.1.0","argv":["claude",…],"env":{…},"cwd":"{{cwd}}","platform":"linux-x86_64"}}
@@ -12,22 +12,22 @@
 //! {"t":0.9104,"dir":"meta","msg":{"exit_code":0,"exit_signal":null}}
 //! ```
 //!
-//! `t` are seconds since the beginning; `in` is what the client wrote and `out` what the CLI wrote. A frame stands there as it
-//! was written, but for what was [redacted](Rules), for [`Places`], for which placeholders stand, and for white space around it. A line
-//! that was no JSON, or blank, is `{"raw": "…"}`. A byte of the CLI that was no UTF-8 is the character U+10FF00 plus its value, from
-//! U+10FF80 to U+10FFFF. A last line of the CLI without a line end has `"end":false` beside its `msg`. Of what the client writes, blank
-//! lines are not recorded and bytes that are no UTF-8 are replacement characters: that is how a CLI reads them.
+//! `t` are seconds since the beginning; `in` is a line of the client and `out` a line of the CLI. A frame is kept as it
+//! was written, except for [redaction](Rules), for the placeholders of [`Places`], and for white space around it. A line
+//! that was no JSON, or blank, is `{"raw": "…"}`. A byte of invalid UTF-8 from the CLI is the character U+10FF00 plus its value, from
+//! U+10FF80 to U+10FFFF. A last line of the CLI without a line end has `"end":false` beside its `msg`. Of the client's lines, blank
+//! ones are not recorded and invalid UTF-8 becomes replacement characters: the CLI reads them so.
 //!
-//! | version | what is new in it |
+//! | version | new in it |
 //! |---|---|
 //! | 1 | |
-//! | 2 | blank lines and bytes that are no UTF-8; in version 1 the first are missing and the second are replacement characters |
+//! | 2 | blank lines and invalid UTF-8; in version 1 the former are missing and the latter are replacement characters |
 //!
-//! Files of all versions can be read, played and changed; what is changed keeps its version.
+//! Files of all versions can be read, replayed and changed; a changed file keeps its version.
 //!
-//! * [`Recorder`] writes one from whatever reader and writer it is put around, line by line.
-//! * [`Cassette`] is what is in a file.
-//! * [`Replay`] plays the CLI's side of one to a client, and says where the client does something else than it did then.
+//! * [`Recorder`] records any reader and writer, line by line.
+//! * [`Cassette`] is the contents of a file.
+//! * [`Replay`] plays the CLI's side to a client, and reports where the client differs from the recorded one.
 //! * [`normalised`] makes values the same in each run, for snapshots.
 
 mod arguments;

@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-/// The directories and names of the machine on which a session runs, for which placeholders stand in a cassette.
+/// The directories and names of a session's machine, which a cassette replaces by placeholders.
 ///
-/// | placeholder | stands for |
+/// | placeholder | meaning |
 /// |---|---|
 /// | `{{cwd}}` | the working directory |
-/// | `{{cwd_slug}}` | the same as the CLI names directories after it: `-home-me-project` |
+/// | `{{cwd_slug}}` | the same in the CLI's names of directories: `-home-me-project` |
 /// | `{{home}}` | the home directory |
 /// | `{{tmp}}` | the directory for temporary files |
 /// | `{{user}}` | the user's name |
 /// | `{{host}}` | the machine's name |
 ///
-/// Names that say nothing of anybody (`root`, `user`, `runner`, …) are left alone, since they are words, too.
+/// Generic names (`root`, `user`, `runner`, …) are not replaced, since they are words, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Places {
@@ -87,9 +87,9 @@ const NOBODY: &[&str] = &[
 ];
 
 impl Places {
-    /// Those of a process in this directory with this environment.
+    /// The places of a process in this directory with this environment.
     ///
-    /// What the environment does not tell is nobody's: nothing of the caller's own surroundings is looked at.
+    /// Places that the environment does not have stay empty: the caller's own process is not used.
     pub fn of<'e>(cwd: impl AsRef<Path>, env: impl IntoIterator<Item = (&'e str, &'e str)>) -> Self {
         let mut this = Self {
             cwd: cwd.as_ref().to_string_lossy().into_owned(),
@@ -115,7 +115,7 @@ impl Places {
         this
     }
 
-    /// Those of this process: its working directory, its environment, the machine's name.
+    /// The places of this process: its working directory, its environment, the machine's name.
     pub fn here() -> Self {
         let env: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -131,7 +131,7 @@ impl Places {
         this
     }
 
-    /// Completes these places with what an environment does not tell: the machine's name and the user of this process.
+    /// Adds the places that an environment does not have: the machine's name and the user of this process.
     pub fn complete(&mut self) {
         let here = Self::here();
         self.host = here.host;
@@ -140,7 +140,7 @@ impl Places {
         }
     }
 
-    /// What is looked for, and what is put in its place: the longest first.
+    /// The texts to find, with their replacements: the longest first.
     pub(super) fn needles(&self) -> Vec<Needle> {
         let mut needles = Vec::new();
         let mut path = |text: &str, name: &'static str| {
@@ -204,12 +204,12 @@ impl Places {
     }
 }
 
-/// Something that is looked for in what is recorded.
+/// A text to find in a recording.
 #[derive(Debug, Clone)]
 pub(super) struct Needle {
     pub(super) text: String,
     pub(super) name: &'static str,
-    /// Whether it counts even where a word goes on before it: what names a person. No word may go on behind any.
+    /// Whether it also counts inside a word, as names of persons do. A word must not continue after any of them.
     pub(super) anywhere: bool,
 }
 
@@ -235,7 +235,7 @@ fn slug(path: &str) -> String {
         .collect()
 }
 
-/// Marks a placeholder that was there before anything was replaced, so that it comes back as it was.
+/// Marks a text that looked like a placeholder before the replacement, so that it is restored.
 pub(super) const LITERAL: &str = "as-is:";
 
 /// Every name between `{{` and `}}` that `value` knows, replaced.
@@ -279,10 +279,10 @@ fn machine() -> Option<String> {
     name.filter(|name| !name.is_empty())
 }
 
-/// Whether what begins at `at` with a `/` goes on with a path that began before, such as `/home` in `/srv/build/home` and in
+/// Whether the `/` at `at` continues a path that began before, such as `/home` in `/srv/build/home` and in
 /// `src/home`.
 ///
-/// The text may be JSON, in which `\\n` is a line end and no part of a name. A flag of two characters may stand right before a path:
+/// The text may be JSON, in which `\\n` is a line end and no part of a name. A path may directly follow a flag of two characters:
 /// `-I/usr/include`.
 pub(crate) fn is_amid_path(text: &str, at: usize) -> bool {
     !path_before(text, at).is_empty()
@@ -324,7 +324,7 @@ pub(crate) fn is_above_homes(text: &str, at: usize) -> bool {
     above.is_empty() || is_drive || ABOVE_HOMES.contains(&above)
 }
 
-/// A home directory of somebody in a text, as far as it can be told: `/home/NAME`, `/Users/NAME`.
+/// The home directory of any user in a text, as far as it can be recognized: `/home/NAME`, `/Users/NAME`.
 pub(super) fn home_of_somebody(text: &str) -> Option<&str> {
     let homes = ["/home/", "/Users/", "\\\\Users\\\\"];
     homes.iter().find_map(|home| {

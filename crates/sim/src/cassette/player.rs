@@ -31,25 +31,25 @@ pub(super) struct Player<I, O, E> {
     ended: bool,
     /// Lines of the client that nobody has looked at.
     early: VecDeque<String>,
-    /// Lines of the client that belong to what comes later.
+    /// Lines of the client for later steps.
     aside: Vec<(usize, Said)>,
     /// Requests of the client that were made then and were not yet made now.
     deferred: Vec<usize>,
-    /// Told when the client sends a signal that was recorded.
+    /// Notified when the client sends a recorded signal.
     told: Arc<Notify>,
     /// A time of now, and the same of then.
     anchor: (Instant, Duration),
     diverged: Arc<Mutex<Option<Divergence>>>,
 }
 
-/// The order in which what a client says matters.
+/// How the order of the client's lines matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lane {
-    /// Prompts, and requests that change something: the order is what they mean.
+    /// Prompts, and requests that change something: their order counts.
     Ordered,
-    /// An answer to the CLI: any time once it was asked.
+    /// A reply to the CLI: any time after its request.
     Answer,
-    /// It asks for something: any time.
+    /// A request that only reads: any time.
     Free,
 }
 
@@ -149,9 +149,9 @@ where
         }
     }
 
-    /// Whether the command line says what the recorded one said.
+    /// Checks that the command line has the meaning of the recorded one.
     fn command_line(&self) -> Result<(), Box<Divergence>> {
-        // Redacted as it was when it was recorded.
+        // Redacted in the same way as the recording.
         let now = super::record::redacted(&self.replay.argv, &self.redactor);
         let cassette = &self.replay.cassette;
         let (then, now) = (
@@ -216,7 +216,7 @@ where
         }
         let end = self.done.len();
         let Some((code, signal)) = self.replay.cassette.exit() else {
-            // The recording says no more; neither may the client.
+            // The recording has no more lines, so the client may not send any.
             self.expect_end(log, end).await?;
             return Ok(Exit::Code(0));
         };
@@ -228,8 +228,8 @@ where
         }
     }
 
-    /// How the CLI ended, if it did so when it closed its output at `at`: by itself, with its input still open. The client noticed, and
-    /// what it did then was recorded behind it.
+    /// How the CLI ended, if it did so when it closed its output at `at`: by itself, with its input still open. The client's
+    /// reaction is recorded after it.
     fn death(&self, at: usize) -> Option<Exit> {
         let rest = &self.replay.cassette.events[at + 1..];
         let is_end = |event: &Event| {
@@ -324,7 +324,7 @@ where
         true
     }
 
-    /// Takes a request and says its reply, wherever the recording has it.
+    /// Takes a request and sends its reply, wherever the recording has it.
     async fn answer_at_once(&mut self, log: &Log, of: usize, said: &Said) {
         if let Ok(ids) = self.compare(of, said) {
             self.ids = ids;
@@ -438,7 +438,7 @@ where
         ))
     }
 
-    /// Waits until something that happened then at `at` is to happen now, and keeps what the client says meanwhile.
+    /// Waits until the recorded moment `at`, and keeps the client's lines meanwhile.
     async fn wait(&mut self, at: Duration) {
         let scale = match self.replay.pace {
             Pace::None => return,
@@ -451,7 +451,7 @@ where
         self.meanwhile(tokio::time::sleep_until(until)).await;
     }
 
-    /// Says what the CLI said, with the directories and ids of now.
+    /// Sends the CLI's line, with the current directories and ids.
     async fn say(&mut self, log: &Log, at: usize) {
         let change = |line: &str| {
             let places = &self.replay.places;
@@ -498,13 +498,13 @@ where
                 stdout.flush().await
             })
             .await;
-        // A client that has gone takes nothing more; what it does not say shows what that means.
+        // A client that has gone reads nothing more; its missing lines show what that means.
         if written.is_ok() {
             self.stdout = Some(stdout);
         }
     }
 
-    /// Waits for something and keeps what comes in meanwhile.
+    /// Waits for a future and keeps the client's lines meanwhile.
     async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
         // As many lines as no client writes ahead of the CLI.
         const WAITING: usize = 100_000;

@@ -18,7 +18,7 @@ use super::places::Places;
 use super::redact::{Redactor, Rules};
 use super::split::Held;
 
-/// What is recorded, as far as it is known before it begins.
+/// The facts of a recording that are known before it begins.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct About {
@@ -104,7 +104,7 @@ pub(super) fn redacted(argv: &[String], redactor: &Redactor) -> Vec<String> {
     let argv = argv.iter().map(|argument| {
         is_program &= !argument.starts_with('-');
         if is_program && Path::new(argument).is_absolute() {
-            // Where a program is installed, often in a home directory that the session itself never sees, says nothing of it.
+            // The path of a program, often in a home directory that the session never uses, does not matter.
             return file_name(argument);
         }
         // `--token VALUE` has nothing in the value to be known by.
@@ -126,7 +126,7 @@ fn file_name(path: &str) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Whether a variable says how the CLI behaves. Nothing else of the environment is written down.
+/// Whether a variable changes the CLI's behaviour. No others are recorded.
 fn matters(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "ANTHROPIC_MODEL",
@@ -150,14 +150,14 @@ fn matters(name: &str) -> bool {
         "MCP_TOOL_TIMEOUT",
     ];
     let is_ours = NAMES.contains(&name) || name.starts_with("CLAUDE_CODE_");
-    // Directories of one machine and secrets say nothing of behaviour.
+    // Directories of one machine and secrets do not change the behaviour.
     is_ours && !super::scan::is_secret_name(name) && !name.ends_with("TMPDIR") && !name.ends_with("_DIR")
 }
 
-/// Writes a cassette, line by line, as things happen. A handle: clones write the same one.
+/// Writes a cassette, line by line, while the session runs. A handle: clones write the same cassette.
 ///
-/// Each line is redacted, written and handed to the system before what it tells of goes on, so that a crash loses no more than the
-/// line that was being written. When writing fails the session goes on, the cassette does not, and [`finish`](Self::finish) tells.
+/// Each line is redacted and written to the file before its frame is passed on, so that a crash loses at most the
+/// line that was being written. When writing fails, the session goes on, the recording stops, and [`finish`](Self::finish) returns the error.
 #[derive(Clone)]
 pub struct Recorder(Arc<Mutex<Inner>>);
 
@@ -204,7 +204,7 @@ impl Recorder {
         }))))
     }
 
-    /// The client's way to the CLI: what is written to it goes on, and what went on is recorded. Closing it is, too.
+    /// The client's writer to the CLI: lines are passed on and recorded. Closing it is recorded, too.
     pub fn stdin<W>(&self, inner: W) -> RecordedWriter<W> {
         RecordedWriter {
             inner,
@@ -212,7 +212,7 @@ impl Recorder {
         }
     }
 
-    /// The CLI's way to the client: what is read from it is recorded.
+    /// The client's reader of the CLI: its lines are recorded.
     pub fn stdout<R>(&self, inner: R) -> RecordedReader<R> {
         RecordedReader {
             inner,
@@ -220,7 +220,7 @@ impl Recorder {
         }
     }
 
-    /// The CLI's stderr: what is read from it is recorded.
+    /// The CLI's stderr: its lines are recorded.
     pub fn stderr<R>(&self, inner: R) -> RecordedReader<R> {
         RecordedReader {
             inner,
@@ -241,10 +241,10 @@ impl Recorder {
         }
     }
 
-    /// Whether everything is written. What is recorded afterwards is, too.
+    /// Whether everything was written. Later lines are recorded, too.
     ///
     /// # Errors
-    /// The failure at which the recording stopped.
+    /// The error that stopped the recording.
     pub fn finish(&self) -> io::Result<()> {
         let mut inner = self.lock();
         inner.let_go();
@@ -324,7 +324,7 @@ struct Tap {
     cut: Cut,
 }
 
-/// What the client writes is cut as the CLI reads it; what the CLI writes is kept as it is.
+/// The client's lines are recorded as the CLI reads them; the CLI's lines are kept unchanged.
 #[derive(Debug)]
 enum Cut {
     Read(LineFramer),
@@ -405,7 +405,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for RecordedWriter<W> {
         let Some(tap) = &mut this.tap else {
             return Pin::new(&mut this.inner).poll_write(cx, bytes);
         };
-        // Held over the write: an answer to what is written must not be recorded ahead of it.
+        // Held during the write: a reply to this line must not be recorded before it.
         let mut recording = tap.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
         let written = ready!(Pin::new(&mut this.inner).poll_write(cx, bytes))?;
         let passed = bytes.get(..written).unwrap_or_default();
@@ -455,7 +455,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for RecordedReader<R> {
             let mut recording = tap.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
             Tap::feed(tap.way, &mut tap.cut, &mut recording, passed);
         }
-        // The end of the stream; a buffer without room says nothing.
+        // The end of the stream; an empty buffer means nothing.
         if (read.is_err() || passed.is_empty() && room > 0)
             && let Some(tap) = this.tap.take()
         {

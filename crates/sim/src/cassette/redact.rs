@@ -1,4 +1,4 @@
-//! Takes out of what is recorded what must not be in a file: secrets, and what names a person or a machine.
+//! Redacts recordings: secrets, and names of persons and machines.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,14 +11,14 @@ use super::places::{self, Needle, Places};
 use super::scan;
 use super::strings;
 
-/// What stands for a secret of which nothing is known but that it is one.
+/// The placeholder of a secret of unknown kind.
 pub(super) const SECRET: &str = "{{secret}}";
 
-/// Rules that a program adds to those that always hold.
+/// Rules that a program adds to the built-in ones.
 ///
-/// Always taken out are keys and tokens of known forms, what stands behind `Authorization:`, `token=` and the like, values of
+/// The built-in rules redact keys and tokens of known forms, values behind `Authorization:`, `token=` and the like, values of
 /// secret-looking names in JSON, values of secret-looking variables of the environment, private keys, passwords in addresses, email
-/// addresses, and what a sign-in tells of the account. [`Places`] says what becomes of directories and names.
+/// addresses, and the account's data of a sign-in. [`Places`] replaces directories and names.
 ///
 /// ```
 /// use outrigger_sim::cassette::Rules;
@@ -120,7 +120,7 @@ impl Rules {
     }
 }
 
-/// A place in a text, and what is to stand there instead.
+/// A range of a text, and its replacement.
 #[derive(Debug, Clone)]
 pub(super) struct Hit {
     pub(super) from: usize,
@@ -141,7 +141,7 @@ pub struct Redactor {
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // It holds the secrets.
+        // It has the secrets.
         f.write_str("Redactor")
     }
 }
@@ -188,7 +188,7 @@ impl Redactor {
             text.push_str(part);
         }
         let mut hits = self.hits(&text);
-        // What is written is written: only what is left of a secret can be hidden.
+        // Written text is final: only the rest of a secret can be hidden.
         hits.retain(|hit| hit.to > context.len());
         for hit in &mut hits {
             hit.from = hit.from.max(context.len());
@@ -204,14 +204,14 @@ impl Redactor {
                 return (text != SECRET).then(|| SECRET.to_owned());
             }
             if let Some(with) = place.key().and_then(|key| scan::by_key(place, key, text)) {
-                // What is recorded again is not redacted again.
+                // A recording of a replay is not redacted twice.
                 return (!text.starts_with("{{")).then(|| with.to_owned());
             }
         }
         self.text(text)
     }
 
-    /// Secrets that are in a text although it should have been redacted, each as what it is called.
+    /// The kinds of secrets that are in a text although it should have been redacted.
     pub fn leaks(&self, text: &str) -> Vec<String> {
         let hits = merged(self.hits(text)).into_iter();
         hits.filter(|hit| hit.is_secret && text[hit.from..hit.to] != *hit.with)
@@ -243,7 +243,7 @@ impl Redactor {
     fn hits(&self, text: &str) -> Vec<Hit> {
         let mut hits = self.plain_hits(text);
         hits.extend(look_alikes(text));
-        // What is written within a string of a string, as tools show JSON, is looked at as what it says. Three times are enough
+        // Strings within strings, as tools show JSON, are unescaped. Three levels are enough
         // for what a model and its tools make of each other's output.
         let mut view = scan::unescaped(text, None);
         for _ in 0..3 {
@@ -313,7 +313,7 @@ fn is_apart(text: &str, hit: &Hit, needle: &Needle) -> bool {
     ends && (needle.anywhere || begins())
 }
 
-/// What else a secret looks like, as far as its beginning and end can be told.
+/// Other encodings of a secret, as far as its beginning and end are known.
 fn disguised(secret: &str) -> Vec<String> {
     let mut forms = Vec::new();
     if secret.len() >= 8 {
@@ -321,7 +321,7 @@ fn disguised(secret: &str) -> Vec<String> {
             let mut bytes = vec![0; shift];
             bytes.extend_from_slice(secret.as_bytes());
             for text in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
-                // Characters that share bits with what stands around the secret are not known.
+                // Characters that share bits with the text around the secret are unknown.
                 let from = [0, 2, 3][shift];
                 let to = bytes.len() * 8 / 6;
                 forms.extend(text.get(from..to).map(str::to_owned));
@@ -345,7 +345,7 @@ fn disguised(secret: &str) -> Vec<String> {
     forms
 }
 
-/// What looks like a placeholder and is none gets a mark, so that it comes back as it was.
+/// A text that looks like a placeholder gets a mark, so that it is restored.
 fn look_alikes(text: &str) -> Vec<Hit> {
     let starts = text.match_indices("{{");
     let hits = starts.filter_map(|(from, _)| {
@@ -360,10 +360,10 @@ fn look_alikes(text: &str) -> Vec<Hit> {
     hits.collect()
 }
 
-/// Puts everything in its place, and cuts the text at `cuts`. Nothing if nothing is to be changed.
+/// Replaces the hits, and cuts the text at `cuts`. `None` if nothing changes.
 ///
-/// Where hits overlap, all that they cover goes, and the first or longest says what for; a place never hides that there was a secret.
-/// What stands for a hit is in the part in which the hit begins.
+/// Overlapping hits are replaced as one, named after the first or longest; a place never hides a secret.
+/// The replacement of a hit is in the part in which the hit begins.
 fn apply(text: &str, mut hits: Vec<Hit>, cuts: &[usize]) -> Option<Vec<String>> {
     hits.retain(|hit| hit.from < hit.to && text[hit.from..hit.to] != *hit.with);
     if hits.is_empty() {

@@ -20,19 +20,19 @@ pub enum Pace {
     /// As fast as it goes.
     #[default]
     None,
-    /// As it was recorded: what the CLI says comes as long after what the client said as it did then.
+    /// The recorded pace: the CLI's lines come after the same delays as then.
     Original,
     /// The same, with each time multiplied: 0.5 is twice as fast.
     Scaled(f64),
 }
 
-/// Plays the CLI's side of a cassette to a client that says what was said then.
+/// Plays the CLI's side of a cassette to a client that repeats its recorded side.
 ///
-/// The client's lines are compared by meaning: ids that the client makes up, times, the order of keys, and directories may differ
-/// from what was recorded. Its new ids are put into what the CLI says, whose own ids stay. Requests that only ask for something may
-/// come at another time than they did; answers to the CLI may come in another order. Anything else is a [`Divergence`]: it is
-/// written to stderr, and the played CLI ends with [`DIVERGED`](Self::DIVERGED). So does a command line that says something else
-/// than the recorded one, if both are known.
+/// The client's lines are compared by meaning: ids that the client makes, times, the order of keys, and directories may differ
+/// from the recording. Its new ids replace the recorded ones in the CLI's lines; the CLI's own ids stay. Requests that only read may
+/// come at another time; replies to the CLI may come in another order. Anything else is a [`Divergence`]: it is
+/// written to stderr, and the played CLI ends with [`DIVERGED`](Self::DIVERGED). So it does for a command line that differs
+/// from the recorded one, if both are known.
 ///
 /// ```
 /// use outrigger_sim::cassette::{Cassette, Replay};
@@ -68,7 +68,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// The exit code when the client said something else than was recorded.
+    /// The exit code when the client differed from the recording.
     pub const DIVERGED: i32 = 97;
 
     /// Plays this cassette, as fast as it goes.
@@ -85,7 +85,7 @@ impl Replay {
         }
     }
 
-    /// How the cassette is called when something is said about it.
+    /// The name of the cassette in messages.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -97,16 +97,16 @@ impl Replay {
         self
     }
 
-    /// How long it waits for what the client said next, until that counts as a divergence; 30 s unless set.
+    /// How long it waits for the client's next line, until that counts as a divergence; 30 s unless set.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Plays it as a process with this command line and environment in this directory: its directories and names are filled in for
-    /// the placeholders, and its secrets are known when they are said. The command line, with the program or without, is compared with
-    /// the recorded one by what it says: the order of flags, ids and directories may differ, and flags for debugging do not matter.
-    /// Either of the two without a flag is taken for unknown, and not compared.
+    /// Replays it as a process with this command line and environment in this directory: its directories and names fill in
+    /// the placeholders, and its secrets are redacted from the client's lines. The command line, with the program or without, is compared with
+    /// the recorded one by meaning: the order of flags, ids and directories may differ, and flags for debugging do not matter.
+    /// A command line without a flag counts as unknown, and is not compared.
     pub fn surroundings(
         mut self,
         argv: impl IntoIterator<Item = impl Into<String>>,
@@ -127,14 +127,14 @@ impl Replay {
         self
     }
 
-    /// Changes the rules for redaction: those that the recording was made with have to hold for what the client says now, too.
+    /// Changes the rules for redaction: the recording's own rules have to be applied to the client's current lines, too.
     pub fn rules(mut self, change: impl FnOnce(Rules) -> Rules) -> Self {
         self.rules = change(self.rules);
         self
     }
 
-    /// Leaves this place of the client's lines out of the comparison, by its JSON pointer, of which a part `*` stands for any:
-    /// `/request/appendSystemPrompt`. The command line is `/argv`, and `/argv/--model` what it says of one flag.
+    /// Ignores this place of the client's lines in the comparison. It is a JSON pointer, in which a part `*` stands for any key:
+    /// `/request/appendSystemPrompt`. The command line is `/argv`, and `/argv/--model` one of its flags.
     pub fn ignore(mut self, pointer: &str) -> Self {
         let parts = pointer.trim_start_matches('/').split('/');
         let parts = parts.map(|part| part.replace("~1", "/").replace("~0", "~"));
@@ -175,7 +175,7 @@ pub struct Playing {
 }
 
 impl Playing {
-    /// What is played, as a peer like any other: its report, its signals.
+    /// The replay as a peer like any other: its report, its signals.
     pub fn running(&self) -> &Running {
         &self.running
     }
@@ -185,7 +185,7 @@ impl Playing {
         self.running.exit().await
     }
 
-    /// Where the client said something else than was recorded, if it did so far.
+    /// The place where the client differed from the recording, if there is one so far.
     pub fn divergence(&self) -> Option<Divergence> {
         self.diverged
             .lock()

@@ -1,4 +1,4 @@
-//! What a secret looks like.
+//! Recognizes secrets by their form.
 
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ const LABELS: &[&str] = &[
 /// The beginning of an API key in base64, at its three alignments.
 const ENCODED: &[&str] = &["c2stYW50L", "NrLWFudC", "zay1hbnQt"];
 
-/// Ends of names of what is secret, in lower case and without `_` and `-`.
+/// Ends of secret names, in lower case and without `_` and `-`.
 const SECRET_NAMES: &[&str] = &[
     "apikey",
     "token",
@@ -69,7 +69,7 @@ const SECRET_NAMES: &[&str] = &[
     "accesskeyid",
 ];
 
-/// What a sign-in tells of its account.
+/// Keys of the account's data in a sign-in.
 const ACCOUNT: &[&str] = &[
     "email",
     "emailaddress",
@@ -97,7 +97,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|end| name.ends_with(end)) || name.ends_with("pat") && name.len() > 8
 }
 
-/// Whether a value only says yes or no.
+/// Whether a value is only a yes or no.
 pub(super) fn is_switch(value: &str) -> bool {
     matches!(
         value.to_ascii_lowercase().as_str(),
@@ -105,7 +105,7 @@ pub(super) fn is_switch(value: &str) -> bool {
     )
 }
 
-/// What stands for a value because of its key.
+/// The placeholder of a value because of its key.
 pub(super) fn by_key(place: &Place<'_>, key: &str, text: &str) -> Option<&'static str> {
     let name = plain_name(key);
     let in_account = place
@@ -220,7 +220,7 @@ fn labelled(hits: &mut Vec<Hit>, text: &str, at: usize) {
         find(text, from, |c| c.is_whitespace() || "\"'`&,;)}]>\\".contains(c))
     };
     let value = &text[from..to];
-    // What calls something or goes on in a path of names is a program and not a secret.
+    // A token followed by `(` or `.name` is code, not a secret.
     let is_code = quote.is_none()
         && value.contains(['(', '[', '{', '$', '<', '.', ':'])
         && !value.bytes().any(|b| b.is_ascii_digit());

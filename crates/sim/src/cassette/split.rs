@@ -6,13 +6,13 @@ use super::file::{Event, Said, What};
 use super::redact::Redactor;
 use super::strings;
 
-/// How much of what was written is looked at again, in bytes, for what is known by what stands before it.
+/// How many written bytes are scanned again, for secrets that are recognized by the text before them.
 const CONTEXT: usize = 256;
 
 /// How much is held back at most, in bytes.
 const MOST: usize = 64 * 1024;
 
-/// Events on their way to the file. Pieces of a word that is being streamed wait until it is complete; what comes meanwhile waits
+/// Events on their way to the file. Pieces of a streamed word wait until the word is complete; later events wait
 /// behind them.
 #[derive(Debug, Default)]
 pub(super) struct Held {
@@ -25,7 +25,7 @@ pub(super) struct Held {
 #[derive(Debug)]
 struct Block {
     key: Key,
-    /// The end of what is written of it.
+    /// The end of the part that was written.
     context: String,
     /// Which of the waiting events are pieces of it, and their text.
     pieces: Vec<(usize, String)>,
@@ -122,7 +122,7 @@ impl Block {
             && !line.contains("-----begin")
     }
 
-    /// What is to be written for each piece.
+    /// The text to write for each piece.
     fn resolve(&mut self, redactor: &Redactor) -> Vec<(usize, String)> {
         let mut pieces = std::mem::take(&mut self.pieces);
         let texts: Vec<&str> = pieces.iter().map(|(_, text)| text.as_str()).collect();

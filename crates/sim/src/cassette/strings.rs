@@ -1,11 +1,11 @@
-//! Walks over the strings of a JSON text and changes some of them; everything else stays as it was written.
+//! Iterates over the strings of a JSON text and changes some of them; the rest keeps its bytes.
 //!
-//! It works on the text because a typed value would lose what frames may have: lone surrogates, nesting without end, numbers
-//! that no float holds, the order of keys.
+//! It works on the text because a typed value would lose parts of frames: lone surrogates, deep nesting, numbers
+//! that no float can hold, the order of keys.
 
 use std::borrow::Cow;
 
-/// One step from a container to what is in it.
+/// One step from a container to an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Key(String),
@@ -47,9 +47,9 @@ enum Container {
     List,
 }
 
-/// The text with those strings changed for which `change` gives something else; `None` if there are none.
+/// The text with the strings for which `change` returns a new one; `None` if there are none.
 ///
-/// `json` must be JSON. What is no JSON is walked over without harm, but what comes out is not said.
+/// `json` must be JSON. For other texts the result is unspecified, but there is no panic.
 pub(super) fn rewrite(
     json: &str,
     mut change: impl FnMut(&Place<'_>, &str) -> Option<String>,
@@ -136,8 +136,8 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
 /// Where lone surrogates are kept while a string is looked at: as many code points of private use as there are surrogates.
 const REFUGE: u32 = 0x10_F800;
 
-/// What stands between the quotes, decoded. A lone surrogate becomes a code point of private use, from which [`encode`] makes it
-/// again.
+/// The text between the quotes, decoded. A lone surrogate becomes a code point of private use, which [`encode`] turns
+/// back.
 pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
@@ -162,7 +162,7 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The character or the lone surrogate that an escape stands for, and the escape's length. What is no escape stands for a backslash.
+/// The character or the lone surrogate of an escape, and the escape's length. An invalid escape is a backslash.
 pub(super) fn escape(text: &str) -> (Result<char, u16>, usize) {
     let unit = |text: &str| -> Option<u16> {
         let digits = text.strip_prefix("\\u")?.get(..4)?;

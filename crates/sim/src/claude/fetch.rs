@@ -29,7 +29,7 @@ pub const TERMS: &str = "Claude Code is Anthropic's program and not part of Outr
 /// Names another directory for the cache, in place of `outrigger/claude` in the user's cache directory.
 pub(super) const CACHE_VARIABLE: &str = "OUTRIGGER_CLAUDE_CACHE";
 
-/// How long a download may take unless told otherwise.
+/// The default limit of a download.
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// How often a running download is looked at.
@@ -75,7 +75,7 @@ pub enum Progress {
     },
 }
 
-/// The pinned `claude`, fetched if need be, with the default settings. This is what tests use; where it cannot be had they fail.
+/// The pinned `claude`, fetched if necessary, with the default settings. Tests use this, and fail if it is not available.
 ///
 /// # Errors
 /// See [`FetchFailure`].
@@ -87,7 +87,7 @@ pub async fn executable() -> Result<PathBuf, FetchError> {
 }
 
 impl Fetch {
-    /// The pinned package for this machine, with the cache where the environment says: `OUTRIGGER_CLAUDE_CACHE`, else
+    /// The pinned package for this machine, with the cache in `OUTRIGGER_CLAUDE_CACHE`, else in
     /// `outrigger/claude` below `XDG_CACHE_HOME`, `~/.cache` or, on Windows, `LOCALAPPDATA`.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Fetch {
     pub fn cached(&self) -> Option<PathBuf> {
         let path = self.path();
         let length = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
-        // Whatever is there was checked when it was put there; a length that differs means that somebody changed it since.
+        // The file was checked when it was written; another length means that it was changed since.
         (self.package.executable_bytes.unwrap_or(length) == length).then_some(path)
     }
 
@@ -258,8 +258,8 @@ impl Fetch {
         fs::create_dir(&packed).map_err(failed("create", &packed))?;
         let output = File::create(&log).map_err(failed("create", &log))?;
         let also = output.try_clone().map_err(failed("open", &log))?;
-        // The user's own configuration says where the registry is and how to get there. The cache is a passing one: it shows how
-        // far the download is, and nobody needs this package twice.
+        // The user's own configuration has the registry and its proxy. The cache is temporary: it shows the progress of
+        // the download, and the package is needed only once.
         let specifier = format!("{}@{}", self.package.package, self.version);
         let mut command = Command::new(&self.npm);
         command

@@ -1,9 +1,9 @@
-//! The rig for the real `claude`: which one, where to get it, a place for it to live, and a driver for its pipes.
+//! Runs the real `claude` in tests: its version, its download, a sandbox, and a driver for its pipes.
 //!
 //! * [`pin`]: the version that this workspace is tested with, with the packages' checksums.
 //! * [`Fetch`]: has the `npm` client download that package, checks it and keeps the executable in a cache.
 //! * [`Sandbox`]: a home, a configuration and a project of its own, and an environment with nothing else in it.
-//! * [`ClaudeProcess`]: starts it there and speaks raw frames with it, for tests below the SDK and for recording.
+//! * [`ClaudeProcess`]: starts it there and exchanges raw frames with it, for tests below the SDK and for recording.
 //!
 //! ```no_run
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use super::sandbox::Sandbox;
 use super::transcript::{Direction, Transcript};
 
-/// How long each wait may take unless told otherwise. A turn takes some tens of milliseconds; this is for machines in trouble.
+/// The default limit of each wait. A turn takes some tens of milliseconds; this is for overloaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest line that is read whole.
@@ -39,9 +39,9 @@ pub struct Launch {
     patience: Duration,
 }
 
-/// A running `claude`, spoken to in raw frames.
+/// A running `claude`, driven by raw frames.
 ///
-/// It has a process group of its own, which is killed when this is dropped. Everything that goes through its pipes is in the
+/// It has a process group of its own, which is killed when this is dropped. All frames are in the
 /// [transcript](Self::transcript).
 #[derive(Debug)]
 pub struct ClaudeProcess {
@@ -73,14 +73,14 @@ pub struct Seen {
 pub struct DriveError {
     /// What did not happen, or what failed.
     pub what: String,
-    /// What the system said, where it did.
+    /// The error of the operating system, if there was one.
     #[source]
     pub cause: Option<io::Error>,
-    /// All that was said.
+    /// All frames up to the failure.
     pub transcript: Transcript,
 }
 
-/// As it is displayed: this is what a test that returns it prints.
+/// As `Display`: a test that returns this error prints it.
 impl fmt::Debug for DriveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)?;
@@ -203,7 +203,7 @@ impl ClaudeProcess {
         self.child.id()
     }
 
-    /// All that was said so far.
+    /// All frames so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
@@ -350,7 +350,7 @@ impl ClaudeProcess {
             .await
     }
 
-    /// Passes over frames until the CLI asks whether a tool may be used, and returns that request.
+    /// Skips frames until the CLI sends a permission request, and returns the request.
     ///
     /// # Errors
     /// As [`until`](Self::until).
@@ -361,22 +361,22 @@ impl ClaudeProcess {
         .await
     }
 
-    /// Closes stdin, as a host does that has nothing more to ask.
+    /// Closes stdin, as a host does that has no more prompts.
     pub fn close_stdin(&mut self) {
         if self.stdin.take().is_some() {
             self.transcript.add(Direction::Meta, json!({"stdin": "closed"}));
         }
     }
 
-    /// Closes stdin and waits for the process to end; frames that come meanwhile are passed over, but are in the transcript.
+    /// Closes stdin and waits for the process to end; frames that come meanwhile are skipped, but are in the transcript.
     ///
     /// # Errors
-    /// When it does not end in time. It is killed then.
+    /// When it does not end in time. Then it is killed.
     pub async fn finish(mut self) -> Result<(ExitStatus, Transcript), DriveError> {
         self.close_stdin();
         let until = Instant::now() + self.patience;
         let ended = timeout_at(until, async {
-            // Reading on, lest it waits for somebody to take its last words.
+            // Keep reading: the process may block until its last lines are read.
             while self.frames.recv().await.is_some() {}
             let status = self.child.wait().await;
             let _ = (&mut self.stderr).await;
@@ -430,7 +430,7 @@ impl ClaudeProcess {
 
 impl Drop for ClaudeProcess {
     fn drop(&mut self) {
-        // Its tools too: the CLI leaves them behind when it is killed. Once its end was waited for, the id may be somebody else's.
+        // Kills its tools too: the CLI leaves them behind when it is killed. Once its end was waited for, the id may be reused.
         #[cfg(unix)]
         if let Some(group) = self
             .id()

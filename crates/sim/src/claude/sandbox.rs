@@ -76,8 +76,8 @@ impl Sandbox {
         Ok(path)
     }
 
-    /// The whole environment for a process: this place, the API to ask, a key that is none, nothing of the network besides,
-    /// and from the environment of this program only `PATH` and what Windows cannot do without.
+    /// The whole environment for a process: this sandbox, the API's address, a dummy key, no other network,
+    /// and from the environment of this program only `PATH` and the variables that Windows requires.
     pub fn env(&self, api_base_url: &str) -> BTreeMap<String, String> {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let mut variables: BTreeMap<String, String> = [

@@ -1,4 +1,4 @@
-//! What was said on the pipes of a process.
+//! The frames on the pipes of a process.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -99,7 +99,7 @@ impl Transcript {
             .forgotten
     }
 
-    /// What the process wrote to stderr.
+    /// The stderr of the process.
     pub fn stderr(&self) -> String {
         let entries = self
             .entries()

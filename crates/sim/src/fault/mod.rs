@@ -1,6 +1,6 @@
-//! Things that go wrong, on purpose: between a client and whatever CLI it speaks to.
+//! Faults on purpose: between a client and any CLI.
 //!
-//! A [`Fault`] says what goes wrong and where; a [`Schedule`] is a list of them with a seed. They are data, and read and written by
+//! A [`Fault`] is an effect and a place; a [`Schedule`] is a list of them with a seed. They are data, read and written by
 //! serde: in a file, a fault is one object.
 //!
 //! ```yaml

@@ -115,7 +115,7 @@ impl Armed {
     }
 }
 
-/// What becomes of a frame.
+/// The changes to a frame.
 struct Shape {
     bytes: Vec<u8>,
     before: Vec<Action>,
@@ -176,7 +176,7 @@ impl Engine {
         self.line.extend(bytes);
     }
 
-    /// The end of what is written.
+    /// The end of the stream.
     pub(super) fn finish(&mut self, armed: &mut [Armed], strikes: &mut Strikes) {
         if !self.line.is_empty() {
             self.frame(armed, strikes);
@@ -203,7 +203,7 @@ impl Engine {
         let start = self.start;
         self.start += bytes.len() as u64;
         if armed.is_empty() {
-            // Nobody asks what it is; but the moments go on.
+            // The kind does not matter here, but the moments must go on.
             let kind = moment::kind(&bytes);
             self.moments.see(&kind);
             self.put(bytes, &[], None);
@@ -276,7 +276,7 @@ impl Engine {
         if let Some(frames) = shape.merge
             && self.merging.is_none()
         {
-            // This frame itself counts, too.
+            // This frame counts, too.
             self.merging = Some((frames + 1, Vec::new()));
         }
         let mut rest = shape.bytes.clone();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::place::Phase;
 
-/// What tells a frame's kind; nothing else of it is read.
+/// The fields that determine a frame's kind; no others are read.
 #[derive(Deserialize)]
 struct Head<'l> {
     #[serde(borrow, default, rename = "type")]
@@ -31,10 +31,10 @@ struct Inner<'l> {
     subtype: Option<Cow<'l, str>>,
 }
 
-/// The kind of a line, as [`Line::kind`](crate::peer::Line::kind) tells it; `?` if it has none.
+/// The kind of a line, see [`Line::kind`](crate::peer::Line::kind); `?` if it has none.
 pub(super) fn kind(line: &[u8]) -> String {
     let Ok(head) = serde_json::from_slice::<Head<'_>>(line) else {
-        // A frame of an odd shape: what stands at its top may be plain all the same.
+        // A frame of an odd shape: its top level may be plain all the same.
         return plain_kind(line);
     };
     let Some(kind) = head.kind else {
@@ -61,12 +61,12 @@ fn plain_kind(line: &[u8]) -> String {
     }
 }
 
-/// Follows a conversation by what the CLI writes.
+/// Follows a conversation by the CLI's frames.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
     initialized: bool,
     in_turn: bool,
-    /// The model has said something in this turn.
+    /// The model has written something in this turn.
     said: bool,
     /// What came behind that was seen.
     went_on: bool,

@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    /// What is random about one frame. It depends on nothing else, so that leaving out a fault changes nothing for the others.
+    /// The random numbers of one frame. They depend on nothing else, so that removing a fault does not change the others.
     pub(super) fn of_frame(seed: u64, direction: Direction, frame: u64, salt: &str) -> Self {
         let mut random = Self(seed ^ frame.wrapping_mul(0x9e6c_63d0_876a_3f6b));
         // FNV-1a: it need not resist anybody.

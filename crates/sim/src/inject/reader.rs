@@ -17,7 +17,7 @@ use super::wire::Wire;
 /// How long a frame waits for those that should come before it, where none come.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// How often a slow stream brings something.
+/// How often a slow stream delivers bytes.
 const TICK: Duration = Duration::from_millis(10);
 
 /// How much is read at once, in bytes.
@@ -31,7 +31,7 @@ pub struct FaultyReader<R> {
     /// `None` once the stream has ended, by itself or by a fault.
     inner: Option<R>,
     buffer: Box<[u8]>,
-    /// What comes next, and how much of it came.
+    /// The current bytes, and how many of them were read.
     current: (Vec<u8>, usize),
     pause: Option<Pin<Box<Sleep>>>,
     idle: Option<Pin<Box<Sleep>>>,
@@ -63,7 +63,7 @@ impl<R> FaultyReader<R> {
         self.pause = None;
     }
 
-    /// Begins what comes next; false if there is nothing.
+    /// Takes the next action; false if there is none.
     fn begin(&mut self) -> bool {
         // Not in the `match`, where the lock would be held.
         let next = self.wire.lock().next(self.direction);
@@ -90,7 +90,7 @@ impl<R> FaultyReader<R> {
         true
     }
 
-    /// Hands out what is there.
+    /// Delivers the available bytes.
     fn give(&mut self, into: &mut ReadBuf<'_>) {
         let (bytes, given) = &mut self.current;
         let mut size = into.remaining().min(bytes.len() - *given);
@@ -130,7 +130,7 @@ impl<R: AsyncRead + Unpin> FaultyReader<R> {
     fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         {
             let mut state = self.wire.lock();
-            // Of two streams alone nobody says that their process is gone.
+            // Between two plain streams the end of the process is unknown.
             let closed = state.is_closed(self.direction) && self.wire.stage() == Stage::Streams;
             if state.is_over() || closed {
                 drop(state);

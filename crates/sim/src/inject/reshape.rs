@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// All that becomes of a frame by one change of its shape: a key is left out, or its value is null, a number, or a tag that nobody
-/// knows. As lines; every key down to this depth has its turn, the frame's own being at 1.
+/// All frames that differ from this one by one change of its shape: a key is missing, or its value is null, a number, or an unknown
+/// tag. As lines; every key down to this depth is changed, the frame's own keys being at 1.
 ///
-/// No text changes, so what is still said is what was said. Nothing comes of what is no object.
+/// Texts do not change. The result is empty if the frame is no object.
 ///
 /// ```
 /// let lines = outrigger_sim::fault::reshaped(br#"{"type":"system","a":{"b":1}}"#, 1);

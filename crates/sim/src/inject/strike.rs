@@ -1,10 +1,10 @@
-//! What was struck.
+//! The strikes of faults.
 
 use std::fmt;
 
 use super::place::Direction;
 
-/// That a fault struck.
+/// One strike of a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Strike {
@@ -18,7 +18,7 @@ pub struct Strike {
     pub frame: u64,
     /// Its kind.
     pub kind: String,
-    /// Where in the stream, as it was written, that was.
+    /// The offset in the stream, as it was written.
     pub byte: u64,
 }
 

@@ -18,12 +18,12 @@ use crate::running::Exit;
 /// How long a line of a flood on stderr is, in bytes.
 const FLOOD_LINE: usize = 80;
 
-/// Faults between a client and its CLI: wraps their streams and does to them what its schedule says.
+/// Faults between a client and its CLI: wraps their streams and applies a schedule to them.
 ///
-/// Either side can be wrapped: the client's ends of the pipes, or the CLI's. Frames are held until they are whole, a pipe's worth of
-/// what is written may wait here, and everything else passes as it is.
+/// Either side can be wrapped: the client's ends of the pipes, or the CLI's. Frames are held until they are whole, written bytes may
+/// wait here up to the size of a pipe, and everything else passes unchanged.
 ///
-/// Handles are cheap, and all the same.
+/// Handles are cheap clones.
 ///
 /// ```
 /// use outrigger_sim::fault::{At, Direction, Effect, Schedule, Stage, Wire};
@@ -73,7 +73,7 @@ pub(super) struct State {
 }
 
 impl Wire {
-    /// Does what the schedule says to streams that are wrapped from now on.
+    /// Applies the schedule to streams that are wrapped from now on.
     ///
     /// # Errors
     /// When a fault cannot be done there: see [`Fault::check`].
@@ -111,8 +111,8 @@ impl Wire {
 
     /// Wraps the writing end of a direction's stream: the CLI's stdin for its client, the CLI's stdout for the CLI.
     ///
-    /// Must be called inside a tokio runtime: a task passes on what is written, so that writing does not wait for faults that
-    /// take time. Dropping the writer ends the stream behind what was written.
+    /// Must be called inside a tokio runtime: a task passes written bytes on, so that writing does not wait for slow
+    /// faults. Dropping the writer ends the stream after the written bytes.
     pub fn writer<W>(&self, direction: Direction, inner: W) -> FaultyWriter
     where
         W: AsyncWrite + Unpin + Send + 'static,
@@ -126,10 +126,10 @@ impl Wire {
         super::reader::FloodedReader::new(self.clone(), inner)
     }
 
-    /// Adds a fault. It counts from here on.
+    /// Adds a fault. Its counts start here.
     ///
     /// # Errors
-    /// When it cannot be done here.
+    /// When the fault cannot be done here.
     pub fn arm(&self, fault: Fault) -> Result<(), Unfit> {
         fault.check(self.0.stage)?;
         let mut state = self.lock();
@@ -144,7 +144,7 @@ impl Wire {
         self.lock().schedule.clone()
     }
 
-    /// What was struck so far: the first thousand.
+    /// The strikes so far: the first thousand.
     pub fn strikes(&self) -> Vec<Strike> {
         self.lock().strikes.first().to_vec()
     }
@@ -154,9 +154,10 @@ impl Wire {
         self.lock().strikes.total()
     }
 
-    /// Waits until a fault ends the process, and says how: whoever owns the process must end it then. Never, if none does.
+    /// Waits until a fault ends the process, and returns how: the owner of the process must end it then. Without such a fault it never
+    /// resolves.
     ///
-    /// Can be dropped and asked again.
+    /// Can be dropped and called again.
     pub async fn ended(&self) -> Exit {
         let mut ending = self.0.ending.subscribe();
         let ended = ending.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
@@ -177,14 +178,14 @@ impl Wire {
         *self.0.survives.borrow()
     }
 
-    /// Says that the process is gone, which ends all stalls. Needed where the streams do not end by themselves.
+    /// Reports that the process is gone, which ends all stalls. Needed if the streams do not end by themselves.
     pub fn over(&self) {
         let mut state = self.lock();
         state.over = true;
         state.wake();
     }
 
-    /// Waits until the writers have passed on all that they were given and were dropped. Can be dropped and asked again.
+    /// Waits until the writers have passed on all bytes and were dropped. Can be dropped and called again.
     pub async fn drained(&self) {
         let mut writing = self.0.writing.subscribe();
         // An error would mean that the sender is gone, and this handle has it.

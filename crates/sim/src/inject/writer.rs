@@ -35,7 +35,7 @@ impl FaultyWriter {
         tokio::spawn(async move {
             let _passing = passing;
             let mut inner = inner;
-            // Whoever writes learns of a failure by the end of the pipe.
+            // The writer notices a failure by the end of the pipe.
             let _ = pass_on(&mut reader, &mut inner).await;
         });
         Self {

@@ -37,7 +37,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.ended {
                 return None;
             }
-            // `read` is cancel safe and what it gave is kept without another await.
+            // `read` is cancel safe, and its result is kept without another await.
             let got = self.reader.read(&mut self.buffer).await.unwrap_or(0);
             let ready = &mut self.ready;
             let keep = |framed| match framed {

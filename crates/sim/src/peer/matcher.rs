@@ -1,4 +1,4 @@
-//! What a line is expected to be.
+//! Expectations of lines.
 
 use std::fmt;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Match {
         self
     }
 
-    /// What is wrong with a line; `None` if it matches.
+    /// How a line differs; `None` if it matches.
     pub fn flaw(&self, line: &Value) -> Option<String> {
         self.parts.iter().find_map(|part| match part {
             Part::Partial(pattern) => difference(pattern, line, "$"),
@@ -144,7 +144,7 @@ pub(super) fn prompt_text(line: &Value) -> String {
     }
 }
 
-/// Where a value lacks what a pattern demands.
+/// The place where a value lacks a part of the pattern.
 fn difference(pattern: &Value, value: &Value, path: &str) -> Option<String> {
     match (pattern, value) {
         (Value::Object(pattern), Value::Object(value)) => pattern.iter().find_map(|(key, wanted)| {

@@ -1,10 +1,10 @@
-//! Stand-ins for the Claude Code CLI: processes that are not there.
+//! Simulated processes in place of the Claude Code CLI.
 //!
-//! * [`Script`] does what its steps say, line by line, and complains about everything else: for the odd case.
-//! * [`Agent`] plays the CLI for real, with turns, permissions, queueing and control requests: for everything else.
-//! * [`faulty`] is a real process that misbehaves on command: for what only a process can do wrong.
+//! * [`Script`] follows its steps, line by line, and rejects everything else: for special cases.
+//! * [`Agent`] plays the CLI, with turns, permissions, queueing and control requests: for everything else.
+//! * [`faulty`] is a real process that misbehaves on command: for faults that only a process can have.
 //!
-//! Both speak over any reader and writer. In memory, with a paused clock, a test of a client takes no time at all:
+//! `Script` and `Agent` use any reader and writer. In memory, with a paused clock, a test of a client takes no time at all:
 //!
 //! ```
 //! use outrigger_sim::peer::{Agent, Exit};

@@ -1,4 +1,4 @@
-//! A peer that does what it is told, step by step.
+//! A peer that follows its steps.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,11 +19,11 @@ const MISMATCH_CODE: i32 = 97;
 /// How many lines may wait for a step that expects them.
 const WAITING: usize = 100_000;
 
-/// A peer that does what its steps say, in order, and nothing else.
+/// A peer that follows its steps, in order, and does nothing else.
 ///
-/// Lines that come early wait for their step. A step that expects a line takes the next one: if it is another, or none
-/// comes in time, the script ends there with exit code [`MISMATCH_CODE`](Self::MISMATCH_CODE), and the report says
-/// what was expected and what was received. After its last step it reads on until the client hangs up and exits with 0.
+/// Lines that come early wait for their step. A step that expects a line takes the next one: if it differs, or none
+/// comes in time, the script ends there with exit code [`MISMATCH_CODE`](Self::MISMATCH_CODE), and the report has
+/// the expected and the received line. After its last step it reads on until the client hangs up and exits with 0.
 ///
 /// ```
 /// use outrigger_sim::peer::{Match, Script};
@@ -58,7 +58,7 @@ enum Step {
 
 type Make = Box<dyn FnOnce(&Seen) -> Value + Send>;
 
-/// What a script has seen, for steps that depend on it.
+/// The lines that a script has received, for steps that depend on them.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Seen {
@@ -72,7 +72,7 @@ impl Seen {
         self.lines.last().unwrap_or(&Value::Null)
     }
 
-    /// The id of the last control request that a step took, as it was written; null if there was none.
+    /// The id of the last control request that a step received, as it was written; null if there was none.
     pub fn request_id(&self) -> &Value {
         let requests = self.lines.iter().rev();
         requests
@@ -128,7 +128,7 @@ impl Script {
         self.send_with(move |_| line)
     }
 
-    /// Writes a line that depends on what has been seen.
+    /// Writes a line that depends on the received lines.
     pub fn send_with(self, line: impl FnOnce(&Seen) -> Value + Send + 'static) -> Self {
         self.step(Step::Send(Box::new(line)))
     }
@@ -368,7 +368,7 @@ where
         }
     }
 
-    /// Waits for something and keeps what comes in meanwhile.
+    /// Waits for a future and keeps lines that come meanwhile.
     async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {

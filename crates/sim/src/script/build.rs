@@ -87,7 +87,7 @@ impl AgentScript {
         self
     }
 
-    /// Sets what becomes of a prompt that no rule is for.
+    /// Sets the reply to a prompt without a rule.
     #[must_use]
     pub fn unmatched(mut self, unmatched: Unmatched) -> Self {
         self.unmatched = unmatched;
@@ -208,7 +208,7 @@ impl Call {
         }
     }
 
-    /// Sets what comes out of it instead of running it: a text or content blocks.
+    /// Sets the result instead of running the tool: a text or content blocks.
     #[must_use]
     pub fn result(mut self, result: impl Into<Value>) -> Self {
         self.result = Some(result.into());
@@ -263,7 +263,7 @@ impl Elicitation {
         }
     }
 
-    /// Sets the JSON schema of what it wants.
+    /// Sets the JSON schema of the requested value.
     #[must_use]
     pub fn schema(mut self, schema: Value) -> Self {
         self.schema = Some(object(schema));
@@ -326,7 +326,7 @@ impl Subagent {
         self
     }
 
-    /// Adds a step that the agent takes when it is told of the end of one in the background.
+    /// Adds a step of the agent after the end of a background subagent.
     #[must_use]
     pub fn then(mut self, step: impl Into<Step>) -> Self {
         self.then.push(Placed::from(step.into()));
@@ -350,7 +350,7 @@ impl Background {
         self
     }
 
-    /// Sets what it writes.
+    /// Sets its output.
     #[must_use]
     pub fn output(mut self, output: impl Into<String>) -> Self {
         self.output = output.into();
@@ -364,7 +364,7 @@ impl Background {
         self
     }
 
-    /// Adds a step that the agent takes when it is told of the end.
+    /// Adds a step of the agent after the end of the command.
     #[must_use]
     pub fn then(mut self, step: impl Into<Step>) -> Self {
         self.then.push(Placed::from(step.into()));
@@ -381,7 +381,7 @@ impl ApiError {
         }
     }
 
-    /// Sets what it says.
+    /// Sets its message.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
@@ -427,7 +427,7 @@ impl Exit {
         }
     }
 
-    /// Lets the turn come to its end first.
+    /// Lets the turn finish first.
     #[must_use]
     pub fn after_result(mut self) -> Self {
         self.after_result = true;

@@ -18,7 +18,7 @@ pub struct ScriptError {
     pub file: Option<String>,
     /// Where the mistake is, if it has a place.
     pub at: Option<Position>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn read(text: &str, file: Option<&str>) -> Result<AgentScript, Script
     }
 }
 
-/// Reads anything from YAML; what is wrong is told with its place.
+/// Reads any type from YAML; errors have their place.
 pub(crate) fn read_yaml<T: DeserializeOwned>(text: &str, file: Option<&str>) -> Result<T, ScriptError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
@@ -79,7 +79,7 @@ pub(crate) fn read_yaml<T: DeserializeOwned>(text: &str, file: Option<&str>) -> 
     })
 }
 
-/// What stands in front of an error's text if it knows better than the parser where it is.
+/// Marks an error's text that knows its place better than the parser.
 const MARK: char = '⟦';
 
 /// An error at this place.
@@ -121,7 +121,7 @@ fn explain(error: &Error) -> String {
             "this takes a word, or a mapping with one key".to_owned()
         }
         error => {
-            // The place is told apart from the text.
+            // Separates the place from the text.
             let text = error.to_string();
             match text.rsplit_once(" at line ") {
                 Some((text, _)) => text.to_owned(),

@@ -1,4 +1,4 @@
-//! What a test opens by name.
+//! Gates that a test opens by name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::peer::agent::Gate;
 pub struct Gates(Arc<Mutex<BTreeMap<String, Gate>>>);
 
 impl Gates {
-    /// The gate of this name, which is closed until somebody opens it.
+    /// The gate of this name, which is closed until the test opens it.
     pub fn gate(&self, name: &str) -> Gate {
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         gates.entry(name.to_owned()).or_default().clone()

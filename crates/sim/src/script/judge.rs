@@ -1,4 +1,4 @@
-//! What is wrong with what went through.
+//! Finds flaws in the recorded lines.
 
 use std::collections::HashSet;
 
@@ -55,7 +55,7 @@ fn word(permitted: Permitted) -> &'static str {
     }
 }
 
-/// What a pattern does not find in a value.
+/// The parts of a pattern that a value lacks.
 fn misses(what: &str, pattern: &Value, value: &Value) -> Option<String> {
     let flaw = Match::partial(pattern.clone()).flaw(value)?;
     Some(format!("{what} does not fit {pattern}: {flaw}"))
@@ -265,7 +265,7 @@ pub(super) fn end(script: &AgentScript, used: &[u32], lines: &[Line]) -> Vec<Fla
     flaws
 }
 
-/// What is wrong with the calls of a tool.
+/// The difference between the expected and the actual calls of a tool.
 fn missed(wanted: &ToolCalled, lines: &[Line]) -> Option<String> {
     let sent = || lines.iter().filter(|line| !line.from_client);
     let blocks = |kind: &'static str| {

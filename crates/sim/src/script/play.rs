@@ -35,11 +35,11 @@ pub(crate) struct Player {
     used: Vec<u32>,
     /// The rule whose turn it is, among those that are used in their order.
     current: usize,
-    /// What is still to come in this turn, of the main agent and of subagents by their ids.
+    /// The remaining steps of this turn, of the main agent and of subagents by their ids.
     left: HashMap<Option<String>, VecDeque<Next>>,
-    /// What a subagent with this tag says and does.
+    /// The steps of the subagent with this tag.
     subagents: BTreeMap<u64, Vec<Next>>,
-    /// What the agent does when the command with this tag has ended.
+    /// The steps of the agent after the end of the command with this tag.
     after: BTreeMap<u64, Vec<Next>>,
     next_tag: u64,
     /// Up to which line waits have looked for control requests.
@@ -89,7 +89,7 @@ impl Player {
         found
     }
 
-    /// Adds what a prompt is answered. Gives what is wrong with it, if no rule is for it.
+    /// Adds the reply to a prompt. Returns the problem, if no rule matches it.
     fn load(&mut self, prompt: &str) -> Option<String> {
         match self.take(prompt) {
             Some(n) => {
@@ -134,14 +134,14 @@ impl Player {
                 return reply;
             }
         }
-        // A response of the model says something, unless it is one that fails.
+        // A response of the model needs content, unless it fails.
         if reply.response.blocks.is_empty() && reply.response.faults.is_empty() {
             reply.response.blocks.push(Block::Text("ok".to_owned()));
         }
         reply
     }
 
-    /// Adds a step to a reply. Says whether it calls tools, which ends the reply.
+    /// Adds a step to a reply. Returns whether it calls tools, which ends the reply.
     fn add(&mut self, reply: &mut Reply, Next { place, step }: Next) -> bool {
         let index = reply.response.blocks.len();
         let mut act = |deed: Deed| {
@@ -436,7 +436,7 @@ impl AgentScript {
             .collect()
     }
 
-    /// What it is called as a whole.
+    /// The name of the kind of step.
     pub(super) fn name(&self) -> &str {
         self.source.0.as_deref().unwrap_or("script")
     }
@@ -504,7 +504,7 @@ impl AgentScript {
         self.prompts.iter().any(|rule| any(&rule.value.steps, is))
     }
 
-    /// What a script says that can't be meant.
+    /// The contradictions in a script.
     pub(super) fn mistakes(&self) -> Vec<(Option<Position>, String)> {
         let mut found = Vec::new();
         for path in self.files.keys() {

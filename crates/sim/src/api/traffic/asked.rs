@@ -1,4 +1,4 @@
-//! What is kept of a request: what it means, without the CLI's own prompts.
+//! The content of a request, without the CLI's own prompts.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -9,9 +9,9 @@ use crate::api::request::ApiRequest;
 /// The longest text that is kept as it is.
 const LONGEST: usize = 400;
 
-/// What a request asked, in short. It is what a log and a recording keep, and what a replay compares.
+/// The content of a request, in short. A log and a recording keep it, and a replay compares it.
 ///
-/// The system prompt and the descriptions of tools are only told by their digests.
+/// Of the system prompt and the descriptions of tools it has only digests.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -23,10 +23,10 @@ pub struct Asked {
     pub stream: bool,
     /// Whether a subagent asks.
     pub subagent: bool,
-    /// What the user said last.
+    /// The user's last text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Kept>,
-    /// What tools brought since the model last answered.
+    /// The results of tools since the model's last answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_results: Vec<KeptResult>,
     /// How many messages the conversation has.
@@ -51,12 +51,12 @@ pub struct Kept {
     /// For a longer one, how many characters it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chars: Option<usize>,
-    /// For a longer one, a digest of what it means: of all of it without ids, dates and paths.
+    /// For a longer text, a digest of its meaning: of all of it without ids, dates and paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// What a tool brought.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -70,7 +70,7 @@ pub struct KeptResult {
 }
 
 impl Asked {
-    /// What is kept of this request.
+    /// The content of this request.
     pub fn of(request: &ApiRequest, redaction: &Redaction) -> Self {
         let keep = |text: &str| Kept::of(text, redaction);
         let tools = request.body.get("tools").filter(|tools| tools.is_array());
@@ -280,7 +280,7 @@ fn quoted(text: &str, at: usize) -> String {
     format!("{before}{part:?}{after}")
 }
 
-/// What the CLI adds to prompts and results is its own.
+/// The CLI's additions to prompts and results do not count.
 fn without_reminders(text: &str) -> String {
     const START: &str = "<system-reminder>";
     const END: &str = "</system-reminder>";

@@ -1,7 +1,7 @@
-//! Traffic between the CLI and a Messages API: recorded once, played back for ever.
+//! Traffic between the CLI and a Messages API: recorded once, replayed for ever.
 //!
-//! A [`Recorder`] writes what goes through a [`MessagesApi`](super::MessagesApi) that passes requests on to an `Upstream` (cargo
-//! feature `api-record`); a [`Replay`] answers from such a file, where there is neither a key nor a network.
+//! A [`Recorder`] writes the traffic of a [`MessagesApi`](super::MessagesApi) that passes requests on to an `Upstream` (cargo
+//! feature `api-record`); a [`Replay`] replies from such a file, without a key or a network.
 //!
 //! ```
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,9 +17,9 @@
 //! # }
 //! ```
 //!
-//! What a file holds of a request is its meaning ([`Asked`]): the model, what the user said, what tools brought. The CLI's system
-//! prompt and its descriptions of tools are there as digests only. A request that the recording has no answer for is refused with
-//! an HTTP error that names the nearest recorded one, and the first difference to it.
+//! For a request the file has its content ([`Asked`]): the model, the user's text, the results of tools. Of the CLI's system
+//! prompt and its descriptions of tools it has only digests. A request that was not recorded is rejected with
+//! an HTTP error that names the nearest recorded one, and the first difference from it.
 
 mod asked;
 #[cfg(feature = "api-record")]

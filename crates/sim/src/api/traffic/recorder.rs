@@ -1,4 +1,4 @@
-//! Writes traffic to a file as it goes by.
+//! Writes traffic to a file.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -22,8 +22,8 @@ use crate::api::request::{ApiRequest, Route};
 ///
 /// Each exchange is written when it has ended, as one line, so that a crash loses at most those that are in progress.
 ///
-/// Only requests for messages, token counts, models and greetings are written; whatever else goes upstream may be about the
-/// account. Of request headers nothing is kept, of response headers only what the CLI goes by.
+/// Only requests for messages, token counts, models and greetings are written; others may be about the
+/// account. No request headers are kept, and only those response headers that the CLI uses.
 #[derive(Debug, Clone)]
 pub struct Recorder(Arc<Inner>);
 
@@ -48,7 +48,7 @@ struct Names {
 const KEPT_HEADERS: &[&str] = &["content-type", "retry-after", "retry-after-ms", "x-should-retry"];
 const KEPT_PREFIX: &str = "anthropic-ratelimit-";
 
-/// The longest answer of which the body is kept. What is longer is recorded as cut there.
+/// The longest body that is kept. A longer one is recorded as cut there.
 const LONGEST_ANSWER: usize = 64 << 20;
 
 impl Recorder {
@@ -61,7 +61,7 @@ impl Recorder {
         Ok(Self::start(file, redaction))
     }
 
-    /// Writes to this file in the place of what is in it.
+    /// Writes to this file, replacing its contents.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -86,7 +86,7 @@ impl Recorder {
         self.0.file.failed()
     }
 
-    /// Begins with an exchange; `None` for what is not recorded.
+    /// Begins an exchange; `None` if it is not recorded.
     pub(in crate::api) fn begin(&self, request: &ApiRequest, headers: &HeaderMap) -> Option<Tape> {
         if request.route() == Route::Other {
             return None;
@@ -152,7 +152,7 @@ impl Inner {
     }
 }
 
-/// What is being recorded of one exchange. It is written when this is dropped, as one whose client went away unless it
+/// The recording of one exchange. Dropping it writes it, as one whose client went away unless it
 /// ended before.
 #[derive(Debug)]
 pub(in crate::api) struct Tape {
@@ -211,7 +211,7 @@ impl Tape {
         }
     }
 
-    /// It ended like this.
+    /// Records how the exchange ended.
     pub(in crate::api) fn end(mut self, ended: Ended) {
         if let Some(exchange) = &mut self.exchange {
             exchange.ended = ended;
@@ -328,7 +328,7 @@ fn anonymize(value: &mut Value) {
     }
 }
 
-/// Takes out of the events what must not be in them. What a block says is looked at as a whole.
+/// Redacts the events. The text of a block is redacted as a whole.
 fn clean(events: &mut [StreamEvent], redaction: &Redaction) {
     /// The fields of a delta that come in pieces.
     const PIECES: [&str; 3] = ["text", "thinking", "partial_json"];
@@ -359,7 +359,7 @@ fn clean(events: &mut [StreamEvent], redaction: &Redaction) {
         let pieces: Vec<String> = places
             .iter()
             .map(|place| {
-                // As they came: what was already replaced in a piece would hide what goes on in the next.
+                // The original pieces: a replacement in one piece would hide a secret that continues in the next.
                 let data = events[*place].data.as_ref();
                 let value: Option<Value> = data.and_then(|data| serde_json::from_str(data.get()).ok());
                 let text = value

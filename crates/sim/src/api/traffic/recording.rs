@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
 
-/// What the first line of a file says it is.
+/// The format in the first line of a file.
 const FORMAT: &str = "outrigger-api-traffic";
 /// The version of the format that is written. All up to it can be read.
 const VERSION: u64 = 1;
 
-/// Recorded traffic: what was asked, and what was answered.
+/// Recorded traffic: requests and replies.
 ///
-/// A file is one JSON object a line: first what it is and in which version, then an [`Exchange`] each, in the order in which
-/// they ended. A last line that was cut off by a crash is left out.
+/// A file is one JSON object a line: first the format with its version, then an [`Exchange`] each, in the order in which
+/// they ended. A last line that was cut off by a crash is ignored.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Recording {
-    /// The exchanges, in the order in which they were asked for.
+    /// The exchanges, in the order of their requests.
     pub exchanges: Vec<Arc<Exchange>>,
     /// Whether the last line of the file was cut off.
     pub cut_off: bool,
@@ -43,22 +43,22 @@ pub(super) struct Header {
 pub struct Exchange {
     /// Its number in the recording, from 1, in the order of the requests.
     pub number: u64,
-    /// When it was asked, in milliseconds since the recording began.
+    /// When the request came, in milliseconds since the recording began.
     pub at_ms: u64,
     /// The HTTP method.
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// Which session of the CLI asked: `s1`, `s2` and so on, by their first requests.
+    /// The session of the CLI: `s1`, `s2` and so on, by their first requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Which subagent asked: `a1`, `a2` and so on.
+    /// The subagent: `a1`, `a2` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What was asked.
+    /// The content of the request.
     #[serde(default)]
     pub asked: Asked,
-    /// What was answered; nothing if the connection ended before an answer began.
+    /// The reply; none if the connection ended before a reply began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
     /// How it ended.
@@ -66,7 +66,7 @@ pub struct Exchange {
     pub ended: Ended,
 }
 
-/// What was answered to a request.
+/// The reply to a request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -75,7 +75,7 @@ pub struct Answer {
     pub after_ms: u64,
     /// The HTTP status.
     pub status: u16,
-    /// Those headers that mean something to the CLI.
+    /// The headers that the CLI uses.
     pub headers: BTreeMap<String, String>,
     /// The events of a streamed answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -124,29 +124,29 @@ pub enum Ended {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// The system says no.
+    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// It is something else.
+    /// The file has another format.
     #[error("{origin}: this is no recording of API traffic: {what}")]
     Foreign {
-        /// The file, or what stands for it.
+        /// The name of the file or stream.
         origin: String,
-        /// What is wrong with its first line.
+        /// The reason.
         what: String,
     },
-    /// It was written by a newer version of this program.
+    /// The file was written by a newer version of this program.
     #[error(
         "{origin}: version {version} of the format is newer than this program, which reads up to {VERSION}; update it"
     )]
     Newer {
-        /// The file, or what stands for it.
+        /// The name of the file or stream.
         origin: String,
         /// The version that it has.
         version: u64,
@@ -154,11 +154,11 @@ pub enum RecordingError {
     /// A line is no exchange.
     #[error("{origin}:{line}: this line is no exchange: {cause}")]
     Line {
-        /// The file, or what stands for it.
+        /// The name of the file or stream.
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         cause: serde_json::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What is taken out of texts before they are written, and what is overlooked when they are compared.
+//! Redacts texts before they are written, and normalizes them before they are compared.
 
 use std::borrow::Cow;
 use std::env;
@@ -18,9 +18,9 @@ pub(super) const HOME: &str = "{{home}}";
 /// Stands for a secret.
 const SECRET: &str = "<redacted>";
 
-/// What must not get into files: keys and tokens by their looks, the home directory, names of users in paths, and what is added.
+/// The redaction of files: keys and tokens by their forms, the home directory, names of users in paths, and rules of the program.
 ///
-/// It works on whole texts, also where they come in pieces, so that a secret which a stream cuts in two is found.
+/// It works on whole texts, also when they come in pieces, so that a secret which a stream cuts in two is found.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Redaction {
@@ -66,10 +66,10 @@ impl Redaction {
         self.literal(secret, SECRET)
     }
 
-    /// Also takes out what this regular expression matches.
+    /// Also redacts the matches of this regular expression.
     ///
     /// # Errors
-    /// When it is none; the text says why.
+    /// When it is not a regular expression, with the reason.
     pub fn pattern(mut self, pattern: &str) -> Result<Self, String> {
         let regex =
             Regex::new(pattern).map_err(|error| format!("`{pattern}` is no regular expression: {error}"))?;
@@ -148,7 +148,7 @@ impl Redaction {
         });
     }
 
-    /// What is to be replaced, in order; what overlaps becomes one.
+    /// The ranges to replace, in order; overlapping ones become one.
     fn spans(&self, text: &str) -> Vec<(Range<usize>, &str)> {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for (literal, put) in &self.literals {
@@ -189,7 +189,7 @@ impl Default for Redaction {
     }
 }
 
-/// Where a conversation takes place: what the placeholders stand for.
+/// The directories and names of a conversation, for the placeholders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::api) struct Place {
     pub(super) cwd: Option<String>,

@@ -10,15 +10,15 @@ use super::recording::{Exchange, Recording, RecordingError};
 use super::redact::{Place, Redaction};
 use crate::api::request::{ApiRequest, Route};
 
-/// Plays recorded traffic back to the CLI.
+/// Replays recorded traffic to the CLI.
 ///
-/// A request is answered by the first recorded exchange that asked for the same: by the same kind of asker (main loop or
-/// subagent), with the same model, last prompt and new tool results. Ids, dates, durations, the directories of paths, the system
-/// prompt and the tools' descriptions don't count. Within a session each exchange is played once, so that what was asked twice is
-/// answered in the recorded order. Every session plays the recording from its beginning; where the recording has several, each
-/// takes one that no other has taken, if it can.
+/// A request gets the reply of the first recorded exchange with the same content: from the main loop or a
+/// subagent, with the same model, last prompt and new tool results. Ids, dates, durations, the directories of paths, the system
+/// prompt and the tools' descriptions don't count. Within a session each exchange is replayed once, so that repeated requests get
+/// their replies in the recorded order. Every session replays the recording from its beginning; if the recording has several sessions,
+/// each takes one that no other has taken, if it can.
 ///
-/// Where a recorded answer names the working directory or the home directory, that of the session now takes its place.
+/// The working directory and the home directory of the current session replace the recorded ones in replies.
 #[derive(Debug)]
 #[must_use]
 pub struct Replay {
@@ -87,7 +87,7 @@ impl Replay {
         self
     }
 
-    /// Sets what is overlooked when requests are compared, if the recording was made with rules of its own.
+    /// Sets the redaction for comparisons, if the recording was made with rules of its own.
     pub fn redaction(mut self, redaction: Redaction) -> Self {
         self.redaction = match &self.home {
             Some(home) => redaction.home(home),
@@ -96,7 +96,7 @@ impl Replay {
         self
     }
 
-    /// Takes the results of tools for the same whatever they say, as long as there are as many; for tools that tell of the machine.
+    /// Accepts any results of tools, as long as their number is the same; for tools whose results depend on the machine.
     pub fn any_tool_results(mut self) -> Self {
         self.tool_results = false;
         self
@@ -134,7 +134,7 @@ impl Replay {
             .filter(|exchange| exchange.method == request.method && exchange.path == path)
             .collect();
         if request.route() != Route::Messages {
-            // They are about no conversation: in order, and the last one again and again.
+            // These requests belong to no conversation: replies come in order, and the last one repeats.
             let unused = same_place
                 .iter()
                 .find(|exchange| !session.used.contains(&exchange.number));

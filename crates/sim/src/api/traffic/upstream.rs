@@ -33,7 +33,7 @@ pub struct Upstream {
 pub struct UpstreamError {
     /// The address.
     pub url: String,
-    /// What is wrong with it.
+    /// The reason.
     pub what: String,
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn die(number: i32) {
 #[cfg(not(unix))]
 pub(crate) fn die(_: i32) {}
 
-/// Ends by a signal if the command line says so; else `None`, and nothing was done.
+/// Ends by a signal if the command line has one; else does nothing and returns `None`.
 #[cfg(unix)]
 pub(crate) fn be_dying() -> Option<ExitCode> {
     let mut arguments = std::env::args().skip(1);

@@ -1,4 +1,4 @@
-//! The log: what the simulator was started with, and what went through its pipes.
+//! The log: the arguments of the simulator, and the lines of its pipes.
 
 use std::fs::File;
 

@@ -1,8 +1,8 @@
 //! The simulated `claude` as an executable: name it where a program expects the CLI.
 //!
-//! It takes the CLI's flags and speaks stream-json on stdin and stdout; what its model says stands in a script
-//! ([`outrigger_sim::script`]), or else in the prompts, in the language of [`outrigger_sim::directive`]. Nothing leaves this
-//! machine and no account is needed. `--help` says what else there is.
+//! It takes the CLI's flags and reads and writes stream-json on stdin and stdout; its model follows a script
+//! ([`outrigger_sim::script`]), or else the prompts, in the language of [`outrigger_sim::directive`]. It uses no
+//! network and needs no account. `--help` lists the other flags.
 
 mod death;
 mod log;
@@ -18,10 +18,10 @@ use serde_json::json;
 
 use own::Own;
 
-/// The exit code that says that the script was not content with the client.
+/// The exit code when the script found flaws in the client.
 const DISCONTENT: u8 = 97;
 
-/// The exit code that says that the script cannot be used.
+/// The exit code when the script cannot be used.
 const NO_SCRIPT: u8 = 98;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn refuse(refusal: &Refusal) -> ExitCode {
-    // There is nobody to tell if these fail.
+    // A failed write can't be reported.
     let _ = std::io::stdout().write_all(refusal.stdout.as_bytes());
     let _ = std::io::stderr().write_all(refusal.stderr.as_bytes());
     ExitCode::from(refusal.code as u8)
@@ -116,7 +116,7 @@ fn run(own: &Own, arguments: Vec<std::ffi::OsString>) -> Result<Option<Report>, 
     Ok(Some(report))
 }
 
-/// Says what the script did not like, and gives the lines of the log with the exit code. A signal ends it here.
+/// Prints the flaws, and returns the lines of the log with the exit code. A signal ends the process here.
 fn end(own: &Own, report: &Report) -> (String, ExitCode) {
     let (code, signal) = match report.exit {
         Some(Exit::Code(code)) => (code as u8, None),

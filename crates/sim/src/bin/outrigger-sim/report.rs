@@ -5,7 +5,7 @@ use std::path::Path;
 use outrigger_sim::peer::{Exit, Report};
 use serde_json::{Value, json};
 
-/// What went through, how it ended, and what was wrong.
+/// The lines, the exit, and the flaws.
 pub(crate) fn to_json(report: &Report, script: Option<&Path>) -> Value {
     let (code, signal) = match report.exit {
         Some(Exit::Code(code)) => (Some(code), None),

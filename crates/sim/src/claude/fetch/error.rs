@@ -35,31 +35,31 @@ pub enum FetchFailure {
     /// The `npm` client is not installed.
     #[error("the npm client is needed to download it, and {npm:?} was not found; install Node.js with npm")]
     NpmMissing {
-        /// What was looked for.
+        /// The missing program.
         npm: OsString,
     },
     /// npm failed.
     #[error("`{command}` failed ({status}): {said}")]
     NpmFailed {
-        /// What was run.
+        /// The command.
         command: String,
         /// How it ended.
         status: String,
-        /// The last of what it wrote.
+        /// The end of its output.
         said: String,
     },
-    /// It took too long.
+    /// The download took too long.
     #[error("it took longer than {0:?}")]
     TimedOut(Duration),
-    /// It was told to stop.
+    /// The download was stopped.
     #[error("it was stopped")]
     Stopped,
-    /// The download is not what the pin says.
+    /// The download differs from the pin.
     #[error("{package} has the checksum {found} and not the pinned {expected}; nothing of it was kept")]
     IntegrityMismatch {
         /// The package.
         package: String,
-        /// What the pin says.
+        /// The pinned checksum.
         expected: String,
         /// What came.
         found: String,
@@ -70,11 +70,11 @@ pub enum FetchFailure {
     /// A file could not be read or written.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },

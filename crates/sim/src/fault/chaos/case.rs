@@ -30,13 +30,13 @@ impl Case {
         Ok(wire)
     }
 
-    /// What was struck so far, of all wires in their order.
+    /// The strikes so far, of all wires in order.
     pub fn strikes(&self) -> Vec<Strike> {
         let wires = self.wires.lock().unwrap_or_else(PoisonError::into_inner);
         wires.iter().flat_map(Wire::strikes).collect()
     }
 
-    /// The schedule and what it struck, for the text of a failure.
+    /// The schedule and its strikes, for the text of a failure.
     pub fn story(&self) -> String {
         let mut story = format!("the faults: {}", self.schedule);
         for strike in self.strikes() {

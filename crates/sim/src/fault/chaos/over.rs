@@ -11,10 +11,10 @@ use crate::fault::{Direction, FaultyReader, FaultyWriter, FloodedReader, Stage, 
 use crate::peer::{ClientIo, Exit, Running, Signal};
 use crate::script::AgentScript;
 
-/// Somebody to talk to who can be started as often as there are schedules.
+/// A peer that can be started for each schedule.
 ///
-/// A [`Cassette`] is played as fast as it goes, a [`Replay`] as it was set up, an [`AgentScript`] by the simulated agent; and whatever
-/// a closure starts is a peer, too.
+/// A [`Cassette`] is replayed without delays, a [`Replay`] with its settings, an [`AgentScript`] by the simulated agent; and
+/// a closure that starts something is a peer, too.
 pub trait Peer: Send + Sync + 'static {
     /// Starts one. Called inside a tokio runtime.
     fn start(&self) -> (ClientIo, Running);
@@ -53,18 +53,18 @@ pub struct Client {
     pub stdin: FaultyWriter,
     /// Read messages here.
     pub stdout: FaultyReader<DuplexStream>,
-    /// Read complaints here. A flood is held back until somebody reads, and nothing comes on stdout until then.
+    /// Read complaints here. A flood is held back until the client reads, and stdout is silent until then.
     pub stderr: FloodedReader<DuplexStream>,
     /// The life of the peer.
     pub process: Life,
 }
 
 impl Client {
-    /// Starts a peer and has the faults of one schedule strike what goes between. Must be called inside a tokio runtime;
+    /// Starts a peer and applies one schedule to its pipes. Must be called inside a tokio runtime;
     /// [`Chaos::over`] does it for each run.
     ///
     /// # Errors
-    /// When a fault takes more than a peer in memory.
+    /// When a fault needs more than a peer in memory.
     pub fn new(peer: &impl Peer, case: &Case) -> Result<Self, Unfit> {
         let wire = case.wire(Stage::Transport)?;
         let (io, running) = peer.start();
@@ -102,7 +102,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Waits for the end, and gives that of the fault, if one ended it. Can be dropped and asked again.
+    /// Waits for the end, and returns the fault's end, if a fault ended it. Can be dropped and called again.
     pub async fn exit(&self) -> Exit {
         let exit = self.running.exit().await;
         self.wire.ending().unwrap_or(exit)
@@ -120,17 +120,17 @@ impl Life {
         &self.running
     }
 
-    /// The schedule of this run, and what it struck.
+    /// The schedule of this run, and its strikes.
     pub fn case(&self) -> &Case {
         &self.case
     }
 }
 
 impl Chaos {
-    /// As [`run`](Self::run), for a client that speaks over pipes: each run begins with a new `peer`, and `test` gets the client's ends
-    /// of it, with the faults between.
+    /// As [`run`](Self::run), for a client that uses pipes: each run starts a new `peer`, and `test` gets the client's ends
+    /// of its pipes, with the faults between.
     ///
-    /// A cassette wants to hear what it heard when it was recorded, so that faults on the way to it end it with
+    /// A cassette expects the recorded lines of the client, so that faults on the way to it end it with
     /// [`Replay::DIVERGED`]: use a profile for the [way from the CLI](super::Profile::output_only) where the client's lines have to arrive.
     ///
     /// ```

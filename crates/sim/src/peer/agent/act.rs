@@ -1,4 +1,4 @@
-//! What a reply does beside what the model says: waiting, looking, asking, and misbehaving.
+//! Side effects of a reply: waits, checks, requests, and faults.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::running::{Exit, Line};
 /// Something that a reply does.
 #[derive(Debug, Clone)]
 pub(crate) struct Act {
-    /// Where the script says so, for complaints.
+    /// The place in the script, for complaints.
     pub(crate) place: String,
     pub(crate) deed: Deed,
 }
@@ -41,7 +41,7 @@ impl<T> fmt::Debug for Look<T> {
     }
 }
 
-/// What is done.
+/// A side effect.
 #[derive(Debug, Clone)]
 pub(crate) enum Deed {
     /// So long.
@@ -56,7 +56,7 @@ pub(crate) enum Deed {
     },
     /// Until the turn is stopped.
     Interrupt { patience: Duration },
-    /// What is wrong is put down, if something is.
+    /// Records a flaw, if the check finds one.
     Check(Look<Option<String>>),
     /// A line with `uuid` and `session_id` added.
     Stamped(Value),
@@ -125,7 +125,7 @@ impl Turn {
                 if asks {
                     self.ctx.set_session_state("running").await;
                 }
-                // What the client said stands in the log, for those who look.
+                // The log has the client's reply, for checks.
                 answered?.ok();
             }
             Deed::Compact {
@@ -152,7 +152,7 @@ impl Turn {
         Ok(())
     }
 
-    /// What the CLI writes when it compacts on its own, in front of a response.
+    /// The CLI's frames when it compacts on its own, before a response.
     async fn compact(&mut self, pre_tokens: u64, post_tokens: u64, summary: &str) {
         let status = json!({"status": "compacting", "compact_output_chars": 0});
         self.ctx.send_system("status", status).await;

@@ -19,7 +19,7 @@ pub(super) struct Task {
     tool_use_id: String,
     description: String,
     pub(super) output: Output,
-    /// What the reply that started it calls it.
+    /// The tag that the reply gave it.
     pub(super) tag: Option<u64>,
     background: bool,
     done: bool,
@@ -30,13 +30,13 @@ pub(super) struct Task {
     agent: Option<(Arc<Subagent>, Stop)>,
 }
 
-/// A background task has come to its end.
+/// A background task has ended.
 pub(super) struct Finished {
     task_id: String,
     ended: Ended,
 }
 
-/// What it has come to.
+/// The result of a background task.
 enum Ended {
     Command(i32),
     Agent(Option<Report>),
@@ -241,7 +241,7 @@ pub(super) async fn start(ctx: &Arc<Context>, mut task: Task, job: JoinHandle<Ra
     outcome(text, &id)
 }
 
-/// Goes on in the background, as the client has asked.
+/// Continues in the background, at the client's request.
 pub(super) async fn moved(ctx: &Arc<Context>, id: &str, job: JoinHandle<Ran>) -> Outcome {
     let watcher = watch(ctx, id, job);
     if let Some(task) = ctx.state().tasks.iter_mut().find(|task| task.id == id) {
@@ -305,7 +305,7 @@ pub(super) async fn end_agent(ctx: &Context, id: &str, ending: &Ending) {
     ctx.send_system("task_notification", lines.1).await;
 }
 
-/// A background task is over: tells so, and wakes a turn.
+/// Ends a background task: reports it, and starts a turn.
 pub(super) async fn finish(ctx: &Context, finished: Finished) {
     let file = ctx.output_file(&finished.task_id);
     let agent = {
@@ -422,7 +422,7 @@ pub(super) fn stop_everything(ctx: &Context) {
     }
 }
 
-/// What a task has written so far.
+/// The output of a task so far.
 pub(super) fn output(ctx: &Context, id: &str) -> Option<String> {
     let state = ctx.state();
     let task = state
@@ -452,7 +452,7 @@ impl Task {
         for handle in [self.watcher.take(), self.job.take()].into_iter().flatten() {
             handle.abort();
         }
-        // An agent says its last word before it goes.
+        // An agent writes its last frame before it ends.
         if let Some((_, abort)) = &self.agent {
             abort.send_replace(Some(Abort::Interrupt));
         }

@@ -1,4 +1,4 @@
-//! What a simulated agent says.
+//! The model of a simulated agent.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::directive::{self, Block, Response};
 use crate::flaw::Flaw;
 use crate::running::Line;
 
-/// Plays the model: says what comes next, each time that a real agent would ask the API.
+/// Plays the model: returns the next reply, each time that a real agent would call the API.
 ///
-/// Any `FnMut(&Ask) -> Reply` is one.
+/// Any `FnMut(&Ask) -> Reply` is a brain.
 pub trait Brain: Send {
     /// The response to one request.
     fn reply(&mut self, ask: &Ask) -> Reply;
 
-    /// The process has ended, and this is what went through. Gives what was wrong with it.
+    /// The process has ended, with these lines. Returns what was wrong with them.
     fn end(&mut self, _: &[Line]) -> Vec<Flaw> {
         Vec::new()
     }
@@ -54,9 +54,9 @@ pub struct Ask {
     pub woken: bool,
     /// The tag of the command or the subagent that woke the turn, see [`CallPlan`].
     pub woken_by: Option<u64>,
-    /// The model that is asked.
+    /// The requested model.
     pub model: String,
-    /// The subagent that asks; none if it is the main agent.
+    /// The subagent that calls the model; none for the main agent.
     pub agent: Option<AgentInfo>,
     /// How many prompts and answers the conversation had before this turn, with those of a session that was resumed.
     pub history: usize,
@@ -64,21 +64,21 @@ pub struct Ask {
     pub resumed: bool,
     /// The system prompt that the host has set in the place of the CLI's own.
     pub system_prompt: Option<String>,
-    /// What the host has added to the system prompt.
+    /// The host's addition to the system prompt.
     pub appended_prompt: Option<String>,
-    /// How many tokens the model may think, if the host has said so; 0 is not at all.
+    /// How many thinking tokens the host allows, if it set a limit; 0 turns thinking off.
     pub max_thinking_tokens: Option<u64>,
     /// How many lines had gone through when the turn began.
     pub(crate) seen: usize,
 }
 
-/// A subagent that asks the model.
+/// A subagent that calls the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentInfo {
     /// Its id, which is also that of its task.
     pub id: String,
-    /// What it was started as: the `subagent_type`.
+    /// Its `subagent_type`.
     pub kind: String,
     /// What it is to do, in a few words.
     pub description: String,
@@ -88,43 +88,43 @@ pub struct AgentInfo {
     pub background: bool,
     /// 1 if the main agent started it, 2 if such an agent did, and so on.
     pub depth: u32,
-    /// What the reply that started it calls it, see [`CallPlan::RunTagged`].
+    /// The tag that the reply gave it, see [`CallPlan::RunTagged`].
     pub tag: Option<u64>,
 }
 
-/// What became of a tool call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolResult {
     /// The tool's name.
     pub name: String,
-    /// What the model gets to read.
+    /// The content that the model reads.
     pub content: Value,
     /// Whether it failed, or was refused.
     pub is_error: bool,
 }
 
-/// A response of the model, and what becomes of the tool calls in it.
+/// A response of the model, with the handling of its tool calls.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Reply {
     /// The response.
     pub response: Response,
-    /// What becomes of its tool calls, in order; a tool without an entry is run.
+    /// The handling of its tool calls, in order; a tool without an entry is run.
     pub calls: Vec<CallPlan>,
-    /// What it waits for before it begins.
+    /// The gate that it waits for before it begins.
     pub gate: Option<Gate>,
-    /// What it costs in US dollars, if that is not the list price of its tokens.
+    /// Its cost in US dollars, if that is not the list price of its tokens.
     pub(crate) cost: Option<f64>,
-    /// What it does, each before the block of that index.
+    /// Its side effects, each before the block of that index.
     pub(crate) acts: Vec<(usize, Act)>,
 }
 
-/// What becomes of a tool call, once permission is given.
+/// The handling of a tool call, once permission is granted.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum CallPlan {
-    /// The tool is run, as [`real_tools`](super::Builder::real_tools) says.
+    /// The tool is run, see [`real_tools`](super::Builder::real_tools).
     #[default]
     Run,
     /// The tool is run for real.
@@ -133,28 +133,28 @@ pub enum CallPlan {
     RunSimulated,
     /// The tool is run, and a subagent that it starts has this tag: see [`AgentInfo::tag`].
     RunTagged(u64),
-    /// This comes out of it.
+    /// The call has this result.
     Outcome(Outcome),
     /// A command that takes its time; for calls of `Bash`, in the background too.
     Command {
         /// How long it runs.
         after: Duration,
-        /// What it writes.
+        /// Its output.
         output: String,
         /// Its exit code.
         code: i32,
-        /// What it is called in [`Ask::woken_by`].
+        /// Its tag in [`Ask::woken_by`].
         tag: u64,
     },
 }
 
-/// What comes out of a tool.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// What the model gets to read: a text or content blocks.
+    /// The content that the model reads: a text or content blocks.
     pub content: Value,
-    /// Whether it failed; left out of the result unless given.
+    /// Whether it failed; missing in the result unless given.
     pub is_error: Option<bool>,
     /// The structured result for the host, in `tool_use_result`.
     pub details: Value,
@@ -200,7 +200,7 @@ impl Reply {
         Response::think(text).into()
     }
 
-    /// A tool call; what comes out of it is what the tool does, or the next [`outcome`](Self::outcome).
+    /// A tool call; its result is that of the tool, or the next [`outcome`](Self::outcome).
     pub fn tool(name: impl Into<String>, input: Value) -> Self {
         Response::tool(name, input).into()
     }
@@ -232,14 +232,14 @@ impl Reply {
         self
     }
 
-    /// Says what comes out of the next tool call that has no outcome yet, instead of running it.
+    /// Sets the result of the next tool call without one, instead of running the tool.
     #[must_use]
     pub fn outcome(mut self, outcome: Outcome) -> Self {
         self.calls.push(CallPlan::Outcome(outcome));
         self
     }
 
-    /// Says what it costs, in US dollars; the list price of its tokens unless set.
+    /// Sets its cost, in US dollars; the list price of its tokens unless set.
     #[must_use]
     pub fn cost_usd(mut self, cost: f64) -> Self {
         self.cost = Some(cost);
@@ -308,15 +308,15 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// Does what the [directives](crate::directive) in the prompts say.
+/// Follows the [directives](crate::directive) in the prompts.
 ///
-/// A prompt without any is answered `ok:` and its beginning. A turn whose prompt holds directives starts them over; the
-/// requests that follow go on with them, and so does a turn that background work woke. Prompts that were folded in count
-/// only once the directives before them have run out. What is left then is answered `ok`. Each subagent goes by its own
+/// A prompt without directives is answered `ok:` and its beginning. A turn whose prompt has directives starts them over; the
+/// requests that follow continue them, and so does a turn that background work started. Prompts that were folded in count
+/// only once the directives before them have run out. Further requests are answered `ok`. Each subagent follows its own
 /// prompt.
 #[derive(Debug, Default)]
 pub(super) struct Directives {
-    /// What is left of them, by subagent.
+    /// The remaining responses, by subagent.
     left: HashMap<Option<String>, VecDeque<Response>>,
 }
 

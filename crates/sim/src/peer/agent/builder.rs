@@ -1,4 +1,4 @@
-//! What a simulated agent can be told to be like.
+//! The settings of a simulated agent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::inject::Schedule;
 use crate::running::{ClientIo, Running};
 
 impl Builder {
-    /// Lets the model do what the [directives](crate::directive) in the prompts say. This is the default.
+    /// Lets the model follow the [directives](crate::directive) in the prompts. This is the default.
     pub fn directives(self) -> Self {
         self.brain(brain::Directives::default())
     }
 
-    /// Lets the model give these replies in order, whatever it is asked, and `ok` once they have run out.
+    /// Lets the model give these replies in order, to any request, and `ok` once they have run out.
     pub fn replies(self, replies: impl IntoIterator<Item = Reply>) -> Self {
         self.brain(brain::Replies(replies.into_iter().collect()))
     }
@@ -89,7 +89,7 @@ impl Builder {
         self
     }
 
-    /// Whether the client is asked for permissions, as with `--permission-prompt-tool stdio`; it is unless set.
+    /// Whether the client gets permission requests, as with `--permission-prompt-tool stdio`; true unless set.
     pub fn permission_prompts(mut self, prompts: bool) -> Self {
         self.agent.config.permission_prompts = prompts;
         self
@@ -113,7 +113,7 @@ impl Builder {
         self
     }
 
-    /// Adds rules for tools that are always asked for, as `permissions.ask` of the settings has them.
+    /// Adds rules for tools that always need a permission request, like `permissions.ask` of the settings.
     pub fn asked_tools<S: Into<String>>(mut self, rules: impl IntoIterator<Item = S>) -> Self {
         self.agent.config.asked.extend(rules.into_iter().map(Into::into));
         self
@@ -185,15 +185,15 @@ impl Builder {
     }
 
     /// Files that exist at the beginning, by their paths relative to the working directory. They are in memory only, for
-    /// tools that are pretended.
+    /// simulated tools.
     pub fn files(mut self, files: impl IntoIterator<Item = (String, String)>) -> Self {
         self.agent.config.files.extend(files);
         self
     }
 
-    /// Keeps sessions in this directory, as `CLAUDE_CONFIG_DIR` has the CLI do; they are not kept unless set.
+    /// Keeps sessions in this directory, like `CLAUDE_CONFIG_DIR` for the CLI; they are not kept unless set.
     ///
-    /// The files are where the CLI puts them, `projects/<working directory>/<session id>.jsonl`, and hold the
+    /// The files are where the CLI puts them, `projects/<working directory>/<session id>.jsonl`, and have the
     /// conversation in its records. They are created with the first prompt.
     pub fn config_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.agent.config.config_dir = Some(directory.into());
@@ -206,19 +206,19 @@ impl Builder {
         self
     }
 
-    /// Sends what is kept as `transcript_mirror` lines too, as with `--session-mirror`.
+    /// Sends records as `transcript_mirror` lines too, as with `--session-mirror`.
     pub fn session_mirror(mut self, mirror: bool) -> Self {
         self.agent.config.mirror = mirror;
         self
     }
 
-    /// What started the session, in its records, as `CLAUDE_CODE_ENTRYPOINT` says; `sdk-cli` unless set.
+    /// The program that started the session, in its records, like `CLAUDE_CODE_ENTRYPOINT`; `sdk-cli` unless set.
     pub fn entrypoint(mut self, entrypoint: impl Into<String>) -> Self {
         self.agent.config.entrypoint = entrypoint.into();
         self
     }
 
-    /// Goes on with the session of this id, as with `--resume`. The agent ends with an error result and exit code 1 if
+    /// Resumes the session of this id, as with `--resume`. The agent ends with an error result and exit code 1 if
     /// there is none.
     pub fn resume(mut self, session_id: impl Into<String>) -> Self {
         self.agent.config.resume = Some(transcript::Resume::Id(Some(session_id.into())));
@@ -231,19 +231,19 @@ impl Builder {
         self
     }
 
-    /// Goes on with the last session of the working directory, if there is one, as with `--continue`.
+    /// Resumes the last session of the working directory, if there is one, as with `--continue`.
     pub fn continue_latest(mut self) -> Self {
         self.agent.config.resume = Some(transcript::Resume::Latest);
         self
     }
 
-    /// Goes on in a session of its own that begins with a copy, as with `--fork-session`.
+    /// Continues in a new session that begins with a copy, as with `--fork-session`.
     pub fn fork_session(mut self, fork: bool) -> Self {
         self.agent.config.fork = fork;
         self
     }
 
-    /// Goes on behind the assistant's message of this uuid, as with `--resume-session-at`.
+    /// Continues after the assistant's message of this uuid, as with `--resume-session-at`.
     pub fn resume_session_at(mut self, uuid: impl Into<String>) -> Self {
         self.agent.config.resume_at = Some(uuid.into());
         self
@@ -255,11 +255,11 @@ impl Builder {
         self
     }
 
-    /// Demands answers in the shape of this JSON schema, as with `--json-schema`.
+    /// Requires answers that match this JSON schema, as with `--json-schema`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the schema.
+    /// When the schema is invalid, with the reason.
     pub fn json_schema(mut self, schema: &Value) -> Result<Self, String> {
         self.agent.config.schema = Some(structured::Schema::read(schema)?);
         Ok(self)
@@ -278,8 +278,8 @@ impl Builder {
         self
     }
 
-    /// Whether `rewind_files` can bring files back to what they were before a prompt, as with
-    /// `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true`. What commands do to files is not remembered.
+    /// Whether `rewind_files` can restore files to their state before a prompt, as with
+    /// `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true`. Changes by commands are not recorded.
     pub fn file_checkpointing(mut self, enabled: bool) -> Self {
         self.agent.config.checkpoints = enabled;
         self
@@ -298,7 +298,7 @@ impl Builder {
         self
     }
 
-    /// What is added to the system prompt, as with `--append-system-prompt`; the brain gets to see it.
+    /// The addition to the system prompt, as with `--append-system-prompt`; the brain gets it.
     pub fn append_system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.agent.config.appended_prompt = Some(prompt.into());
         self
@@ -310,22 +310,22 @@ impl Builder {
         self
     }
 
-    /// The model that is asked once the other one stays overloaded, as with `--fallback-model`.
+    /// The model to use once the other one stays overloaded, as with `--fallback-model`.
     pub fn fallback_model(mut self, model: &str) -> Self {
         self.agent.config.fallback = Some(payload::resolve_model(model));
         self
     }
 
-    /// How long agents in the background may hold the process up once its input has ended, as
-    /// `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` says; 10 minutes unless set.
+    /// How long background agents may keep the process alive once its input has ended, like
+    /// `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS`; 10 minutes unless set.
     pub fn background_wait(mut self, most: Duration) -> Self {
         self.agent.config.patience = most;
         self
     }
 
-    /// Whether times are counted instead of measured, so that the same conversation has the same times wherever it is had:
-    /// each line that the agent writes takes a millisecond, and what the model or a pretended command waits is over at once
-    /// and added. Waits for the client, for commands and for servers take as long as they take, and count nothing.
+    /// Whether times are counted instead of measured, so that the same conversation always has the same times:
+    /// each line of the agent takes a millisecond, and waits of the model or of a simulated command end at once
+    /// and are added. Waits for the client, for real commands and for servers take their time, and count nothing.
     pub fn virtual_clock(mut self, counted: bool) -> Self {
         self.agent.config.virtual_clock = counted;
         self
@@ -348,7 +348,7 @@ impl Builder {
         self
     }
 
-    /// Settings that `get_settings` tells, as `--settings` has them.
+    /// Settings for `get_settings`, like `--settings`.
     pub(in crate::peer) fn settings(mut self, settings: &Value) -> Self {
         let settings = settings.as_object().into_iter().flatten();
         let settings = settings.map(|(key, value)| (key.clone(), value.clone()));
@@ -368,13 +368,13 @@ impl Builder {
         self
     }
 
-    /// Whether it is all that its process does, so that [faults](Self::faults) may do to the process what they do.
+    /// Whether the agent is all that its process does, so that [faults](Self::faults) may affect the process.
     pub fn owns_process(mut self, owns: bool) -> Self {
         self.agent.config.process = owns;
         self
     }
 
-    /// Adds a tool, or replaces what a built-in one does.
+    /// Adds a tool, or replaces a built-in one.
     pub fn tool(
         mut self,
         name: impl Into<String>,

@@ -16,7 +16,7 @@ pub(super) struct Command {
     body: String,
 }
 
-/// The command in a text, and what stands behind it.
+/// The command in a text, and its arguments.
 pub(super) fn called(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('/')?.trim_end();
     let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -78,12 +78,12 @@ impl Command {
         }
     }
 
-    /// What it stands for with these arguments.
+    /// The text of the command with these arguments.
     pub(super) fn expand(&self, arguments: &str) -> String {
         self.body.trim_end().replace("$ARGUMENTS", arguments)
     }
 
-    /// What `initialize` tells of it.
+    /// The command in the reply to `initialize`.
     pub(super) fn listed(&self) -> Value {
         let whose = self.source.trim_end_matches("Settings");
         json!({

@@ -1,4 +1,4 @@
-//! Compaction: a summary takes the place of the conversation, because it was asked for or because the context is full.
+//! Compaction: a summary replaces the conversation, on request or because the context is full.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::hooks::{Cause, Fired};
 use super::local::Answer;
 use super::turn::{End, Turn};
 
-/// What stands for the summary of a compacted conversation.
+/// The summary of a compacted conversation.
 const SUMMARY: &str = "This session is being continued from a previous conversation that ran out of context. The summary \
      below covers the earlier portion of the conversation.\n\nSummary:\nA summary of the conversation so far.";
 
@@ -146,7 +146,7 @@ impl Turn {
         self.ctx.send_system("status", fields).await;
     }
 
-    /// PreCompact: whether it is against it, and whether anybody was asked.
+    /// PreCompact: whether a hook blocks it, and whether any hook was called.
     async fn before_compaction(&self, trigger: Trigger, custom: Option<&str>) -> (bool, bool) {
         let trigger = trigger.as_str();
         let fields = json!({"trigger": trigger, "custom_instructions": custom});
@@ -156,8 +156,8 @@ impl Turn {
         (fired.iter().any(blocks), !fired.is_empty())
     }
 
-    /// The summary is there: the end of the agent that wrote it, the new beginning, and PostCompact. Says whether anybody
-    /// was asked about the last.
+    /// After the summary: the end of the agent that wrote it, the new beginning, and PostCompact. Returns whether a
+    /// PostCompact hook was called.
     async fn behind_compaction(&self, trigger: Trigger) -> bool {
         if self.ctx.is_hooked("SubagentStop") {
             let (id, _) = self.ctx.state().ids.agent();

@@ -51,26 +51,26 @@ pub(super) struct Context {
     transcript: Mutex<Option<Transcript>>,
 }
 
-/// How a turn is told to stop.
+/// Stops a turn.
 pub(super) type Stop = Arc<watch::Sender<Option<Abort>>>;
 
 /// A line of the conversation: an `assistant` or a `user`.
 pub(super) struct Said<'a> {
-    /// Who says it; none is the main agent.
+    /// The agent that writes it; none is the main agent.
     pub(super) agent: Option<&'a Subagent>,
     pub(super) kind: &'static str,
     pub(super) message: Value,
     pub(super) extra: Value,
     /// Whether the host gets to see it.
     pub(super) shown: bool,
-    /// What is kept of it in the transcript, with its `message`; none is nothing.
+    /// Its record in the transcript, with its `message`; none is no record.
     pub(super) kept: Option<Value>,
 }
 
 /// Why a turn stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Abort {
-    /// The host asked for it.
+    /// The host requested it.
     Interrupt,
     /// A prompt of priority `now` took its place.
     Displaced,
@@ -104,7 +104,7 @@ pub(super) enum Priority {
 pub(super) enum Cancel {
     /// With a `control_cancel_request`.
     Request,
-    /// The same, but a subagent asked, and its turn decides.
+    /// The same, but for a subagent, whose turn decides.
     OfAgent(String),
     /// With a notification to the MCP server that it went to.
     Mcp { server: String, id: u64 },
@@ -142,7 +142,7 @@ pub(super) struct State {
     pub(super) seen: HashSet<String>,
     /// Texts of prompts without a query, for the next request.
     pub(super) unasked: Vec<String>,
-    /// Origins of turns that background work has asked for.
+    /// Origins of turns that background work started.
     pub(super) wakes: VecDeque<Value>,
     pub(super) tasks: Vec<Task>,
     pub(super) pending: HashMap<String, Pending>,
@@ -165,7 +165,7 @@ pub(super) struct State {
     pub(super) turns: usize,
     pub(super) results: u64,
     pub(super) last_is_error: bool,
-    /// What was used, by model, in all and since the last result.
+    /// The usage, by model, in all and since the last result.
     pub(super) used: BTreeMap<String, Used>,
     pub(super) used_since: BTreeMap<String, Used>,
     /// How long the API took in all.
@@ -176,17 +176,17 @@ pub(super) struct State {
     pub(super) prompts: usize,
     /// How many tokens the last request and its answer had.
     pub(super) context: u64,
-    /// How many tokens compaction has left out so far.
+    /// How many tokens compaction has removed so far.
     pub(super) dropped: u64,
     /// The id of the last prompt.
     pub(super) prompt_id: Option<String>,
     /// Why files with instructions are to be loaded before the next prompt, if they are.
     pub(super) instructions: Option<&'static str>,
-    /// The change of model that is to be told of before the next prompt.
+    /// The change of model to report before the next prompt.
     pub(super) switched: Option<Value>,
-    /// Whether the session was gone on with.
+    /// Whether the session was resumed.
     pub(super) resumed: bool,
-    /// The uuids of the prompts and answers of the session that was gone on with.
+    /// The uuids of the prompts and answers of the resumed session.
     pub(super) past: HashSet<String>,
     /// What structured output has to look like.
     pub(super) schema: Option<Schema>,
@@ -204,7 +204,7 @@ pub(super) struct State {
     pub(super) configured: Vec<(String, Value)>,
     pub(super) system_prompt: Option<String>,
     pub(super) appended_prompt: Option<String>,
-    /// How many tokens the model may think, if that was said.
+    /// The limit of thinking tokens, if it was set.
     pub(super) thinking: Option<u64>,
     pub(super) settings: Settings,
     pub(super) checkpoints: Vec<Checkpoint>,
@@ -311,7 +311,7 @@ impl Context {
         }
     }
 
-    /// Finds the session that is to be gone on with, and begins to keep it, if that was asked for.
+    /// Finds the session to resume, and begins to record it, if these were set.
     pub(super) fn open(&self) -> Result<(), transcript::Failed> {
         let kept = transcript::load(&self.config)?;
         let mut state = self.state();
@@ -359,7 +359,7 @@ impl Context {
         self.lock_transcript().as_mut().map(work)
     }
 
-    /// Tells the host what was kept since the last time, if it wants to know, and complains if it could not be kept.
+    /// Sends the records since the last time to the host, if it mirrors them, and complains if they could not be written.
     pub(super) async fn send_mirror(&self) {
         let (frames, complaint) = self
             .keep(|transcript| (transcript.take_mirror(), transcript.complaint()))
@@ -389,7 +389,7 @@ impl Context {
         moved_to.as_ref().unwrap_or(&self.config.cwd).clone()
     }
 
-    /// Goes on in another directory.
+    /// Continues in another directory.
     pub(super) fn move_to(&self, directory: PathBuf) {
         *self.moved_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
     }
@@ -490,7 +490,7 @@ impl Context {
         });
     }
 
-    /// Tells how far a prompt has come; only for prompts with a uuid.
+    /// Reports the progress of a prompt; only for prompts with a uuid.
     pub(super) async fn send_lifecycle(&self, prompt: &Prompt, stage: &str) {
         if let Some(uuid) = &prompt.uuid {
             self.send_stamped(json!({"type": "command_lifecycle", "command_uuid": uuid, "state": stage}))
@@ -498,7 +498,7 @@ impl Context {
         }
     }
 
-    /// Changes the session state, and tells if that was asked for.
+    /// Changes the session state, and reports it if the host wants that.
     pub(super) async fn set_session_state(&self, session_state: &'static str) {
         let old = std::mem::replace(&mut self.state().session_state, session_state);
         if let (Some(host_only), true) = (self.config.session_state, old != session_state) {
@@ -636,7 +636,7 @@ impl State {
             .chain(self.granted.iter().map(|(path, _)| path))
     }
 
-    /// What the reply that started it calls the task that is the origin of a turn.
+    /// The tag of the task that is the origin of a turn, as given by the reply that started it.
     pub(super) fn tag(&self, origin: &Value) -> Option<u64> {
         self.tasks.iter().find(|task| task.is_origin(origin))?.tag
     }

@@ -23,7 +23,7 @@ const MODES: &[&str] = &[
     "plan",
 ];
 
-/// What is answered to a request.
+/// The reply to a request.
 pub(super) enum Reply {
     /// A success without a payload.
     Done,
@@ -37,12 +37,12 @@ pub(super) enum Reply {
     Unsupported,
 }
 
-/// Handles one request. Says whether the process is to end.
+/// Handles one request. Returns whether the process should end.
 pub(super) async fn handle(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> bool {
     let subtype = request["subtype"].as_str().unwrap_or("undefined");
     let switches = matches!(subtype, "set_model" | "apply_flag_settings");
     if switches && ctx.is_hooked("PreModelSwitch") {
-        // The host is asked meanwhile, and its answer comes the same way as this request.
+        // The host gets a request meanwhile, and its reply comes the same way as this request.
         let (task_ctx, id, request) = (ctx.clone(), id.cloned(), request.clone());
         let task = tokio::spawn(async move { respond(&task_ctx, id.as_ref(), &request).await });
         ctx.state().connecting.push(task.abort_handle());
@@ -295,7 +295,7 @@ fn claim(ctx: &Context, request: &Value) -> Option<Reply> {
     Some(Reply::Payload(reply))
 }
 
-/// What is wrong with an `initialize`.
+/// The problem of an `initialize`, if there is one.
 fn flaw(request: &Value) -> Option<&'static str> {
     let strings = |value: &Value| {
         value

@@ -1,10 +1,10 @@
-//! What was used, and what it costs.
+//! Usage, and its cost.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// What was used of one model.
+/// The usage of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Used {
     pub(super) input: u64,
@@ -12,7 +12,7 @@ pub(super) struct Used {
     pub(super) cost: f64,
 }
 
-/// The list price of a model, in US dollars for a million tokens in and out; unknown models cost what the default does.
+/// The list price of a model, in US dollars for a million tokens in and out; unknown models have the price of the default.
 fn price(model: &str) -> (f64, f64) {
     let known = [("haiku", (0.1, 0.5)), ("sonnet", (2.0, 10.0))];
     let found = known.iter().find(|(family, _)| model.contains(family));
@@ -82,7 +82,7 @@ pub(super) fn total(used: &BTreeMap<String, Used>) -> f64 {
     used.values().fold(0.0, |sum, used| sum + used.cost)
 }
 
-/// What `/usage` and `get_session_cost` say.
+/// The text of `/usage` and `get_session_cost`.
 pub(super) fn text(
     used: &BTreeMap<String, Used>,
     api: std::time::Duration,

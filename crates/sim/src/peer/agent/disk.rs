@@ -11,12 +11,12 @@ pub(super) fn absolute(ctx: &Context, path: &str) -> String {
     ctx.cwd().join(path).to_string_lossy().into_owned()
 }
 
-/// What is in a file, if it is there and text.
+/// The contents of a file, if it exists and is text.
 pub(super) async fn load(ctx: &Context, path: &str, real: bool) -> Option<String> {
     String::from_utf8(load_bytes(ctx, path, real).await?).ok()
 }
 
-/// What is in a file, if it is there.
+/// The contents of a file, if it exists.
 pub(super) async fn load_bytes(ctx: &Context, path: &str, real: bool) -> Option<Vec<u8>> {
     if real {
         tokio::fs::read(path).await.ok()

@@ -9,7 +9,7 @@ use super::{cost, payload};
 
 /// How a turn ends other than by the model's last word.
 pub(super) enum End {
-    /// It was stopped, while the model spoke or (`tools`) while tools were at work.
+    /// It was stopped, while the model wrote or (`tools`) while tools ran.
     Aborted { why: Abort, tools: bool },
     /// The API failed for good.
     Api(ApiFailure),
@@ -21,7 +21,7 @@ pub(super) enum End {
     Structured(Value),
     /// The model gave structured output of a wrong shape too often; the last time this was wrong with it.
     Unstructured { attempts: u64, error: String },
-    /// Nothing was to be asked; the text is that of the result.
+    /// The model was not called; the text is that of the result.
     NoQuery(String),
     /// The CLI answered itself, with a command of this name.
     Local { command: Option<String>, text: String },
@@ -44,7 +44,7 @@ pub(super) struct ApiFailure {
     pub(super) terminal_reason: &'static str,
 }
 
-/// What an end says of itself: the subtype, the text or the errors, and whether it is an error.
+/// The parts of a result: the subtype, the text or the errors, and whether it is an error.
 struct Verdict {
     subtype: &'static str,
     text: String,

@@ -8,7 +8,7 @@ use crate::peer::matcher::prompt_text;
 /// How much of the first prompt names the file.
 const LONGEST_NAME: usize = 50;
 
-/// What `export_conversation` answers: what was said to this process, and by it.
+/// The reply to `export_conversation`: the conversation of this process.
 pub(super) fn conversation(ctx: &Context) -> Value {
     let (mut parts, mut first) = (Vec::<String>::new(), None);
     for line in &ctx.log.lock().lines {

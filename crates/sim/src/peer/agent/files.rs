@@ -1,4 +1,4 @@
-//! Files, as the host asks for them, and as they were before.
+//! Files for the host, and their earlier states.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) struct Checkpoint {
 /// How a file was.
 #[derive(Debug, Clone)]
 struct Before {
-    /// What was in it; `None` is nothing, for it was not there.
+    /// Its contents; `None` if it did not exist.
     content: Option<String>,
     real: bool,
 }

@@ -13,10 +13,10 @@ use super::payload;
 use super::subagent::Subagent;
 use super::turn::{Call, Turn};
 
-/// How long a callback may take unless its matcher says so.
+/// The default deadline of a callback.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Events that do not tell the permission mode.
+/// Events without the permission mode.
 const WITHOUT_MODE: &[&str] = &[
     "Elicitation",
     "ElicitationResult",
@@ -52,7 +52,7 @@ pub(super) enum Fired {
     TimedOut,
 }
 
-/// What a PreToolUse callback has decided.
+/// The decision of PreToolUse callbacks.
 #[derive(Debug, Default)]
 pub(super) struct BeforeTool {
     pub(super) decision: Option<Decision>,
@@ -105,7 +105,7 @@ impl Hook {
         if matcher.is_empty() || matcher == "*" {
             return true;
         }
-        // The subagent tool goes by both of its names.
+        // The subagent tool has two names.
         let names: &[&str] = if tool == "Agent" || tool == "Task" {
             &["Agent", "Task"]
         } else {
@@ -121,7 +121,7 @@ impl Hook {
     }
 }
 
-/// Callbacks that have been asked and not answered yet.
+/// Callbacks that were called and have not replied yet.
 pub(super) struct Asked {
     waiting: Vec<(String, oneshot::Receiver<Answer>, String, Hook)>,
     began: Instant,
@@ -166,7 +166,7 @@ impl Context {
         self.state().hooks.iter().any(|hook| hook.event == event)
     }
 
-    /// Calls all callbacks of an event at once. What they match is the subject, if there is one.
+    /// Calls all callbacks of an event at once. Their matchers match the subject, if there is one.
     pub(super) async fn call_hooks(
         &self,
         event: &str,
@@ -314,7 +314,7 @@ impl Turn {
         self.ctx.send_system("informational", fields).await;
     }
 
-    /// What `systemMessage`s of hooks say.
+    /// Sends the `systemMessage`s of hooks.
     pub(super) async fn send_hook_messages(&self, messages: &[String]) {
         for content in messages {
             self.ctx
@@ -323,7 +323,7 @@ impl Turn {
         }
     }
 
-    /// Calls what is to be called before a tool.
+    /// Calls the hooks before a tool.
     pub(super) async fn ask_before_tool(&self, id: &str, name: &str, input: &Value) -> Asked {
         let fields = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
         self.call_hooks("PreToolUse", Some(name), Some(id), fields).await
@@ -436,7 +436,7 @@ impl Turn {
         Ok(())
     }
 
-    /// PostToolBatch: what is added for the model.
+    /// PostToolBatch: returns the additions for the model.
     pub(super) async fn after_batch(&mut self) -> Vec<String> {
         let calls = std::mem::take(&mut self.batch);
         if calls.is_empty() {
@@ -456,7 +456,7 @@ impl Turn {
         context
     }
 
-    /// UserPromptSubmit: the reason if the prompt is blocked, and what is added for the model.
+    /// UserPromptSubmit: returns the reason if the prompt is blocked, and the additions for the model.
     pub(super) async fn before_prompt(&self, prompt: &str) -> Result<(Option<String>, Vec<String>), Abort> {
         let (mut blocked, mut context) = (None, Vec::new());
         let mut fields = json!({"prompt": prompt});
@@ -492,7 +492,7 @@ impl Turn {
         }
     }
 
-    /// SubagentStart: what is added for its model.
+    /// SubagentStart: returns the additions for its model.
     pub(super) async fn agent_starts(&self) -> Result<Vec<String>, Abort> {
         let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
         let fired = self.fire("SubagentStart", kind, None, json!({})).await?;

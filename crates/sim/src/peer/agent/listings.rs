@@ -1,4 +1,4 @@
-//! What the host may ask about the session and its surroundings.
+//! Replies about the session and its environment.
 
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ fn status(ctx: &Context) -> Value {
     ]})
 }
 
-/// Asks the model beside the conversation, in the name of an agent of its own.
+/// Calls the model outside of the conversation, as an agent of its own.
 async fn aside(ctx: &Context, question: &str) -> String {
     let ask = {
         let mut state = ctx.state();

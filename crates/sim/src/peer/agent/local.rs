@@ -25,7 +25,7 @@ const UNAVAILABLE: &[&str] = &[
     "vim",
 ];
 
-/// What a command answers.
+/// The answer of a command.
 pub(super) struct Answer {
     /// The name under which it ran, unless it is not available.
     ran: Option<&'static str>,

@@ -132,7 +132,7 @@ pub(super) fn display_name(tool: &str) -> String {
     }
 }
 
-/// What `system/init` tells about the servers.
+/// The servers in `system/init`.
 pub(super) fn listed(servers: &[Server]) -> Value {
     let entry =
         |server: &Server| json!({"name": server.name, "status": server.status(), "source": server.source()});
@@ -201,7 +201,7 @@ pub(super) async fn connect(ctx: &Arc<Context>, names: &[String], dynamic: bool)
     announce(ctx);
 }
 
-/// Tells those who wait whether all servers have settled.
+/// Wakes waiting tasks once all servers have settled.
 fn announce(ctx: &Context) {
     let settled = ctx
         .state()
@@ -217,8 +217,8 @@ pub(super) async fn settled(ctx: &Context) {
     let _ = ctx.servers_settled.subscribe().wait_for(|settled| *settled).await;
 }
 
-/// Adds a server that is not the host's, and begins to connect it if it is a process. Gives what is wrong with it, once
-/// that is known.
+/// Adds a server that is not the host's, and begins to connect it if it is a process. Returns the problem, once
+/// it is known.
 pub(super) async fn connect_configured(ctx: &Arc<Context>, name: &str, config: &Value) -> Option<String> {
     let kind = config["type"].as_str().unwrap_or("stdio");
     let mut server = Server::new(name, kind, true);
@@ -267,7 +267,7 @@ pub(super) fn has_gone(ctx: &Context, name: &str, is_it: impl Fn(&Pipe) -> bool)
 }
 
 async fn send_initialize(ctx: &Context, name: &str) -> oneshot::Receiver<Answer> {
-    // Servers of the host get to ask nobody through the CLI.
+    // Servers of the host can't send requests through the CLI.
     let is_process = pipe_of(ctx, name).is_some();
     let capabilities = if is_process {
         json!({"elicitation": {}})
@@ -347,7 +347,7 @@ pub(super) async fn cancel_call(ctx: &Context, server: &str, id: u64) {
     drop(send(ctx, server, message, Cancel::Never).await);
 }
 
-/// The answer to a JSON-RPC request; an error says what is wrong with it.
+/// The result of a JSON-RPC request, or the reason of its failure.
 async fn result(answer: oneshot::Receiver<Answer>) -> Result<Value, String> {
     match answer.await {
         Ok(Answer::Success(payload)) => {
@@ -420,7 +420,7 @@ async fn list(ctx: &Context, name: &str) -> Option<Vec<Value>> {
     Some(listed["tools"].as_array().cloned().unwrap_or_default())
 }
 
-/// Calls a tool and gives what the server says.
+/// Calls a tool and returns the server's result.
 pub(super) async fn call_tool(
     ctx: &Context,
     found: &Found,
@@ -444,7 +444,7 @@ pub(super) async fn call_tool(
     result
 }
 
-/// Asks a server something.
+/// Sends a request to a server.
 pub(super) async fn ask(ctx: &Context, server: &str, method: &str, params: Value) -> Result<Value, String> {
     let (_, answer) = call(ctx, server, method, params).await;
     result(answer).await
@@ -464,7 +464,7 @@ pub(super) fn transport(ctx: &Context, name: &str) -> Option<String> {
     Some(server.transport.clone())
 }
 
-/// Whether a server can be asked.
+/// Whether a server is connected.
 pub(super) fn is_connected(ctx: &Context, name: &str) -> bool {
     let state = ctx.state();
     let mut servers = state.servers.iter();
@@ -485,7 +485,7 @@ pub(super) fn set_enabled(ctx: &Context, name: &str, enabled: bool) {
     announce(ctx);
 }
 
-/// Connects a server anew. Says whether that worked.
+/// Reconnects a server. Returns whether that worked.
 pub(super) async fn reconnect(ctx: &Arc<Context>, name: &str) -> bool {
     let config = {
         let state = ctx.state();
@@ -558,9 +558,9 @@ pub(super) async fn receive(ctx: &Arc<Context>, server: &str, message: &Value) {
     drop(send(ctx, server, response, Cancel::Never).await);
 }
 
-/// What `mcp_set_servers` has done, and what is left to do.
+/// The result of `mcp_set_servers`, and the servers still to connect.
 pub(super) struct Set {
-    /// The answer, without what is wrong with the servers that are still to be connected.
+    /// The reply, without errors of the servers that are still to be connected.
     pub(super) answer: Value,
     /// Servers of the host, which are connected behind the answer.
     pub(super) of_host: Vec<String>,

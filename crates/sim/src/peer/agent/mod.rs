@@ -1,20 +1,20 @@
-//! A simulated agent: the CLI's side of the conversation, played for real.
+//! A simulated agent: plays the CLI's side of the conversation.
 //!
-//! What it does follows what CLI 2.1.330 was seen to do: the frames, their fields and their order. What the model would
-//! say comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
+//! Its frames, their fields and their order follow the observed behaviour of CLI 2.1.330. The model's output
+//! comes from a [`Brain`]. Times are tokio's, ids come from a seed: the same conversation gives the same lines.
 //!
 //! Simulated are turns, streaming, permissions, queueing, background commands, subagents, structured output, budgets,
-//! sessions on disk, slash commands, compaction by hand, MCP servers inside the host and as processes, API errors, and
+//! stored sessions, slash commands, compaction by hand, MCP servers inside the host and as processes, API errors, and
 //! control requests about these.
 //!
 //! Hooks are called for UserPromptSubmit, UserPromptExpansion, PreToolUse, PermissionRequest, PostToolUse,
 //! PostToolUseFailure, PostToolBatch, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact,
 //! PreModelSwitch, PostModelSwitch, MessageDisplay, InstructionsLoaded, Elicitation and ElicitationResult, for the
-//! SessionEnd and SessionStart of `/clear` and the SessionStart of a compaction. Those for other events are taken and
-//! never called; the CLI does not call callbacks when a session begins or is gone on with, either.
+//! SessionEnd and SessionStart of `/clear` and the SessionStart of a compaction. Hooks for other events are accepted and
+//! never called; the CLI does not call callbacks either when a session begins or is resumed.
 //!
-//! Not simulated: MCP servers over the network, which count as failed, plugins, skills, hooks in settings files, and what
-//! the CLI writes into a session's file, and into git's configuration, for itself alone.
+//! Not simulated: MCP servers over the network, which count as failed, plugins, skills, hooks in settings files, and records
+//! that the CLI writes into a session's file, and into git's configuration, for itself alone.
 
 mod act;
 mod background;
@@ -92,22 +92,22 @@ pub struct Agent {
     brain: Box<dyn Brain>,
 }
 
-/// Says what a simulated agent is like.
+/// The settings of a simulated agent.
 #[must_use]
 pub struct Builder {
     agent: Agent,
 }
 
-/// How long a process with faults lives on while its client reads what is left.
+/// How long a process with faults stays alive while its client reads the rest.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// A tool of the test's own.
 pub(super) type Handler = Arc<dyn Fn(&Value) -> Outcome + Send + Sync>;
 
-/// What a simulated agent is like.
+/// The settings of a simulated agent.
 #[derive(Clone)]
 pub(super) struct Config {
-    /// What goes wrong on its pipes, and with it.
+    /// The faults of its pipes and of its process.
     pub(super) faults: Option<Schedule>,
     /// Whether it is a process of its own.
     pub(super) process: bool,
@@ -116,7 +116,7 @@ pub(super) struct Config {
     pub(super) cwd: PathBuf,
     pub(super) home: String,
     pub(super) model: String,
-    /// Whether the model was given, so that settings don't say it.
+    /// Whether the model was given, so that settings don't change it.
     model_given: bool,
     pub(super) mode: String,
     /// Whether the mode was.
@@ -148,7 +148,7 @@ pub(super) struct Config {
     /// Where sessions are kept, if anywhere.
     config_dir: Option<PathBuf>,
     persist: bool,
-    /// Whether what is kept is also shown to the host.
+    /// Whether records are also sent to the host.
     mirror: bool,
     entrypoint: String,
     resume: Option<transcript::Resume>,
@@ -185,8 +185,8 @@ impl Config {
 }
 
 impl Agent {
-    /// An agent as a bare `claude --permission-prompt-tool stdio` with stream-json in and out would be, whose model does
-    /// what the [directives](crate::directive) in the prompts say.
+    /// An agent like a bare `claude --permission-prompt-tool stdio` with stream-json in and out, whose model
+    /// follows the [directives](crate::directive) in the prompts.
     pub fn builder() -> Builder {
         let config = Config {
             cwd: PathBuf::from("/home/user/project"),
@@ -298,7 +298,7 @@ impl Agent {
                 Some(wire) => {
                     let stdin = wire.reader(Direction::Input, stdin);
                     let stdout = wire.writer(Direction::Output, stdout);
-                    // What is written to stderr goes through a pipe, so that a flood comes between the lines.
+                    // Stderr goes through a pipe, so that a flood comes between the lines.
                     let (complaints, pipe) = tokio::io::duplex(running::PIPE);
                     let mut flooded = wire.stderr(pipe);
                     let flood = tokio::spawn(async move {
@@ -307,7 +307,7 @@ impl Agent {
                         let _ = stderr.shutdown().await;
                     });
                     let exit = session::run(config, brain, log, signal, stdin, stdout, complaints).await;
-                    // What was written before the end arrives, whatever held it back.
+                    // Lines written before the end arrive, even if a fault held them back.
                     wire.over();
                     let arrive = async {
                         wire.drained().await;
@@ -315,7 +315,7 @@ impl Agent {
                     };
                     // A client that reads nothing more does not keep the process.
                     let _ = tokio::time::timeout(LINGER, arrive).await;
-                    // A fault may strike what is written last, when the agent itself has ended already.
+                    // A fault may strike the last lines, when the agent itself has ended already.
                     wire.ending().unwrap_or(exit)
                 }
             };

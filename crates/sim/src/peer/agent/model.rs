@@ -1,4 +1,4 @@
-//! Another model for the session: who is asked, and who is told.
+//! Switches the session to another model, and reports it.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) async fn set(ctx: &Context, request: &Value) -> Reply {
     }
 }
 
-/// Goes on with another model unless a hook is against it, tells so if it is another, and gives it.
+/// Switches the model unless a hook blocks it, reports it if it is another one, and returns it.
 pub(super) async fn switch(ctx: &Context, name: &str) -> Result<String, Reply> {
     let model = payload::resolve_model(name);
     let before = ctx.state().model.clone();

@@ -1,4 +1,4 @@
-//! What else hooks hear of in a turn: files with instructions, another model, what is displayed, commands that expand.
+//! Other events for hooks in a turn: instruction files, another model, displayed messages, commands that expand.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ async fn instructions(ctx: &Context) -> Vec<(String, &'static str)> {
 }
 
 impl Turn {
-    /// Tells of what has changed since the turn before, whose prompt had this id.
+    /// Reports the changes since the previous turn, whose prompt had this id.
     pub(super) async fn catch_up(&self, before: Option<&str>) {
         if self.agent.is_some() {
             return;
@@ -53,7 +53,7 @@ impl Turn {
         }
     }
 
-    /// Asks whether a text is to be shown otherwise. What agents say is not displayed.
+    /// Lets hooks change a displayed text. Texts of subagents are not displayed.
     pub(super) async fn display(&mut self, text: &str) -> Option<String> {
         if self.agent.is_some() || !self.ctx.is_hooked("MessageDisplay") {
             return None;
@@ -63,7 +63,7 @@ impl Turn {
         let fields = json!({
             "turn_id": turn_id, "message_id": message_id, "index": 0, "final": true, "delta": text,
         });
-        // An abort shows as soon as the turn goes on.
+        // The turn notices an abort when it continues.
         let fired = self.fire("MessageDisplay", None, None, fields).await;
         let mut content = fired.into_iter().flatten().filter_map(|fired| match fired {
             Fired::Answer(answer) => {
@@ -75,7 +75,7 @@ impl Turn {
         content.next_back()
     }
 
-    /// Puts what a command of a file stands for in its place. Gives the end of the turn if a hook is against it.
+    /// Replaces a command by its text. Returns the end of the turn if a hook blocks it.
     pub(super) async fn expand(&mut self) -> Option<End> {
         let [prompt] = &self.prompts[..] else {
             return None;
@@ -110,7 +110,7 @@ impl Turn {
         None
     }
 
-    /// Says that a command was not expanded.
+    /// Reports that a command was not expanded.
     pub(super) async fn send_unexpanded(&self, text: &str) {
         let fields: Value = json!({"content": text, "level": "warning", "prevent_continuation": true});
         self.ctx.send_system("informational", fields).await;

@@ -41,7 +41,7 @@ pub(crate) fn initialize(home: &str, mode: &str, session_state: &str) -> Value {
     fill(INITIALIZE, fields)
 }
 
-/// What `system/init` tells about the session.
+/// The fields of `system/init` about the session.
 pub(in crate::peer) struct Init<'a> {
     pub(in crate::peer) cwd: &'a Path,
     pub(in crate::peer) home: &'a str,
@@ -110,7 +110,7 @@ pub(super) fn resolve_model(name: &str) -> String {
     }
 }
 
-/// Whether a model can be told how much effort to make.
+/// Whether a model has an effort setting.
 pub(super) fn supports_effort(model: &str) -> bool {
     let models = models();
     let mut known = models.as_array().into_iter().flatten();

@@ -16,7 +16,7 @@ pub(super) fn disallowed(rules: &Rules, tool: &str) -> bool {
     rules.deny.iter().any(|rule| rule.text == tool)
 }
 
-/// What is known before anybody is asked.
+/// The decision before any request is sent.
 enum Verdict {
     Allow(&'static str),
     /// By a rule that the user has made for good.
@@ -28,7 +28,7 @@ enum Verdict {
     Ask(Why),
 }
 
-/// Why somebody is asked.
+/// The reason of a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Why {
     /// Nothing speaks for it.
@@ -48,7 +48,7 @@ const READ_ONLY: &[&str] = &[
 /// Commands that `acceptEdits` allows, and that make the CLI suggest it.
 const FILE_COMMANDS: &[&str] = &["touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"];
 
-/// Files and directories that nobody changes without being asked, whatever rule allows it.
+/// Files and directories that always need a permission request to change, whatever rule allows it.
 const SENSITIVE: &[&str] = &[
     ".git",
     ".claude",
@@ -136,7 +136,7 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
                 .all_directories()
                 .any(|directory| path.starts_with(directory))
     };
-    // A command that names a path elsewhere is asked for even if it only reads.
+    // A command with a path elsewhere needs a permission request even if it only reads.
     let stays = |command: &str| {
         let words = tools::commands(command).into_iter().flatten();
         words
@@ -186,7 +186,7 @@ fn judge(ctx: &Context, state: &State, tool: &str, input: &Value) -> Verdict {
     }
 }
 
-/// Leaves out of a request what comes of nothing being decided.
+/// Removes the fields of a request that have no value.
 fn only(request: &mut Value) {
     const UNDECIDED: &[&str] = &[
         "permission_suggestions",
@@ -262,7 +262,7 @@ fn question(ctx: &Context, state: &State, call: &Call, why: Why, mcp: Option<&mc
     }
     match why {
         Why::Undecided => {}
-        // What was asked for on purpose comes with no suggestion to do without.
+        // A request by an explicit rule has no suggestion to remove the rule.
         Why::Rule(source) => {
             only(&mut request);
             request["decision_reason_type"] = json!("rule");
@@ -466,7 +466,7 @@ impl Turn {
         })
     }
 
-    /// Asks the hooks for permission requests; comes back only with a decision.
+    /// Calls the hooks for permission requests; returns only with a decision.
     async fn ask_hooks(&self, call: &Call, suggestions: Value) -> Result<Answer, Abort> {
         let mut fields = json!({"tool_name": call.name, "tool_input": call.input});
         if !suggestions.is_null() {
@@ -491,7 +491,7 @@ impl Turn {
         std::future::pending().await
     }
 
-    /// Asks the client.
+    /// Sends a permission request to the client.
     async fn ask(&mut self, call: &Call, why: Why) -> Result<Decision, Abort> {
         let found = mcp::find(&self.ctx, &call.name);
         let mut request = question(&self.ctx, &self.ctx.state(), call, why, found.as_ref());
@@ -519,7 +519,7 @@ impl Turn {
                 return Err(why);
             }
         };
-        // It still waits if a hook was faster.
+        // The request is still open if a hook was faster.
         self.ctx.withdraw(&id).await;
         self.ctx.set_session_state("running").await;
         let failed = |message: String| Decision::Refuse {

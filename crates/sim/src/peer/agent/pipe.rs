@@ -27,7 +27,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Starts a server as its configuration says. It ends when the way to it is dropped.
+    /// Starts a server by its configuration. It ends when its handle is dropped.
     pub(super) fn start(ctx: &Arc<Context>, name: &str, config: &Value) -> Result<Self, String> {
         let strings = |key: &str| -> Vec<String> {
             let list = config[key].as_array().into_iter().flatten();
@@ -71,7 +71,7 @@ impl Pipe {
         if is_request {
             lock(&self.open).insert(id.clone(), sender);
             if self.lines.send(message).await.is_err() {
-                // Dropping its sender tells that nobody will answer.
+                // Dropping the sender ends the wait.
                 lock(&self.open).remove(&id);
             }
         } else if self.lines.send(message).await.is_ok() {
@@ -106,7 +106,7 @@ async fn run(
                 }
                 line = lines.next_line() => {
                     let Ok(Some(line)) = line else { break };
-                    // What is no JSON is chatter.
+                    // Lines that are no JSON are log output.
                     if let Ok(message) = running::parse(&line) {
                         take(&ctx, &name, message, &open).await;
                     }
@@ -129,10 +129,10 @@ async fn take(ctx: &Arc<Context>, name: &str, message: Value, open: &Open) {
         }
         Some("elicitation/create") => {
             let (ctx, name) = (ctx.clone(), name.to_owned());
-            // The host may take its time; the server may say other things meanwhile.
+            // The host may take its time; the server may send other messages meanwhile.
             tokio::spawn(async move { elicit(&ctx, &name, &message).await });
         }
-        // In a task of its own, for what it says in answer comes the same way.
+        // In a task of its own, since the reply to its message comes the same way.
         Some(_) => {
             let (ctx, name) = (ctx.clone(), name.to_owned());
             tokio::spawn(async move { mcp::receive(&ctx, &name, &message).await });
@@ -164,7 +164,7 @@ async fn elicit(ctx: &Arc<Context>, name: &str, message: &Value) {
         if let Some(fields) = fields.as_object_mut() {
             fields.retain(|key, _| key != "subtype" && key != "property_order");
         }
-        // Whatever they answer, the host is asked.
+        // Whatever the hooks reply, the host gets the request.
         ctx.fire("Elicitation", Some(name), prompt_id.as_deref(), fields)
             .await;
     }

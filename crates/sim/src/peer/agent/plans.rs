@@ -10,7 +10,7 @@ pub(super) fn directory(ctx: &Context) -> String {
     format!("{}/.claude/plans/", ctx.config.home)
 }
 
-/// The plan that the model has written: the path of its file, and what is in it.
+/// The plan that the model has written: the path of its file, and its contents.
 pub(super) fn written(ctx: &Context) -> Option<(String, String)> {
     let state = ctx.state();
     let (path, real) = state.plan.clone()?;
@@ -23,7 +23,7 @@ pub(super) fn written(ctx: &Context) -> Option<(String, String)> {
     Some((path, content))
 }
 
-/// The tool that asks a person, once the person has answered.
+/// The result of the tool, once the person has answered.
 pub(super) fn answered(input: &Value) -> Outcome {
     let answers = input["answers"].as_object().into_iter().flatten();
     let shown: Vec<String> = answers

@@ -11,7 +11,7 @@ use super::tools;
 pub(super) enum Source {
     /// A flag for tools.
     CliArg,
-    /// `--settings`, or what the host has applied like it.
+    /// `--settings`, or later settings of the host.
     Flag,
     /// Something the host has granted for as long as the session lives.
     Session,
@@ -100,7 +100,7 @@ impl Rules {
         }
     }
 
-    /// All of them, with their behavior, as `list_permission_rules` tells them.
+    /// All rules with their behavior, for `list_permission_rules`.
     pub(super) fn listed(&self) -> Vec<Value> {
         let lists = [("allow", &self.allow), ("ask", &self.ask), ("deny", &self.deny)];
         lists
@@ -111,7 +111,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// The rule for a tool, or for some of what it may be called with.
+    /// The tool of the rule, and its pattern for the input.
     fn parts(&self) -> (&str, Option<&str>) {
         match self.text.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
             Some((name, content)) => (name, Some(content)),
@@ -167,7 +167,7 @@ impl Rule {
             }
     }
 
-    /// Whether it asks about this call, or refuses it.
+    /// Whether it asks about this call, or denies it.
     pub(super) fn touches(&self, call: &Subject<'_>, place: &Place<'_>) -> bool {
         if self.is_for_all(call.tool) {
             return true;
@@ -258,7 +258,7 @@ pub(super) fn allowing<'a>(
     by
 }
 
-/// What a call is about, as far as rules look at it.
+/// The parts of a call that rules match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) tool: &'a str,
@@ -273,7 +273,7 @@ pub(super) enum What<'a> {
     Other,
 }
 
-/// What is done with a file.
+/// The access to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -309,11 +309,11 @@ fn is_below(pattern: &str, path: &Path, place: &Place<'_>) -> bool {
     } else {
         pattern
     };
-    // What is in a directory goes with it.
+    // A directory includes its contents.
     is_like(&format!("{pattern}(?:/.*)?"), &path)
 }
 
-/// The pattern as a regular expression, with what a single `*` stands for.
+/// The pattern as a regular expression, with the meaning of a single `*`.
 fn glob(pattern: &str, any: &str) -> String {
     let mut expression = String::new();
     let mut rest = pattern;

@@ -12,7 +12,7 @@ use super::disk;
 /// No more files than these are looked at.
 const MOST: usize = 10_000;
 
-/// The files below a directory, sorted; hidden directories are left out.
+/// The files below a directory, sorted, without hidden directories.
 pub(super) fn files(ctx: &Context, directory: &Path, real: bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if real {
@@ -116,7 +116,7 @@ pub(super) fn glob_tool(ctx: &Context, input: &Value, real: bool) -> Outcome {
     }))
 }
 
-/// The tool that finds files by what is in them.
+/// The tool that finds files by their contents.
 pub(super) async fn grep_tool(ctx: &Context, input: &Value, real: bool) -> Outcome {
     let pattern = input["pattern"].as_str().unwrap_or_default();
     let regex = RegexBuilder::new(pattern)

@@ -23,7 +23,7 @@ use crate::running::{self, Exit, Log, Signal};
 /// How many lines wait for a client that does not read.
 const BACKLOG: usize = 256;
 
-/// How long a command that is stopped by SIGTERM may take to say so.
+/// How long a command that gets SIGTERM may take to write its last output.
 const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(2);
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -81,7 +81,7 @@ where
     };
     drop(session);
     background::stop_all(&ctx);
-    // What a script said before it ended the process has been said; a process that is killed says nothing more.
+    // Lines that a script wrote before it ended the process are sent; a killed process writes nothing more.
     let ordered = ctx.exit.borrow().is_some() || ctx.state().exit_after_turn.is_some();
     let killed = matches!(exit, Exit::Signal(_));
     if !killed {
@@ -106,7 +106,7 @@ where
     exit
 }
 
-/// The session that is to be gone on with is not there, or a new one has the id of another.
+/// The session to resume does not exist, or a new session has the id of another.
 async fn refuse_to_open(ctx: &Context, failed: transcript::Failed) -> Exit {
     ctx.complain(failed.text.clone()).await;
     if failed.told {
@@ -123,7 +123,7 @@ async fn refuse_to_open(ctx: &Context, failed: transcript::Failed) -> Exit {
     Exit::Code(1)
 }
 
-/// Keeps what the session has cost, for the next one that goes on with it.
+/// Records the cost of the session, for the process that resumes it.
 async fn close(ctx: &Context) {
     let fields = {
         let state = ctx.state();
@@ -140,7 +140,7 @@ async fn close(ctx: &Context) {
     ctx.send_mirror().await;
 }
 
-/// Writes until the end mark. What a client that has gone does not take is thrown away, as the CLI does.
+/// Writes until the end mark. Lines for a client that has gone are dropped, as in the CLI.
 async fn write<T, O: AsyncWrite + Unpin>(
     mut lines: mpsc::Receiver<Option<T>>,
     mut to: O,
@@ -160,7 +160,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
     async fn run(&mut self) -> Exit {
         let mut exit = self.ctx.exit.subscribe();
         loop {
-            // A fault that ends the process ends its input as well, which is not to be taken for the client's doing.
+            // A fault that ends the process ends its input as well, which is not the client's doing.
             if let Some(exit) = self.ctx.config.wire.as_ref().and_then(Wire::ending) {
                 self.ctx.exit.send_replace(Some(exit));
                 return exit;
@@ -173,7 +173,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     return Exit::Code(code);
                 }
                 if self.waiting() {
-                    // The CLI takes what is already there before it begins: an interrupt on the heels of a prompt hits it.
+                    // The CLI reads what is already there before it begins: an interrupt right after a prompt reaches it.
                     if let Some(exit) = self.take_interrupt().await {
                         return exit;
                     }
@@ -224,7 +224,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
                     let most = self.ctx.config.patience;
                     self.ctx.complain(format!("Background agents were stopped after {most:?}.")).await;
                     background::stop_agents(&self.ctx).await;
-                    // They have a last word.
+                    // Gives them time for their last output.
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 }
             }
@@ -385,7 +385,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
             }
             Some("control_cancel_request") => mcp_control::cancel(&self.ctx, &json["request_id"]).await,
             Some("update_environment_variables") => take_environment(&self.ctx, &json).await,
-            // The CLI ignores what it does not know.
+            // The CLI ignores unknown messages.
             _ => {}
         }
         None
@@ -432,7 +432,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
             .as_ref()
             .is_some_and(|uuid| self.ctx.state().past.contains(uuid));
         if is_past {
-            // The session that was gone on with has it already.
+            // The resumed session has this prompt already.
             self.ctx.send_lifecycle(&prompt, "completed").await;
             return None;
         }
@@ -494,7 +494,7 @@ impl<I: AsyncRead + Unpin> Session<I> {
         match signal {
             Signal::Term if self.ctx.config.wire.as_ref().is_some_and(Wire::ignores_term) => None,
             Signal::Term if self.turn.is_some() && self.ctx.state().commands > 0 => {
-                // What the command has come to is told before the end.
+                // The result of the command is reported before the end.
                 self.ctx.terminating.send_replace(true);
                 let ctx = self.ctx.clone();
                 tokio::spawn(async move {

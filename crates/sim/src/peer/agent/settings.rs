@@ -1,4 +1,4 @@
-//! Settings and rules: where they stand, how the host changes them, and what it may ask about them.
+//! Settings and rules: their sources, changes by the host, and requests about them.
 
 use serde_json::{Map, Value, json};
 
@@ -16,13 +16,13 @@ const UPDATABLE: &[&str] = &["effortLevel", "outputStyle"];
 /// Settings of all sources.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
-    /// As `--settings` has them, and what was applied later.
+    /// The settings of `--settings`, and later changes.
     flags: Map<String, Value>,
     files: Files,
 }
 
 impl Settings {
-    /// Those that count for a session that begins.
+    /// The settings of a new session.
     pub(super) fn new(config: &Config) -> Self {
         Self {
             flags: config.settings.clone(),
@@ -50,7 +50,7 @@ impl Settings {
         Some(settings)
     }
 
-    /// What they come to: objects are merged, lists joined, and else the strongest wins.
+    /// The merged settings: objects are merged, lists joined, and else the strongest source wins.
     fn effective(&self) -> Value {
         let mut effective = json!({});
         for (_, settings) in self.sources() {
@@ -59,7 +59,7 @@ impl Settings {
         effective
     }
 
-    /// Something that they all may say, by a path of keys.
+    /// The effective value at a path of keys.
     pub(super) fn get(&self, path: &[&str]) -> Option<Value> {
         let effective = self.effective();
         let value = path.iter().fold(&effective, |value, key| &value[*key]);
@@ -74,7 +74,7 @@ impl Settings {
             .collect()
     }
 
-    /// Whether what a source grants counts.
+    /// Whether permissions granted by a source count.
     pub(super) fn may_grant(&self, source: Source) -> bool {
         source != Source::Project || self.files.trusted
     }
@@ -99,7 +99,7 @@ impl Settings {
         directories
     }
 
-    /// What is to be said about them on stderr, once.
+    /// The complaints about them for stderr, once.
     pub(super) fn take_complaints(&mut self) -> Vec<String> {
         std::mem::take(&mut self.files.complaints)
     }
@@ -135,7 +135,7 @@ pub(super) async fn handle(ctx: &Context, subtype: &str, request: &Value) -> Opt
     })
 }
 
-/// What is given takes the place of what was there under the same key, and what it says counts at once.
+/// New settings replace those under the same key, and count at once.
 async fn apply(ctx: &Context, settings: &Value) -> Reply {
     let Some(settings) = settings.as_object() else {
         let what = match settings {
@@ -201,7 +201,7 @@ async fn store(ctx: &Context, source: Source, change: impl Fn(&mut Map<String, V
     if let Some(settings) = ctx.state().settings.of(source) {
         change(settings);
     }
-    // A file that is not read is not written either: what was changed lasts as long as the session.
+    // A file that is not read is not written either: the change lasts as long as the session.
     let read = settings_files::counts(source, &ctx.config);
     let path = settings_files::path(source, ctx.config.config_dir.as_deref(), &ctx.cwd());
     if let (Some(path), true) = (path, read)
@@ -225,8 +225,8 @@ fn rules_of(update: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Applies `updatedPermissions`, to the files that they name as well. Gives the new mode if it changed. What is not known
-/// is left alone.
+/// Applies `updatedPermissions`, also to the files that they name. Returns the new mode if it changed. Unknown updates
+/// are ignored.
 pub(super) async fn apply_permissions(ctx: &Context, updates: &Value) -> Option<String> {
     let mut mode = None;
     for update in updates.as_array().into_iter().flatten() {

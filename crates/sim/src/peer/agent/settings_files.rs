@@ -14,14 +14,14 @@ const FILES: [(Source, &str); 3] = [
     (Source::Local, "local"),
 ];
 
-/// What stands in settings files.
+/// The contents of settings files.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Files {
     /// The settings of each, whether or not it is read.
     pub(super) kept: Vec<(Source, Map<String, Value>)>,
-    /// What is wrong with them, as `get_settings` tells it.
+    /// Their problems, for `get_settings`.
     pub(super) errors: Vec<Value>,
-    /// What the CLI says on stderr about them.
+    /// The CLI's complaints about them on stderr.
     pub(super) complaints: Vec<String>,
     /// Whether the project may grant permissions.
     pub(super) trusted: bool,
@@ -70,7 +70,7 @@ impl Files {
         files
     }
 
-    /// Complains about what a project would grant that nobody trusts yet.
+    /// Complains about permissions that a project grants without being trusted yet.
     fn distrust(&mut self, config: &Config) {
         let Some((_, project)) = self.kept.iter().find(|(source, _)| *source == Source::Project) else {
             return;
@@ -92,7 +92,7 @@ impl Files {
     }
 }
 
-/// What is in a file; nothing if there is none.
+/// The settings in a file; none if it does not exist.
 fn read(path: &Path) -> Result<Option<Map<String, Value>>, ()> {
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(None);
@@ -100,7 +100,7 @@ fn read(path: &Path) -> Result<Option<Map<String, Value>>, ()> {
     serde_json::from_str(&text).map(Some).map_err(|_| ())
 }
 
-/// Whether the user has said that this project may grant permissions.
+/// Whether the user trusts this project to grant permissions.
 fn is_trusted(config: &Config) -> bool {
     let home = Path::new(&config.home);
     let places = [config.config_dir.as_deref().unwrap_or(home), home];
@@ -121,11 +121,11 @@ pub(super) fn strings(list: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Changes a file, which comes to be if it was not there.
+/// Changes a file, and creates it if it does not exist.
 ///
 /// # Errors
 ///
-/// What is wrong, for stderr: it cannot be read, holds something else than settings, or cannot be written.
+/// The message for stderr: the file cannot be read, has something else than settings, or cannot be written.
 pub(super) fn change(path: &Path, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), String> {
     let failed = |what: &str| format!("Error: cannot write settings to {}: {what}", path.display());
     let mut settings = read(path)

@@ -1,4 +1,4 @@
-//! One response of the model: what goes wrong with it, how it comes, and what becomes of it when it is cut short.
+//! One response of the model: its faults, its pace, and what is left of it when it is cut short.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::turn::{ApiFailure, Call, End, Turn};
 use super::{mcp, payload};
 use crate::directive::{Block, Fault, FaultKind, Response};
 
-/// What is to be done before a block.
+/// The side effects before a block.
 fn acts_before(acts: &[(usize, Act)], block: usize) -> impl Iterator<Item = &Act> + Clone {
     acts.iter()
         .filter(move |(index, _)| *index == block)
@@ -33,7 +33,7 @@ struct Message {
 }
 
 impl Turn {
-    /// Asks the model once and writes what it says. Gives the tools that it calls.
+    /// Calls the model once and writes its response. Returns its tool calls.
     pub(super) async fn respond(&mut self, model: &str, reply: Reply) -> Result<Vec<Call>, End> {
         let Reply {
             response,
@@ -302,7 +302,7 @@ impl Turn {
         Ok(done)
     }
 
-    /// What a subagent is about to do.
+    /// Reports what a subagent is about to do.
     async fn send_progress(&mut self, message: &Message, block: &Value) {
         let (Some(name), true) = (block["name"].as_str(), block["type"] == "tool_use") else {
             return;
@@ -403,7 +403,7 @@ impl Turn {
         self.text.clear();
         let mut written = message.map_or(0, |message| message.written);
         if let Some(message) = message {
-            // What was not finished has no counts; the CLI estimates them.
+            // An unfinished message has no counts; the CLI estimates them.
             let output = message.characters.div_ceil(3);
             self.ctx
                 .state()
@@ -458,7 +458,7 @@ impl Turn {
         End::Aborted { why, tools: false }
     }
 
-    /// Goes through what goes wrong before the response succeeds.
+    /// Plays the faults before the response succeeds.
     async fn fail(&mut self, faults: &[Fault]) -> Result<(), End> {
         let mut attempt = 0;
         for fault in faults {
@@ -478,7 +478,7 @@ impl Turn {
                 }
                 attempt += 1;
                 if matches!(fault.kind, FaultKind::SseError(_)) {
-                    // Asked again without a word.
+                    // Retried silently.
                     continue;
                 }
                 let delay = 500_u64 << (attempt - 1).min(6);
@@ -495,7 +495,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Goes on with the other model, if the one that was asked is overloaded and there is another.
+    /// Switches to the other model, if the current one is overloaded and there is another.
     async fn fall_back(&mut self, failure: &ApiFailure) -> bool {
         let Some(fallback) = self.ctx.config.fallback.clone() else {
             return false;
@@ -591,7 +591,7 @@ impl ApiFailure {
     }
 }
 
-/// A text cut into deltas: as the response's pace says, or into three.
+/// A text cut into deltas: at the response's pace, or into three.
 fn chunks(text: &str, response: &Response) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     let size = response

@@ -27,7 +27,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in the words of the CLI's validator.
+    /// The problem, in the words of the CLI's validator.
     pub(super) fn read(schema: &Value) -> Result<Self, String> {
         let Some(object) = schema.as_object() else {
             return Err("data must be object,boolean".to_owned());
@@ -60,14 +60,14 @@ impl Schema {
         Ok(Self(object.clone()))
     }
 
-    /// What is wrong with an answer; nothing if it fits.
+    /// The problems of an answer; none if it matches the schema.
     pub(super) fn flaws(&self, answer: &Value) -> Vec<String> {
         let mut flaws = Vec::new();
         self.check(&self.0, answer, "", 0, &mut flaws);
         flaws
     }
 
-    /// What a `$ref` into the schema stands for.
+    /// The target of a `$ref` in the schema.
     fn resolve(&self, reference: &str) -> Option<&Map<String, Value>> {
         let path = reference.strip_prefix('#')?;
         let mut at = &self.0;

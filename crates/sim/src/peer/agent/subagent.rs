@@ -1,4 +1,4 @@
-//! Agents that the agent starts: what they are, how they run, and what becomes of them.
+//! Subagents: their definitions, their runs, and their results.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ pub(super) struct Subagent {
     pub(super) model: String,
     /// The agent that started it, unless that is the main one.
     pub(super) parent: Option<String>,
-    /// What the reply that started it calls it.
+    /// The tag that the reply gave it.
     pub(super) tag: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Definition {
     max_turns: Option<u64>,
 }
 
-/// How many agents were started, and what became of them.
+/// The number of subagents, and their results.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     spawned: u64,
@@ -64,7 +64,7 @@ pub(super) struct Stats {
     by_type: BTreeMap<String, u64>,
 }
 
-/// What an agent has come to.
+/// The result of a subagent.
 pub(super) struct Report {
     end: Option<End>,
     text: String,
@@ -106,7 +106,7 @@ impl Definition {
         })
     }
 
-    /// What `initialize` tells about it.
+    /// The entry in the reply to `initialize`.
     pub(super) fn listed(&self, name: &str) -> Value {
         let mut entry = json!({"name": name, "description": self.description});
         if let Some(model) = &self.model {
@@ -277,7 +277,7 @@ impl Turn {
         }
     }
 
-    /// What the parent gets from an agent that has come to its end.
+    /// The result for the parent when a subagent ends.
     async fn handed_back(&self, agent: &Subagent, report: Report) -> Outcome {
         let ending = report.ending(&self.ctx, agent, false);
         background::end_agent(&self.ctx, &agent.id, &ending).await;
@@ -343,7 +343,7 @@ impl Turn {
     }
 }
 
-/// What the parent gets at once from an agent in the background.
+/// The immediate result for the parent of a background subagent.
 fn launched(ctx: &Context, agent: &Subagent) -> Outcome {
     let id = &agent.id;
     let file = ctx.output_file(id);

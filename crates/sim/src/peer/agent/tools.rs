@@ -23,13 +23,13 @@ const ANNOUNCED_AFTER: Duration = Duration::from_secs(3);
 /// How often a tool that runs gives a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
-/// Tools that there are only if somebody can be asked.
+/// Tools that exist only if a person can answer.
 const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
 
 /// Tools that the CLI has only on demand.
 const SEARCHES: &[&str] = &["Glob", "Grep"];
 
-/// What a command has written so far.
+/// The output of a command so far.
 pub(super) type Output = Arc<Mutex<String>>;
 
 /// What came out of a tool, and the exit code if it was a command.
@@ -76,7 +76,7 @@ pub(super) fn missing(ctx: &Context, name: &str) -> Option<String> {
     if config.real_tools && SEARCHES.contains(&name) && config.tools.is_none() {
         return None;
     }
-    // The tool that starts agents is listed under its old name, and goes by both.
+    // The tool that starts subagents is listed under its old name, and has both names.
     let listed = |tools: &[String]| {
         let name_of = |tool: &String| tool == name || (is_agent_tool(tool) && is_agent_tool(name));
         tools.iter().any(name_of)
@@ -295,7 +295,7 @@ enum Step {
     Beat,
 }
 
-/// Does what a tool does.
+/// Runs a tool.
 async fn execute(
     ctx: Arc<Context>,
     name: String,
@@ -420,7 +420,7 @@ async fn real_command(ctx: &Context, command: &str, output: &Output) -> i32 {
         }
     }
     match child.wait().await {
-        // A shell that was killed by a signal has no code; 137 is what the CLI shows for SIGKILL.
+        // A shell that was killed by a signal has no code; the CLI shows 137 for SIGKILL.
         Ok(status) => status.code().unwrap_or(137),
         Err(_) => 1,
     }

@@ -16,7 +16,7 @@ use super::{commands, cost, files, mcp, mcp_control, payload};
 
 pub(super) use super::ending::{ApiFailure, End};
 
-/// What a turn is about.
+/// The prompt of a turn, and its options.
 pub(super) struct Work {
     /// Its prompts; none if background work woke it.
     pub(super) prompts: Vec<Prompt>,
@@ -29,7 +29,7 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: Value,
-    /// What becomes of it.
+    /// The handling of the call.
     pub(super) plan: CallPlan,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct Turn {
     /// Structured output that was given, and how often it was wrong.
     pub(super) structured: Option<Value>,
     pub(super) unstructured: u64,
-    /// What was wrong with it the last time.
+    /// The last problem of its structured output.
     pub(super) last_flaw: String,
-    /// What has come of the tools of this response, for hooks.
+    /// The tool results of this response, for hooks.
     pub(super) batch: Vec<Value>,
     /// The uuid of the last `assistant` line.
     pub(super) last_assistant: String,
@@ -79,15 +79,15 @@ pub(super) struct Turn {
     pub(super) text: String,
     pub(super) stop_reason: Option<String>,
     pub(super) prompt_id: String,
-    /// A hook said that the turn is to end.
+    /// A hook ended the turn.
     pub(super) stopped_by_hook: bool,
     /// A `message_stop` event that is still to come.
     pub(super) unstopped: Option<Value>,
-    /// Callbacks before a tool that were called when its call was told of, with its id.
+    /// Callbacks before a tool that were called when its call was written, with its id.
     pub(super) asked_before: Option<(String, Asked)>,
-    /// What is shown instead of the text, if a hook has said so.
+    /// The text that a hook wants shown instead, if there is one.
     pub(super) displayed: Option<String>,
-    /// The name of this turn for what is displayed of it.
+    /// The id of this turn for displayed messages.
     pub(super) turn_id: Option<String>,
     /// Whether the conversation was, or could not be, compacted.
     pub(super) compacted: bool,
@@ -169,7 +169,7 @@ impl Turn {
         self.ctx.pause(self.ctx.config.latency).await;
         // Without an `initialize` nobody has begun to connect them.
         mcp_control::start(&self.ctx);
-        // An abort shows as soon as the model would be asked.
+        // An abort is noticed before the model is called.
         let _ = self.or_abort(mcp::settled(&self.ctx)).await;
         let queries = self.prompts.is_empty() || self.prompts.iter().any(|prompt| prompt.query);
         if let Some(end) = self.answer_locally().await {
@@ -251,7 +251,7 @@ impl Turn {
         }
     }
 
-    /// Asks the model and calls its tools, until it has said its last word.
+    /// Calls the model and its tools, until the model calls no more tools.
     pub(super) async fn converse(&mut self, mut ask: Ask) -> Result<(), End> {
         let mut stopping = false;
         let mut reminded = false;
@@ -372,7 +372,7 @@ impl Turn {
         self.ctx.send_stamped(line).await;
     }
 
-    /// Takes a prompt into the conversation, and shows it if that was asked for.
+    /// Adds a prompt to the conversation, and replays it if the host wants that.
     pub(super) async fn take_in(&self, prompt: &Prompt) {
         let uuid = prompt.uuid.clone().unwrap_or_else(|| self.ctx.uuid());
         let fields = json!({
@@ -466,7 +466,7 @@ impl Turn {
             .await;
     }
 
-    /// Whether its stop is told by the turn of the agent that started it.
+    /// Whether the turn of the parent agent reports its stop.
     pub(super) fn stops_silently(&self) -> bool {
         self.agent.as_ref().is_some_and(|agent| !agent.shows_text())
             || self.agent.as_ref().is_some_and(|agent| !agent.background)

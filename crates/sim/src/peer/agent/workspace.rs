@@ -1,4 +1,4 @@
-//! The working directory: going on in another, and what has changed in it.
+//! The working directory: switching to another one, and its changes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn set(ctx: &Arc<Context>, id: Option<&Value>, request: &Value) -> Reply {
         ctx.keep(|transcript| transcript.relocate(&config_dir, &path))
             .unwrap_or_default()
     });
-    // It is a turn of its own, in which nothing is asked.
+    // It is a turn of its own, without a call of the model.
     let turn = Turn::new(ctx.clone(), ctx.abort.clone(), ctx.uuid());
     turn.send_init().await;
     let payload = json!({
@@ -85,7 +85,7 @@ async fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
     output.status.success().then_some(text)
 }
 
-/// How the files differ from what was committed.
+/// The differences between the files and the last commit.
 async fn difference(ctx: &Context) -> Value {
     let none = json!({"diff": null, "noDiffReason": "no-repository"});
     // Files that are only pretended are in no repository.

@@ -1,6 +1,6 @@
-//! The flags: which there are, by which names they go, and what they take.
+//! The flags: their names and their values.
 
-/// What a flag takes.
+/// The value of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     Nothing,

@@ -1,4 +1,4 @@
-//! The CLI's command line: which flags there are, what they take, and how it refuses them.
+//! The CLI's command line: its flags, their values, and how it rejects wrong ones.
 
 mod flags;
 
@@ -16,15 +16,15 @@ pub struct CommandLine {
     given: Vec<(&'static str, Vec<String>)>,
 }
 
-/// Why the CLI would not start, or (for `--version`) what it prints instead.
+/// Why the CLI would not start, or (for `--version`) its output instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The exit code.
     pub code: i32,
-    /// What goes to stdout.
+    /// The output on stdout.
     pub stdout: String,
-    /// What goes to stderr.
+    /// The output on stderr.
     pub stderr: String,
 }
 
@@ -39,7 +39,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of a process in this directory with this environment.
+    /// The surroundings of a process in this directory with this environment.
     pub fn new(cwd: impl Into<PathBuf>, env: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
             cwd: cwd.into(),
@@ -231,7 +231,7 @@ impl CommandLine {
         self.agent_from(Agent::builder(), around)
     }
 
-    /// What these flags and these surroundings make of an agent that is told something already; see
+    /// Applies these flags and these surroundings to an agent that has settings already; see
     /// [`agent`](Self::agent).
     ///
     /// # Errors
@@ -313,7 +313,7 @@ impl CommandLine {
         self.session(agent, around)
     }
 
-    /// What the flags say about the session: where it is kept, which one is gone on with, what it may cost, and the like.
+    /// The flags about the session: where it is stored, which one to resume, its budget, and the like.
     fn session(&self, mut agent: Builder, around: &Surroundings) -> Result<Builder, Refusal> {
         agent = agent
             .session_persistence(!self.has("--no-session-persistence"))
@@ -373,7 +373,7 @@ impl CommandLine {
         if let Some(uuid) = self.value("--resume-session-at") {
             agent = agent.resume_session_at(uuid);
         }
-        // `auto` is what the model allows, and so is anything else that is no number.
+        // `auto` leaves the limit to the model, and so does anything else that is no number.
         if let Some(Ok(tokens)) = self.value("--autocompact").map(str::parse) {
             agent = agent.context_window(tokens);
         }
@@ -417,7 +417,7 @@ impl CommandLine {
         Some(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
-    /// What the CLI says on stderr although it starts.
+    /// The CLI's warning on stderr when it starts all the same.
     pub fn warning(&self) -> Option<String> {
         const LEVELS: &str = "low, medium, high, xhigh, max";
         let level = self.value("--effort")?;
@@ -438,7 +438,7 @@ fn refuse(stderr: impl Into<String>) -> Refusal {
     }
 }
 
-/// Settings are JSON, or the path of a file; JSON that is none is taken for a path, as the CLI does.
+/// Settings are JSON, or the path of a file; like the CLI, this treats invalid JSON as a path.
 fn read_settings(settings: &str, cwd: &Path) -> Result<Value, Refusal> {
     if let Ok(json @ Value::Object(_)) = serde_json::from_str(settings) {
         return Ok(json);

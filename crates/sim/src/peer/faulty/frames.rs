@@ -44,12 +44,12 @@ pub fn error(id: &str, message: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": message}})
 }
 
-/// What becomes of the last prompt: `queued`, `started`, `completed`, `cancelled`, `discarded`, `refused`.
+/// The state of the last prompt: `queued`, `started`, `completed`, `cancelled`, `discarded`, `refused`.
 pub fn lifecycle(state: &str) -> Value {
     lifecycle_of("$prompt", state)
 }
 
-/// What becomes of a prompt.
+/// The state of a prompt.
 pub fn lifecycle_of(prompt: &str, state: &str) -> Value {
     stamped(json!({"type": "command_lifecycle", "command_uuid": prompt, "state": state}))
 }
@@ -68,7 +68,7 @@ pub fn init() -> Value {
     }))
 }
 
-/// What the session is doing: `idle`, `running`, `requires_action`.
+/// The state of the session: `idle`, `running`, `requires_action`.
 pub fn state(state: &str) -> Value {
     system("session_state_changed", json!({"state": state}))
 }
@@ -84,7 +84,7 @@ pub fn assistant(content: Value) -> Value {
     }))
 }
 
-/// The model says something.
+/// A text of the model.
 pub fn text(text: &str) -> Value {
     assistant(json!([{"type": "text", "text": text}]))
 }
@@ -183,7 +183,7 @@ pub fn aborted() -> Value {
     frame
 }
 
-/// Asks whether a tool may be used.
+/// A permission request for a tool.
 pub fn ask(id: &str, tool: &str) -> Value {
     json!({"type": "control_request", "request_id": id, "request": {
         "subtype": "can_use_tool", "tool_name": tool, "display_name": tool, "tool_use_id": format!("toolu_{id}"),

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The executable's name.
 const NAME: &str = "outrigger-sim-faulty";
 
-/// What the stand-in is made of. An executable of another build would test something else without a word.
+/// The sources of the stand-in. An executable of another build would silently test something else.
 const SOURCES: &[&str] = &[
     include_str!("frames.rs"),
     include_str!("play.rs"),
@@ -24,7 +24,7 @@ const SOURCES: &[&str] = &[
 #[error("no {NAME} of this build: {0}; build it with `cargo build -p outrigger-sim --bins`")]
 pub struct Missing(String);
 
-/// A number that tells builds of the stand-in apart.
+/// A number that identifies the build of the stand-in.
 pub fn fingerprint() -> String {
     // FNV-1a: it need not resist anybody.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -34,13 +34,13 @@ pub fn fingerprint() -> String {
     format!("{hash:016x}")
 }
 
-/// The stand-in, of the same build as the caller: beside the program that runs, as cargo puts it when it builds a workspace.
-/// Where it is missing, or is of another build, cargo is asked to build it.
+/// The stand-in, of the same build as the caller: beside the running program, where cargo puts it when it builds a workspace.
+/// If it is missing, or of another build, cargo builds it.
 ///
-/// Looks once, and may then take as long as a build takes.
+/// The first call may take as long as a build takes; its result is kept.
 ///
 /// # Errors
-/// When there is none and none can be built.
+/// When the stand-in is missing and can't be built.
 pub fn executable() -> Result<&'static Path, Missing> {
     static FOUND: OnceLock<Result<PathBuf, Missing>> = OnceLock::new();
     match FOUND.get_or_init(find) {

@@ -1,16 +1,16 @@
-//! A CLI that misbehaves on command: a real process that does wrong whatever a program that drives one has to survive.
+//! A CLI that misbehaves on command: a real process with all the faults that a program which drives one has to survive.
 //!
-//! [`Faulty`] is a script: steps that are done one after the other, each of which can be read on its own. The steps are plain
-//! data, so that a script travels as JSON to the executable `outrigger-sim-faulty`, which [`executable`] finds (and has
-//! cargo build, in a workspace, when it is not there or of another build than its caller).
+//! [`Faulty`] is a script of steps that run one after the other. The steps are plain
+//! data, so that a script travels as JSON to the executable `outrigger-sim-faulty`, which [`executable`] finds (in a
+//! workspace it lets cargo build it, if it is missing or of another build than its caller).
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | [`SCRIPT`] | the file with the script, as JSON |
 //! | [`LOG`] | the file to which a [`Note`] a line is appended; optional |
 //!
-//! What it waits for are lines of its client, never times. It reads its stdin in the steps that wait, and in no other, so that
-//! whatever it writes, it writes without reading. After its last step it reads to the end of its input and exits with 0.
+//! It waits for lines of its client, never for times. It reads its stdin only in the steps that wait, so that
+//! its output never depends on reading. After its last step it reads to the end of its input and exits with 0.
 //!
 //! ```
 //! use outrigger_sim::peer::faulty::{Death, Faulty};

@@ -32,7 +32,7 @@ pub(super) trait Stage {
     fn hold(&mut self);
 }
 
-/// What a script knows while it is played.
+/// The state of a script while it runs.
 pub(super) struct Play<'s, S> {
     stage: &'s mut S,
     /// Lines that no step has taken yet.
@@ -57,7 +57,7 @@ impl<'s, S: Stage> Play<'s, S> {
         }
     }
 
-    /// Plays to the end, and says how to end.
+    /// Runs all steps, and returns how to end.
     pub(super) fn all(mut self, steps: &[Step]) -> Death {
         let death = self.steps(steps);
         death.unwrap_or_else(|| {
@@ -179,7 +179,7 @@ impl<'s, S: Stage> Play<'s, S> {
         }
     }
 
-    /// The frame with names replaced by what they stand for.
+    /// The frame with its names replaced by their values.
     fn fill(&mut self, frame: &Value) -> Value {
         match frame {
             Value::String(text) => self.name(text),

@@ -17,10 +17,10 @@ use super::{Faulty, LOG, SCRIPT};
 use crate::inject::process::{start, survive};
 use crate::inject::{Grandchild, be_grandchild};
 
-/// What the executable `outrigger-sim-faulty` does.
+/// The `main` of the executable `outrigger-sim-faulty`.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // For whoever wants to know whether it is the build that they expect.
+    // Lets a caller check the build.
     if arguments
         .first()
         .is_some_and(|argument| argument == "--fingerprint")
@@ -71,7 +71,7 @@ struct Process {
     lines: VecDeque<Vec<u8>>,
     ended: bool,
     log: Option<File>,
-    /// Kept, so that they are neither waited for nor told anything.
+    /// Kept, so that their handles are not dropped.
     children: Vec<std::process::Child>,
 }
 

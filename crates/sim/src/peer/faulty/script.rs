@@ -7,7 +7,7 @@ use super::frames;
 use super::step::{Death, Piece, Step};
 use crate::inject::Grandchild;
 
-/// What a stand-in does; see [the module](super).
+/// The steps of a stand-in; see [the module](super).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 #[must_use]
@@ -60,7 +60,7 @@ impl Faulty {
         })
     }
 
-    // ---- What a good CLI does -----------------------------------------------------------------------------------
+    // ---- What a well-behaved CLI does ---------------------------------------------------------------------------
 
     /// Takes the `initialize` request and answers it.
     pub fn initialize(self) -> Self {
@@ -75,12 +75,12 @@ impl Faulty {
             .line(frames::init())
     }
 
-    /// Takes a prompt, and says nothing to it.
+    /// Takes a prompt, and does not react.
     pub fn take_prompt(self) -> Self {
         self.take(json!({"type": "user"}))
     }
 
-    /// The model says something.
+    /// The model writes a text.
     pub fn say(self, text: &str) -> Self {
         self.line(frames::text(text))
     }
@@ -106,12 +106,12 @@ impl Faulty {
         self.line(frames::success("$request", payload))
     }
 
-    /// Asks whether a tool may be used, under this id.
+    /// Requests permission for a tool, under this id.
     pub fn ask(self, id: &str, tool: &str) -> Self {
         self.line(frames::ask(id, tool))
     }
 
-    /// Takes the answer to what was asked under this id.
+    /// Takes the reply to the request of this id.
     pub fn answer_to(self, id: &str) -> Self {
         self.take(json!({"type": "control_response", "response": {"request_id": id}}))
     }

@@ -1,20 +1,20 @@
-//! What a stand-in can be told to do.
+//! The steps of a stand-in.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::inject::Grandchild;
 
-/// One thing to do.
+/// One step.
 ///
-/// In the frames and texts of a script stand names for what is known only when it runs:
+/// Frames and texts of a script may have names for values that are known only when it runs:
 ///
-/// | name | stands for |
+/// | name | value |
 /// |---|---|
 /// | `$prompt`, `$prompt.N` | the uuid of the last prompt that was taken, or of the Nth, from 0 |
 /// | `$request`, `$request.N` | the same for the ids of control requests |
 /// | `$uuid` | a uuid that was not used before |
-/// | `$i` | inside a [`Repeat`](Self::Repeat), how many times it went round; also within longer strings |
+/// | `$i` | inside a [`Repeat`](Self::Repeat), the number of the round; also within longer strings |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub enum Step {
     Gather {
         /// How many.
         times: usize,
-        /// What they have in them.
+        /// The parts that these lines have.
         like: Value,
     },
     /// Waits for the end of the input.
@@ -51,7 +51,7 @@ pub enum Step {
         /// What.
         steps: Vec<Step>,
     },
-    /// Ends at once. What was written stays in the pipes.
+    /// Ends at once. Written bytes stay in the pipes.
     Die(Death),
     /// Closes stdout and lives on.
     CloseStdout,
@@ -91,15 +91,15 @@ pub enum Piece {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// It began; its process id.
+    /// The stand-in began; its process id.
     Began(u32),
-    /// It took a line off its input; a string if it is not JSON.
+    /// The stand-in took a line off its input; a string if it is not JSON.
     Received(Value),
     /// Its input ended.
     EndOfInput,
-    /// It started a process of this id.
+    /// The stand-in started a process of this id.
     Grandchild(u32),
-    /// Nobody takes what it writes to stdout any more.
+    /// The other end of stdout is closed.
     NobodyReads,
     /// A step waited for a line and the input ended.
     InVain(Value),

@@ -9,7 +9,7 @@ use super::place;
 use crate::peer::agent::Config;
 use crate::peer::agent::cost::Used;
 
-/// Which session is gone on with.
+/// The session to resume.
 #[derive(Debug, Clone)]
 pub(in crate::peer::agent) enum Resume {
     /// The one of this id; `None` is `--resume` without a value.
@@ -18,7 +18,7 @@ pub(in crate::peer::agent) enum Resume {
     Latest,
 }
 
-/// A session that was kept, as far as it is gone on with.
+/// A stored session, up to the point where it is resumed.
 #[derive(Debug)]
 pub(in crate::peer::agent) struct Kept {
     pub(in crate::peer::agent) path: PathBuf,
@@ -32,14 +32,14 @@ pub(in crate::peer::agent) struct Kept {
     pub(in crate::peer::agent) tools_used: Vec<String>,
 }
 
-/// Why a session cannot be gone on with.
+/// Why a session cannot be resumed.
 #[derive(Debug)]
 pub(in crate::peer::agent) struct Failed {
-    /// What goes to stderr, and into the result.
+    /// The message for stderr, and for the result.
     pub(in crate::peer::agent) text: String,
-    /// The id that was asked for, if it is one.
+    /// The requested id, if it is a session id.
     pub(in crate::peer::agent) session_id: Option<String>,
-    /// Whether the host is told by a result.
+    /// Whether the host gets a result.
     pub(in crate::peer::agent) told: bool,
 }
 
@@ -54,7 +54,7 @@ impl Failed {
     }
 }
 
-/// Finds and reads the session that is to be gone on with. `None` is to begin a new one.
+/// Finds and reads the session to resume. `None` means a new one.
 pub(in crate::peer::agent) fn load(config: &Config) -> Result<Option<Kept>, Failed> {
     let Some(resume) = &config.resume else {
         return Ok(None);

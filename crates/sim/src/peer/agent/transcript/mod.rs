@@ -1,7 +1,7 @@
-//! Sessions on disk, as the CLI keeps them: one file of JSON lines a session, chained by `parentUuid`.
+//! Stored sessions, as the CLI writes them: one file of JSON lines a session, linked by `parentUuid`.
 //!
-//! Written are the conversation and what belongs to it: the queue, the last prompt, the title, the tools and the cost.
-//! What the CLI keeps for itself besides (its system prompt, its requests to the API, its latches) is not simulated.
+//! The records are the conversation, the queue, the last prompt, the title, the tools and the cost.
+//! Further records of the CLI (its system prompt, its requests to the API, its latches) are not simulated.
 
 mod load;
 mod place;
@@ -84,7 +84,7 @@ impl Transcript {
         }
     }
 
-    /// Goes on with a session that was kept: in its file, or (forked) in one of its own that begins with a copy.
+    /// Resumes a stored session: in its file, or (forked) in a new one that begins with a copy.
     pub(super) fn resume(&mut self, kept: &Kept, forked: bool) {
         let tip = kept.chain.last().and_then(|record| record["uuid"].as_str());
         self.tips.extend(tip.map(|tip| (None, tip.to_owned())));
@@ -121,7 +121,7 @@ impl Transcript {
         self.begun = false;
     }
 
-    /// Goes on in the place of another project, and takes what is kept there. Says whether that was possible.
+    /// Moves the records to another project's place and continues there. Returns whether that was possible.
     pub(super) fn relocate(&mut self, config_dir: &Path, cwd: &Path) -> bool {
         let directory = place::project(config_dir, cwd);
         let path = directory.join(format!("{}.jsonl", self.session_id));
@@ -154,7 +154,7 @@ impl Transcript {
         self.directory.join(&self.session_id)
     }
 
-    /// Why nothing is written any more, told once.
+    /// Why no more records are written, returned once.
     pub(super) fn complaint(&mut self) -> Option<String> {
         self.broken.take()
     }
@@ -220,7 +220,7 @@ impl Transcript {
         );
     }
 
-    /// The text of the prompt that the session goes by.
+    /// Records the text of the last prompt.
     pub(super) fn prompted(&mut self, text: &str) {
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut shown: String = words.join(" ");
@@ -238,7 +238,7 @@ impl Transcript {
         }
     }
 
-    /// Says where the conversation stands.
+    /// Records the end of the conversation.
     pub(super) fn mark_tip(&mut self) {
         if let Some(tip) = self.tips.get(&None).cloned() {
             let mut fields = json!({"leafUuid": tip});
@@ -256,7 +256,7 @@ impl Transcript {
         self.write_beside("custom-title.json", &text);
     }
 
-    /// Says what a subagent is.
+    /// Records the metadata of a subagent.
     pub(super) fn describe(&mut self, agent: &Subagent, finished: bool) {
         let mut meta = json!({
             "agentType": agent.kind, "isBuiltIn": agent.is_built_in, "description": agent.description,
@@ -274,7 +274,7 @@ impl Transcript {
         self.write_beside(&name, &meta.to_string());
     }
 
-    /// What has been kept since the last time, file by file, for the host.
+    /// The records since the last time, file by file, for the host.
     pub(super) fn take_mirror(&mut self) -> Vec<Value> {
         let frame = |(path, entries): (PathBuf, Vec<Value>)| json!({"type": "transcript_mirror", "filePath": path.to_string_lossy(), "entries": entries});
         self.unmirrored.drain(..).map(frame).collect()

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Longer names of directories are cut here, and told apart by a hash.
+/// Longer names of directories are cut here, and get a hash.
 const LONGEST: usize = 200;
 
 /// How the CLI names the folder of a project's sessions.
@@ -77,7 +77,7 @@ pub(super) fn latest(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
         .map(|(_, path)| path)
 }
 
-/// The branch that a working directory is on; the CLI says `HEAD` where there is none.
+/// The branch of a working directory; the CLI writes `HEAD` if there is none.
 pub(super) fn git_branch(cwd: &Path) -> String {
     let head = cwd
         .ancestors()
