@@ -235,7 +235,7 @@ mod tests {
         );
         let rule = failure_of(Agent::builder().allowed_tools(["Bash("]));
         assert!(
-            rule.starts_with("outrigger: --allow is \"Bash(\", which "),
+            rule.starts_with("outrigger: in --allow the rule `Bash(` lacks "),
             "{rule}"
         );
         let hermetic = Agent::builder()

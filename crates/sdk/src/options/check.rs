@@ -7,6 +7,7 @@ use outrigger_protocol::shared::{McpServerConfig, OutputFormat, PermissionMode, 
 use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
 use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree};
 use crate::env::{self, Surroundings};
+use crate::permissions::rules::{Rule, RuleError};
 use crate::spelling;
 
 impl Options {
@@ -336,8 +337,8 @@ impl Options {
         if let Some(Tools::Only(names)) = &self.tools {
             each("tools", names, spelling::word)?;
         }
-        each("allowed_tools", &self.allowed_tools, spelling::rule)?;
-        each("disallowed_tools", &self.disallowed_tools, spelling::rule)?;
+        each_rule("allowed_tools", &self.allowed_tools, Rule::check_allow)?;
+        each_rule("disallowed_tools", &self.disallowed_tools, |_| Ok(()))?;
         let handed = self.hosting.handlers.rules();
         if let Some(problem) = handed.problem {
             return Err(OptionsError::Policy(problem));
@@ -538,6 +539,18 @@ fn each<S: AsRef<str>>(
 ) -> Result<(), OptionsError> {
     values.into_iter().try_for_each(|value| {
         rule(value.as_ref()).map_err(|problem| OptionsError::invalid(option, value, problem))
+    })
+}
+
+/// Rules that the CLI reads as they look. One that it would skip refuses nothing.
+fn each_rule(
+    option: &'static str,
+    rules: &[String],
+    check: fn(&Rule) -> Result<(), RuleError>,
+) -> Result<(), OptionsError> {
+    rules.iter().try_for_each(|text| {
+        let checked = text.parse::<Rule>().and_then(|rule| check(&rule));
+        checked.map_err(|error| OptionsError::Rule { option, error })
     })
 }
 

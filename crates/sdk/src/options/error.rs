@@ -10,6 +10,7 @@ use crate::cause::Cause;
 use crate::discover::FindError;
 use crate::error::{Error, Problem, debug_for_people};
 use crate::permissions::PolicyError;
+use crate::permissions::rules::RuleError;
 
 /// Options that contradict each other, miss something or cannot be passed on. Nothing has been started.
 ///
@@ -59,6 +60,13 @@ pub enum OptionsError {
     /// A [`Policy`](crate::Policy) of the permission handler has a rule that is wrong, or the handler has one among those that allow that
     /// [may not](crate::permissions::rules::Rule::check_allow).
     Policy(PolicyError),
+    /// A rule that the CLI would skip, take apart, or read in another way than it looks.
+    Rule {
+        /// The option.
+        option: &'static str,
+        /// What is wrong with the rule.
+        error: RuleError,
+    },
     /// A policy that allows by rules stands behind a layer that decides for itself. The CLI would run what the rules allow without
     /// asking that layer.
     RuleBehindLayer {
@@ -182,6 +190,7 @@ impl fmt::Display for OptionsError {
             Self::Agent { name, .. } => write!(f, "`agents`: the CLI would refuse {name:?} and drop all agents with it"),
             Self::McpServer { name, problem } => write!(f, "`sdk_mcp_server`: {name:?} is invalid: {problem}"),
             Self::Policy(problem) => write!(f, "`permissions`: {problem}"),
+            Self::Rule { option, error } => write!(f, "in `{option}` {error}"),
             Self::RuleBehindLayer { rule, layer } => write!(
                 f,
                 "`permissions`: the rule `{rule}` allows calls that the CLI then runs without asking, also the layer `{layer}` \
@@ -231,6 +240,7 @@ impl std::error::Error for OptionsError {
         match self {
             Self::Cli(error) => Some(error),
             Self::Agent { problem, .. } => Some(problem),
+            Self::Rule { error, .. } => Some(error),
             _ => None,
         }
     }

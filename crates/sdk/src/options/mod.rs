@@ -248,10 +248,12 @@ options! {
 
     /// The built-in tools; all if unset. `--tools`.
     value<Tools> tools;
-    /// Rules for calls that need no question: `Read`, `Bash(git log:*)`, `mcp__server__tool`. `--allowedTools`; above 8 KiB
-    /// `permissions.allow` of `settings`.
+    /// [Rules](crate::permissions::rules) for calls that need no question: `Read`, `Bash(git log:*)`, `mcp__server__tool`. One that the
+    /// CLI would skip, or read in another way than it looks, is an error. `--allowedTools`; above 8 KiB `permissions.allow` of
+    /// `settings`.
     texts allowed_tools;
-    /// Rules for calls that are refused; a bare name takes the tool away. `--disallowedTools`, or `initialize`.
+    /// [Rules](crate::permissions::rules) for calls that are refused; a bare name takes the tool away. One that the CLI would skip is an
+    /// error. `--disallowedTools`, or `initialize`.
     texts disallowed_tools;
     /// How `disallowed_tools` is delivered.
     own<Delivery> disallowed_tools_delivery;

@@ -37,7 +37,7 @@ impl Options {
         for rule in &self.allowed_tools {
             let whole = match rule.split_once('(') {
                 None => Some(rule.as_str()),
-                Some((tool, "*)" | ")")) => Some(tool),
+                Some((tool, "*)")) => Some(tool),
                 Some(_) => None,
             };
             if let Some(tool) = whole {

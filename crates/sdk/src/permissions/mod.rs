@@ -19,8 +19,9 @@ pub use outrigger_protocol::shared::{
     PermissionAllow, PermissionDecisionClassification, PermissionDeny, PermissionResult, PermissionUpdate,
 };
 
-use outrigger_protocol::shared::JsonObject;
+use outrigger_protocol::shared::{JsonObject, PermissionRuleValue};
 use outrigger_protocol::{Frame, RawJson};
+use serde::Deserialize as _;
 
 pub use self::explain::{Decider, Explanation, Step, Warning};
 pub use self::file::PolicyFile;
@@ -32,6 +33,7 @@ pub use self::plan::{PlanReply, PlanRequest};
 pub use self::policy::{Policy, PolicyDefault, PolicyError};
 pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
+use self::rules::Rule;
 use crate::callback::Callback;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{Missed, in_time};
@@ -44,7 +46,8 @@ use crate::peer::BoxFuture;
 /// no limit, and [`Options::permission_deadline`](crate::Options::permission_deadline) may. When the CLI withdraws its question
 /// (an interrupt, a hook that decided first) the future is dropped. A handler that panics, fails or misses that deadline has
 /// refused. So has one that allows a call with a change that takes away rules by which the session was started (`removeRules` or
-/// `replaceRules` of `cliArg`, unless those rules allow).
+/// `replaceRules` of `cliArg`, unless those rules allow), or with a rule that allows and could be read more widely than it looks
+/// ([`Rule::check_allow`](rules::Rule::check_allow)).
 ///
 /// A [`Policy`] is one, a [`chain`] makes one of several, and so is an async function or closure from [`PermissionRequest`] to what
 /// becomes a [`PermissionDecision`].
@@ -277,6 +280,8 @@ pub(crate) struct Call {
     tool_use_id: Option<String>,
     is_question: bool,
     input: RawJson,
+    /// The changes that the CLI suggested.
+    suggestions: Vec<PermissionUpdate>,
 }
 
 impl Call {
@@ -285,6 +290,7 @@ impl Call {
             tool_use_id: request.tool_use_id.clone(),
             is_question: request.tool_name == QUESTION,
             input: request.input.clone(),
+            suggestions: request.suggestions.clone(),
         }
     }
 
@@ -322,8 +328,11 @@ impl Call {
                 PermissionUpdate::LIMIT
             ));
         }
-        if updates.iter().any(takes_rules_away) {
-            return Some(TAKES_RULES_AWAY.to_owned());
+        if let Some(why) = updates
+            .iter()
+            .find_map(|update| refused_change(update, &self.suggestions))
+        {
+            return Some(why);
         }
         (self.is_question && !has_answers(allow)).then(|| question::UNANSWERED.to_owned())
     }
@@ -332,18 +341,37 @@ impl Call {
 const TAKES_RULES_AWAY: &str = "the permission handler allowed this with a change that takes away rules by which the session was started: \
      what they refuse or want asked is decided when it starts";
 
-/// Whether it takes away rules of the command line that ask or refuse, which are those of a [`Policy`] and of the options. The CLI
-/// would do it. Looked at as it goes out, whatever its form is.
-fn takes_rules_away(update: &PermissionUpdate) -> bool {
+/// Why a change of permissions can't go out. Looked at as it would go out, whatever its form is.
+fn refused_change(update: &PermissionUpdate, suggestions: &[PermissionUpdate]) -> Option<String> {
     let update = serde_json::to_value(update).unwrap_or_default();
     let is = |field: &str, values: &[&str]| {
         update[field]
             .as_str()
             .is_some_and(|value| values.contains(&value))
     };
-    is("destination", &["cliArg"])
+    // Rules of the command line that ask or refuse are those of a policy and of the options. The CLI would do it.
+    if is("destination", &["cliArg"])
         && is("type", &["replaceRules", "removeRules"])
         && !is("behavior", &["allow"])
+    {
+        return Some(TAKES_RULES_AWAY.to_owned());
+    }
+    if !is("type", &["addRules", "replaceRules"]) || is("behavior", &["ask", "deny"]) {
+        return None;
+    }
+    let is_suggested = suggestions
+        .iter()
+        .any(|own| serde_json::to_value(own).is_ok_and(|own| own == update));
+    let checked = match Vec::<PermissionRuleValue>::deserialize(&update["rules"]) {
+        Ok(rules) => rules
+            .iter()
+            .try_for_each(|rule| Rule::check_answer(rule, is_suggested))
+            .map_err(|error| error.to_string()),
+        Err(_) => Err("its rules cannot be read".to_owned()),
+    };
+    checked.err().map(|why| {
+        format!("the permission handler allowed this with rules that could allow more than they say: {why}")
+    })
 }
 
 /// Whether the call is to run with the input that it has.

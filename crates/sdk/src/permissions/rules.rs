@@ -161,6 +161,17 @@ impl Rule {
         }
     }
 
+    /// Checks a rule of an answer that allows. The CLI would take it in its two parts, without splitting it.
+    pub(crate) fn check_answer(value: &PermissionRuleValue, is_suggested: bool) -> Result<(), RuleError> {
+        let text = value.to_string();
+        match syntax::parts(&text, &value.tool_name, value.rule_content.as_deref()) {
+            Ok(rule) => rule.check_allow(),
+            // The CLI knows what it means by a rule of its own that is not understood here.
+            Err(_) if is_suggested => Ok(()),
+            Err(problem) => Err(RuleError::new(&text, problem)),
+        }
+    }
+
     /// Whether it is about every call of this tool.
     pub fn names_all_of(&self, tool: &str) -> bool {
         self.about(tool) == About::All

@@ -119,6 +119,65 @@ async fn rules_taken_away_by_an_answer() {
     }
 }
 
+/// Guard: `permissions/mod.rs`, no answer brings a rule that allows more than it says.
+#[tokio::test(start_paused = true)]
+async fn wide_rules_of_an_answer() {
+    let change = |kind: &str, behavior: &str, tool: &str, content: Option<&str>| {
+        let rule = match content {
+            Some(content) => json!({"toolName": tool, "ruleContent": content}),
+            None => json!({"toolName": tool}),
+        };
+        json!({"type": kind, "rules": [rule], "behavior": behavior, "destination": "session"})
+    };
+    let add = |tool, content| change("addRules", "allow", tool, content);
+    let wide = add("Bash", Some("e* a*"));
+    let odd = add("Bash", Some("find . -name \\*.rs"));
+    for (update, suggested, allowed) in [
+        (wide.clone(), None, false),
+        (wide.clone(), Some(wide), false),
+        (
+            change("replaceRules", "allow", "Bash", Some("*sh *")),
+            None,
+            false,
+        ),
+        (change("addRules", "permit", "Bash", Some("*sh *")), None, false),
+        (add("*", None), None, false),
+        (add("mcp__*", None), None, false),
+        (add("Bash", Some("")), None, false),
+        (add("Bash", Some("* *")), None, false),
+        (add("Read", Some("*")), None, false),
+        (add("WebSearch", Some("query:x")), None, false),
+        (
+            json!({"type": "addRules", "behavior": "allow", "destination": "session", "rules": 7}),
+            None,
+            false,
+        ),
+        (odd.clone(), None, false),
+        (odd.clone(), Some(odd), true),
+        (change("addRules", "deny", "Bash", Some("e* a*")), None, true),
+        (change("removeRules", "allow", "Bash", Some("e* a*")), None, true),
+        (add("Bash", None), None, true),
+        (add("Bash", Some("git log:*")), None, true),
+        (add("Bash", Some("echo f() , x")), None, true),
+        (add("Read", Some("//tmp/x/**")), None, true),
+        (add("WebFetch", Some("domain:example.com")), None, true),
+        (add("mcp__server__tool", None), None, true),
+    ] {
+        let more = json!({"permission_suggestions": suggested.iter().collect::<Vec<_>>()});
+        let cli = asking("2.1.330", "Bash", more);
+        let answer = serde_json::from_value::<PermissionUpdate>(update.clone()).unwrap();
+        let handler = move |_: PermissionRequest| {
+            let allow = PermissionAllow::default().updated_permissions([answer.clone()]);
+            std::future::ready(PermissionDecision::from(allow))
+        };
+        assert_eq!(
+            is_allowed(&cli, cli.options().permissions(handler)).await,
+            allowed,
+            "{update}"
+        );
+    }
+}
+
 /// Guard: `permissions/policy.rs`, older CLIs do not mark what only a person may answer.
 #[tokio::test(start_paused = true)]
 async fn plan_of_an_older_cli() {
@@ -249,5 +308,51 @@ fn rule_within_a_rule() {
         Policy::allow_list([rule]).check().unwrap_err();
         Agent::builder().allowed_tools([rule]).check().unwrap_err();
         Agent::builder().disallowed_tools([rule]).check().unwrap_err();
+    }
+}
+
+/// Guard: `options/check.rs`, the options take the rules that a policy takes, and no others.
+#[test]
+fn rules_of_the_options() {
+    let wrong = |agent: Options, option: &str| match agent.check().unwrap_err() {
+        OptionsError::Rule { option: named, error } => {
+            assert_eq!(named, option);
+            error.to_string()
+        }
+        other => panic!("{other}"),
+    };
+    for rule in [
+        "",
+        "Read,Bash",
+        "Bash(ls",
+        "Bash Read",
+        "bash",
+        "Bash(* *)",
+        "Write(src/**)",
+        "Read(../x)",
+        "mcp__server__tool(x)",
+    ] {
+        let text = wrong(Agent::builder().allowed_tools([rule]), "allowed_tools");
+        let denied = wrong(Agent::builder().disallowed_tools([rule]), "disallowed_tools");
+        let policy = Policy::allow_list([rule]).check().unwrap_err().to_string();
+        assert_eq!(denied, text);
+        assert_eq!(policy, format!("in `allow` {text}"));
+    }
+    for rule in ["Bash(e* a*)", "*", "mcp__*", "WebSearch(query:x)"] {
+        let text = wrong(Agent::builder().allowed_tools([rule]), "allowed_tools");
+        let policy = Policy::allow_list([rule]).check().unwrap_err().to_string();
+        assert_eq!(policy, format!("in `allow` {text}"));
+        Agent::builder().disallowed_tools([rule]).check().unwrap();
+    }
+    for rule in [
+        "Read",
+        "Task",
+        "mcp__server",
+        "mcp__server__tool",
+        "Bash(git log:*)",
+        "Edit(src/**)",
+    ] {
+        Agent::builder().allowed_tools([rule]).check().unwrap();
+        Agent::builder().disallowed_tools([rule]).check().unwrap();
     }
 }

@@ -266,7 +266,6 @@ fn handlers_that_are_not_asked() {
         ),
         (handled().allowed_tools(["Read"]), "Read", "allowed_tools"),
         (handled().allowed_tools(["Bash(*)"]), "Bash", "allowed_tools"),
-        (handled().allowed_tools(["Bash()"]), "Bash", "allowed_tools"),
         (handled().skills(Skills::All), "Skill", "skills"),
     ] {
         let expected = Warning::HandlerNotAsked {

@@ -33,6 +33,11 @@ pub(super) fn read(text: &str) -> Result<Rule, String> {
         Some((name, spec)) => (name, Some(spec.strip_suffix(')').unwrap_or(spec))),
         None => (text, None),
     };
+    parts(text, name, spec)
+}
+
+/// Reads a rule that comes in two parts, as in answers. The CLI splits nothing of it.
+pub(super) fn parts(text: &str, name: &str, spec: Option<&str>) -> Result<Rule, String> {
     let tools = tools(name)?;
     let (is_whole, not_to_allow) = match (&tools, spec) {
         (_, None) => (true, any_name(&tools)),
