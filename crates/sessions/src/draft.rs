@@ -140,7 +140,7 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Makes a change of names last. Where directories cannot be opened there is nothing to do.
-fn sync_dir_of(path: &Path) -> Result<()> {
+pub(crate) fn sync_dir_of(path: &Path) -> Result<()> {
     let dir = match path.parent() {
         Some(dir) if dir.as_os_str().is_empty() => Path::new("."),
         Some(dir) => dir,
@@ -163,14 +163,14 @@ fn sync_dir_of(path: &Path) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::cell::RefCell;
 
     use super::*;
 
     thread_local! {
         /// The directories that this thread had written to disk.
-        pub(super) static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+        pub(crate) static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
     }
 
     /// Else a loss of power could take away the directory of what is on disk: of leases, whose numbers must not be used again.

@@ -160,7 +160,12 @@ impl SessionFile {
             if now != length {
                 return Err(Error::Changed(self.path.clone()));
             }
-            self.clone().delete()?;
+            let deleted = self.clone().delete();
+            if !self.path.exists() {
+                // It is nowhere else any more.
+                created.keep();
+            }
+            deleted?;
             if !is_same_place {
                 for part in ELSEWHERE {
                     remove(&self.config_dir().join(part).join(self.id.as_str()))?;

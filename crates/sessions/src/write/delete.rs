@@ -2,20 +2,22 @@
 
 use std::fs;
 
-use crate::draft::remove;
+use crate::draft::{remove, sync_dir_of};
 use crate::error::{Error, NotFound, Result};
 use crate::id::SessionId;
 use crate::place::{SessionFile, Sessions};
 
 impl SessionFile {
     /// Removes the transcript and all that lies in the directory beside it: subagents, results of tools, notes. Backups that a
-    /// repair left stay. A CLI that drives the session meanwhile creates the transcript anew with its next record.
+    /// repair left stay. No loss of power brings it back once this has returned. A CLI that drives the session meanwhile creates the
+    /// transcript anew with its next record.
     ///
     /// # Errors
     /// When the transcript is gone already ([`Error::NotFound`]), or something cannot be removed.
     pub fn delete(self) -> Result<()> {
         match fs::remove_file(&self.path) {
-            Ok(()) => remove(&self.beside()),
+            // Else a loss of power could bring it back.
+            Ok(()) => remove(&self.beside()).and(sync_dir_of(&self.path)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(NotFound {
                 id: self.id,
                 searched: vec![self.path],
@@ -41,6 +43,7 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draft::tests::SYNCED;
     use crate::write::testing::Place;
 
     #[test]
@@ -53,7 +56,13 @@ mod tests {
         fs::write(file.subagents_dir().join("agent-1.jsonl"), "{}").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(other.project_dir(), file.beside().join("link")).unwrap();
+        SYNCED.take();
         place.sessions.delete(&file.id).unwrap();
+        let mut synced = SYNCED.take();
+        synced.sort();
+        let mut projects = [file.project_dir().to_owned(), copy.project_dir().to_owned()];
+        projects.sort();
+        assert_eq!(synced, projects);
         assert!(!file.path.exists() && !file.beside().exists() && !copy.path.exists());
         assert!(other.path.exists(), "links are not followed");
         assert!(file.delete().unwrap_err().is_not_found());
