@@ -8,7 +8,7 @@ use outrigger_protocol::drift::{Drift, DriftKind};
 use outrigger_protocol::inbound::Message;
 use outrigger_protocol::inbound::system::SystemMessage;
 use outrigger_protocol::shared::RequestId;
-use outrigger_protocol::{Frame, RawJson};
+use outrigger_protocol::{Frame, MisfitKind, RawJson};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tracing::Span;
@@ -166,11 +166,14 @@ impl Router {
         self.stats.bytes += frame.bytes().len() as u64;
         self.recent.on_frame(frame);
         self.note_drift(frame);
-        if frame.kind() == "transcript_mirror"
-            && let Some(mirror) = &self.mirror
+        let is_report = frame.kind() == "transcript_mirror";
+        if let Some(mirror) = &self.mirror
+            && (is_report || may_be_a_report(frame))
         {
             mirror.offer(frame);
-            return None;
+            if is_report {
+                return None;
+            }
         }
         self.taps.retain_mut(|tap| tap.give(frame));
         match frame.kind() {
@@ -640,6 +643,14 @@ fn listed(body: &HashMap<String, RawJson>) -> Vec<Frame> {
         .flat_map(|request| Frame::from_line(request.get()))
         .filter(|frame| frame.kind() == "control_request")
         .collect()
+}
+
+/// Whether it is a line that was too long to be kept, and whose beginning does not say what it was.
+fn may_be_a_report(frame: &Frame) -> bool {
+    frame.kind().is_empty()
+        && frame
+            .flaw()
+            .is_some_and(|flaw| matches!(flaw.kind, MisfitKind::Oversized(_)))
 }
 
 fn note(unknown: &mut BTreeMap<String, u64>, what: String) {

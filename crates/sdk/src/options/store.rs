@@ -26,7 +26,8 @@ impl Options {
     ///   store when the session goes on from here, or by `outrigger sessions push`.
     /// * **What will not come by itself** is told by a `system` message `mirror_error` among the session's
     ///   [frames](crate::Session::frames) and counted by [`Stats::mirror_errors`](crate::Stats::mirror_errors): what somebody else's
-    ///   lease refuses, what the store says it can never take, and what the end of the session left.
+    ///   lease refuses, what the store says it can never take, and what the end of the session left. Where a report of the CLI is longer
+    ///   than [`max_line_bytes`](Self::max_line_bytes), nothing is stored behind it until the session goes on from here.
     /// * **To go on**, with [`resume`](Self::resume) and a session id that the store has for the working directory, or with
     ///   [`continue_conversation`](Self::continue_conversation) and the newest session there, the transcripts are written to a
     ///   private temporary directory that is the CLI's `CLAUDE_CONFIG_DIR`, together with the user's settings (without plugins)

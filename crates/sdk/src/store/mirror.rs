@@ -200,18 +200,11 @@ impl Mirror {
             Some(Item::Outcome(_)) => {}
             Some(Item::Lag(Lag { frames, bytes })) => {
                 work.read += frames;
-                work.torn = true;
                 let what = format!(
                     "{frames} lines of the CLI ({bytes} bytes) found no room while the session store was away, neither in memory nor on \
-                     disk: nothing more is stored of this session until it goes on from this machine, or is brought by \
-                     `outrigger sessions push`"
+                     disk"
                 );
-                let mut state = self.state();
-                state.begin_to_wait();
-                state.error = Some(what.clone());
-                drop(state);
-                self.late.notify_one();
-                self.lose(conn, &SessionKey::new("", ""), &what);
+                self.tear(conn, work, &what);
             }
             Some(Item::Frame(frame)) => {
                 work.read += 1;
@@ -226,14 +219,31 @@ impl Mirror {
         }
     }
 
+    /// Something is missing, so nothing may be appended behind it. The transcripts have it, and stay.
+    fn tear(&self, conn: &Arc<Conn>, work: &mut Work, what: &str) {
+        work.torn = true;
+        let what = format!(
+            "{what}: nothing more is stored of this session until it goes on from this machine, or is brought by \
+             `outrigger sessions push`"
+        );
+        let mut state = self.state();
+        state.begin_to_wait();
+        state.error = Some(what.clone());
+        drop(state);
+        self.late.notify_one();
+        self.lose(conn, &SessionKey::new("", ""), &what);
+    }
+
     fn add(&self, conn: &Arc<Conn>, work: &mut Work, frame: &Frame) {
         let mirrored = match frame.decode() {
             Ok(Message::TranscriptMirror(mirrored)) => mirrored,
-            // The router offers nothing else, so it is one that does not fit its type.
+            // It does not fit its type, or was too long to be kept.
             other => {
                 let why = other.err().map(|misfit| misfit.to_string()).unwrap_or_default();
-                let what = format!("a transcript_mirror of the CLI can't be read: {why}");
-                return self.lose(conn, &SessionKey::new("", ""), &what);
+                let what = format!(
+                    "what may be a report of the CLI on its transcript (`transcript_mirror`) can't be read: {why}"
+                );
+                return self.tear(conn, work, &what);
             }
         };
         if mirrored.entries.is_empty() {
@@ -409,7 +419,7 @@ impl Mirror {
 }
 
 impl Mirroring for Mirror {
-    /// Never waits for the store; for the disk, where the memory is full.
+    /// Takes reports, and what may have been one. Never waits for the store; for the disk, where the memory is full.
     fn offer(&self, frame: &Frame) {
         let mut state = self.state();
         // Under the lock, as where it becomes true: else a frame could come between the two, and go with its directory.

@@ -399,6 +399,53 @@ async fn what_finds_no_room_at_all_is_told_and_nothing_is_stored_behind_it() {
     assert!(stage.session.stats().store_lag.is_some());
 }
 
+/// The CLI reports a line of the transcript once.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_stored_behind_a_report_that_was_too_long() {
+    let long = "x".repeat(20_000);
+    let report = |uuid: &str| {
+        let report = mirrored(None, [json!({"type": "x", "uuid": uuid, "t": long})]);
+        let Value::Object(mut fields) = report else {
+            unreachable!()
+        };
+        let kind = fields.remove("type").unwrap();
+        let fields = Value::Object(fields).to_string();
+        // The kind stands first, or behind all that is kept.
+        [
+            format!("{{\"type\":{kind},{}", &fields[1..]),
+            format!("{},\"type\":{kind}}}", &fields[..fields.len() - 1]),
+        ]
+    };
+    for line in report("u2") {
+        let kept = Kept::new();
+        let mut stage = Stage::start(stored(&kept).max_line_bytes(10_000usize)).await;
+        let mut turn = stage.prompt().await;
+        stage.wire.say(&mirrored(None, [entry(1)])).await;
+        stage.wire.say_raw(line.as_bytes()).await;
+        stage.wire.say(&mirrored(None, [entry(3)])).await;
+        stage.wire.say(&result()).await;
+        assert!(turn.outcome().await.unwrap().is_success());
+        let (_, error) = stage.mirror_error().await;
+        assert!(
+            error.contains("over the cap") && error.contains("sessions push"),
+            "{error}"
+        );
+        assert_eq!(kept.texts(&main()), [entry(1).to_string()]);
+        assert!(stage.session.stats().store_lag.is_some());
+    }
+    // One that is known to be something else is none.
+    let kept = Kept::new();
+    let mut stage = Stage::start(stored(&kept).max_line_bytes(10_000usize)).await;
+    let mut turn = stage.prompt().await;
+    let other = format!(r#"{{"type":"system","subtype":"x","t":"{long}"}}"#);
+    stage.wire.say_raw(other.as_bytes()).await;
+    stage.wire.say(&mirrored(None, [entry(1)])).await;
+    stage.wire.say(&result()).await;
+    turn.outcome().await.unwrap();
+    assert_eq!(kept.texts(&main()), [entry(1).to_string()]);
+    assert_eq!(stage.session.stats().mirror_errors, 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_no_transcript_is_told() {
     let kept = Kept::new();
