@@ -29,7 +29,7 @@ use crate::peer::BoxFuture;
 use crate::phase::{Phase, Stall};
 use crate::session::{Session, Settings};
 use crate::store::{self, Mirror, Places, Source};
-use crate::version::CliVersion;
+use crate::version::{AWAITS_INITIALIZE, CliVersion};
 
 /// How long the CLI may take to get ready unless another time is set, and how long its hooks may besides.
 const INITIALIZE: Duration = Duration::from_secs(60);
@@ -306,6 +306,9 @@ impl Opened {
         .map_err(|error| Error::invalid_because("options", error))?;
         let mut launch = launch?;
         hosting.handlers.introduce(&mut launch.initialize);
+        if role == Role::Session && !host.remote {
+            await_initialize(&mut launch, &options).await;
+        }
         // This process may change its directory; what is started again later is to find the session where it was.
         if role == Role::Session {
             options.cwd = Some(launch.cwd.clone());
@@ -530,6 +533,23 @@ fn started_by(launch: &Launch, options: &Options) -> Option<discover::Command> {
         program: launch.program.clone(),
         before: launch.args.iter().take_while(is_script).cloned().collect(),
     })
+}
+
+/// A session that goes on may begin with a tool call that a hook deferred. The CLI is to know of this program's hooks before it
+/// decides about the call, if it is known to be one that can wait for that.
+async fn await_initialize(launch: &mut Launch, options: &Options) {
+    let goes_on = options.resume.is_some() || options.continue_conversation;
+    if launch.await_initialize || !goes_on || options.hosting.handlers.hooks.is_empty() {
+        return;
+    }
+    let Some(cli) = started_by(launch, options) else {
+        return;
+    };
+    let said = cli.version(&Surroundings::of_this_process()).await;
+    if said.is_some_and(|said| CliVersion::new(said).is_since(AWAITS_INITIALIZE)) {
+        launch.args.push("--await-initialize".into());
+        launch.await_initialize = true;
+    }
 }
 
 /// Asks the CLI for its version, beside its start: those before 2.1.330 say it only in the first turn, when it is late to warn. Ends

@@ -15,6 +15,9 @@ pub const OLDEST_CLI_VERSION: &str = "2.0.0";
 /// Since about this version the CLI says what kind of reason it has to ask about a tool call; 2.1.100 did not.
 pub(crate) const TELLS_REASONS: &str = "2.1.150";
 
+/// Since this version the CLI knows `--await-initialize`; 2.1.260 refuses to start with it.
+pub(crate) const AWAITS_INITIALIZE: &str = "2.1.261";
+
 /// What a CLI lacks that is older than a version.
 const LACKS: &[(&str, &str)] = &[
     (

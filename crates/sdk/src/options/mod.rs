@@ -352,7 +352,9 @@ options! {
     /// Keeps copies of changed files, so that they can be brought back. `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`.
     flag enable_file_checkpointing;
     /// Waits for `initialize` before anything is set up, even where no option needs it. A resumed session with a tool call that a hook
-    /// deferred needs it, or its hooks may not be asked about the call. `--await-initialize`.
+    /// deferred needs it, or its hooks may not be asked about the call: one with hooks of this program has it by itself, where the CLI
+    /// is known to be of version 2.1.261 or newer. Its version is not known behind a wrapper, `executable_args`, another `user` or a
+    /// transport of the program's own. `--await-initialize`.
     flag await_initialize;
 
     /// Says that the program offers to switch back from bypassed permissions. Not declared upstream.

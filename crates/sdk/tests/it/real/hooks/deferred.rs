@@ -1,7 +1,7 @@
 //! A call that waits for a decision while nothing runs.
 
 use outrigger::hooks::{self, HookOutput, PreToolUseOutput};
-use outrigger::{AmbientEvent, BlockKind, Event, Verdict};
+use outrigger::{AmbientEvent, BlockKind, Event, Session, Verdict};
 use tokio::time::timeout;
 
 use super::super::rig::{PATIENCE, Rig, turn};
@@ -34,9 +34,10 @@ async fn a_deferred_call_is_decided_in_another_process() {
             }
         });
         let options = rig.options().hook(decided.matcher("Bash")).resume(id.clone());
-        // Else the CLI may decide before it knows of the hook.
-        let session = options.await_initialize(true).start().await.unwrap();
+        let session = options.start().await.unwrap();
         assert_ne!(session.pid(), pid);
+        // Else the CLI may decide before it knows of the hook.
+        assert!(awaits(&session));
         // No prompt is sent.
         let mut ambient = session.ambient();
         let mut printed = String::new();
@@ -64,4 +65,31 @@ async fn a_deferred_call_is_decided_in_another_process() {
         assert_eq!(session.id(), Some(id));
         session.close().await.unwrap();
     }
+}
+
+/// Whether the CLI was started to wait for `initialize`.
+fn awaits(session: &Session) -> bool {
+    let arguments = format!("/proc/{}/cmdline", session.pid().unwrap());
+    let arguments = std::fs::read(arguments).unwrap();
+    arguments
+        .split(|byte| *byte == 0)
+        .any(|argument| argument == b"--await-initialize")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_session_with_hooks_that_goes_on_waits_for_them() {
+    let rig = Rig::start().await;
+    let hook = || hooks::pre_tool_use(async |_, _| HookOutput::none());
+    let session = rig.options().hook(hook()).start().await.unwrap();
+    assert!(!awaits(&session), "it begins");
+    turn(&session, "%say one").await;
+    let id = session.id().unwrap();
+    session.close().await.unwrap();
+    let session = rig.options().resume(id).start().await.unwrap();
+    assert!(!awaits(&session), "it has no hooks");
+    session.close().await.unwrap();
+    let options = rig.options().hook(hook()).continue_conversation(true);
+    let session = options.start().await.unwrap();
+    assert!(awaits(&session));
+    session.close().await.unwrap();
 }
