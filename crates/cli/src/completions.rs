@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Arg, Command, CommandFactory as _};
@@ -21,6 +22,9 @@ use crate::exit::{CommandResult, Status};
 
 /// The variable by which a shell asks for completions. It has its own name as its value.
 const ASKED: &str = "OUTRIGGER_COMPLETE";
+
+/// The shell that asks.
+static SHELL: OnceLock<OsString> = OnceLock::new();
 
 /// Has zsh complete already when it first reads the script because it completes, as it does with a file of `$fpath`.
 const AUTOLOADED: &str = "\
@@ -81,7 +85,9 @@ fn this() -> String {
 ///
 /// Whatever goes wrong, nothing is said: it would stand in the line that somebody is typing.
 pub(crate) fn answer() -> Option<ExitCode> {
-    env::var_os(ASKED).filter(|shell| !shell.is_empty() && shell != "0")?;
+    let shell = env::var_os(ASKED).filter(|shell| !shell.is_empty() && shell != "0")?;
+    // The engine takes the variable away.
+    SHELL.get_or_init(|| shell);
     // Nor what a panic says, such as one of the engine.
     std::panic::set_hook(Box::new(|_| {}));
     let here = env::current_dir().ok();
@@ -103,7 +109,9 @@ fn completed() -> Command {
 
 /// Adds what only the disk knows. It is added here, so that what has the flags does not need to know how they are completed.
 fn with_candidates(command: Command) -> Command {
+    let shows = command.get_name() == "show";
     let command = command.mut_args(|arg: Arg| match arg.get_id().as_str() {
+        "agent" if shows => arg.add(candidates::subagents()),
         "model" | "fallback_model" => arg.add(candidates::models()),
         "profile" => arg.add(candidates::profiles()),
         "resume" => arg.add(candidates::resumable()),
@@ -130,8 +138,18 @@ fn flags_last(command: Command) -> Command {
 
 /// The value of a flag in the words that were typed already.
 fn typed(flag: &str) -> Option<OsString> {
-    let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").collect();
-    value_of(&words, flag)
+    value_of(&words(), flag)
+}
+
+/// The words that were typed already, and the one that is being typed.
+fn words() -> Vec<OsString> {
+    env::args_os().skip_while(|word| word != "--").collect()
+}
+
+/// Whether the shell that asks shows what is said of a word.
+fn shows_help() -> bool {
+    let shell = SHELL.get().and_then(|shell| shell.to_str());
+    matches!(shell, Some("zsh" | "fish" | "powershell"))
 }
 
 fn value_of(words: &[OsString], flag: &str) -> Option<OsString> {

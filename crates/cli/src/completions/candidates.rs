@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use outrigger::protocol::tools::AgentModel;
 
-use super::typed;
+use super::{shows_help, typed, words};
+use crate::sessions::Offered;
 use crate::time::ago;
 use crate::{config, sessions};
 
@@ -25,18 +26,34 @@ pub(crate) fn resumable() -> ArgValueCompleter {
     })
 }
 
-/// With the time of the last word as their help.
+/// With the time of the last word and the title as their help.
 fn ids(begin: &OsStr, dir: Option<PathBuf>) -> Vec<CompletionCandidate> {
     let Some(begin) = begin.to_str() else {
         return Vec::new();
     };
-    let found = sessions::offered(begin, dir.as_deref());
-    let candidate = |(id, written): (String, SystemTime)| {
-        let written = written.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let written = i64::try_from(written.as_millis()).map(ago).unwrap_or_default();
-        CompletionCandidate::new(id).help(Some(written.into()))
+    let found = sessions::offered(begin, dir.as_deref(), shows_help());
+    let candidate = |session: Offered| {
+        let written = session.written.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut help = i64::try_from(written.as_millis()).map(ago).unwrap_or_default();
+        if let Some(title) = session.title {
+            help = format!("{help}, {title}");
+        }
+        CompletionCandidate::new(session.id).help(Some(help.into()))
     };
     found.into_iter().map(candidate).collect()
+}
+
+/// The ids of the subagents of the session whose id was typed, with what each was to do as its help.
+pub(crate) fn subagents() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let own = typed("--agent");
+        let words = words().into_iter().filter(|word| Some(word) != own.as_ref());
+        let words: Vec<String> = words.filter_map(|word| word.into_string().ok()).collect();
+        let found = sessions::offered_agents(&words, typed("--dir").map(PathBuf::from));
+        let candidate =
+            |(id, task): (String, Option<String>)| CompletionCandidate::new(id).help(task.map(Into::into));
+        found.into_iter().map(candidate).collect()
+    })
 }
 
 /// The profiles of the configuration file: that of `--config`, or the usual one.

@@ -23,6 +23,9 @@ const MOST_SEEN: usize = 20_000;
 /// How many sessions a completion offers.
 const MOST_OFFERED: usize = 100;
 
+/// How many characters of a title a completion shows.
+const MOST_OF_TITLE: usize = 60;
+
 /// Where to look for a session.
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
@@ -182,28 +185,68 @@ fn begins(id: &SessionId, name: &str) -> bool {
     head.is_some_and(|head| head.eq_ignore_ascii_case(name))
 }
 
-/// The sessions whose ids begin so and when they were written to, the last first, for a shell: those of the project at `dir`, or here;
-/// if there are none here, those of all projects. Nothing is opened but directories.
-pub(crate) fn offered(begin: &str, dir: Option<&Path>) -> Vec<(String, SystemTime)> {
+/// A session that a shell is offered.
+pub(crate) struct Offered {
+    pub(crate) id: String,
+    pub(crate) written: SystemTime,
+    /// What `sessions list` shows of it.
+    pub(crate) title: Option<String>,
+}
+
+/// The sessions whose ids begin so, those that were written to last first, for a shell: those of the project at `dir`, or here; if there
+/// are none here, those of all projects. For titles both ends of their transcripts are read, else nothing is opened but directories.
+pub(crate) fn offered(begin: &str, dir: Option<&Path>, with_titles: bool) -> Vec<Offered> {
     let Ok(sessions) = Sessions::from_env() else {
         return Vec::new();
     };
     let project = sessions.project_dir(dir.map_or_else(here, Path::to_owned));
-    let found = written(&[project], begin);
-    match found.is_empty() && dir.is_none() {
-        true => written(&sessions.project_dirs(), begin),
-        false => found,
+    let mut found = written(&[project], begin);
+    if found.is_empty() && dir.is_none() {
+        found = written(&sessions.project_dirs(), begin);
     }
+    let offered = found.into_iter().map(|(id, written)| {
+        let info = with_titles
+            .then(|| sessions.info(&id, dir).ok())
+            .flatten()
+            .flatten();
+        Offered {
+            id: id.as_str().to_owned(),
+            written,
+            title: info.map(|info| line(&info.summary, MOST_OF_TITLE)),
+        }
+    });
+    offered.collect()
+}
+
+/// The subagents of the first session that these words name by its id, with what each was to do, for a shell.
+pub(crate) fn offered_agents(words: &[String], dir: Option<PathBuf>) -> Vec<(String, Option<String>)> {
+    let Ok(sessions) = Sessions::from_env() else {
+        return Vec::new();
+    };
+    let place = Place { dir };
+    let file = words.iter().find_map(|word| {
+        let looks_so = word.len() >= SHORTEST && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        looks_so.then(|| place.find(&sessions, word).ok()).flatten()
+    });
+    let agents = file.map(|file| file.subagents()).unwrap_or_default().into_iter();
+    let agents = agents.map(|agent| {
+        let task = agent.description.or(agent.agent_type);
+        (
+            agent.agent_id.as_str().to_owned(),
+            task.map(|task| line(&task, MOST_OF_TITLE)),
+        )
+    });
+    agents.take(MOST_OFFERED).collect()
 }
 
 /// The sessions in these directories whose ids begin so.
-fn written(dirs: &[PathBuf], begin: &str) -> Vec<(String, SystemTime)> {
+fn written(dirs: &[PathBuf], begin: &str) -> Vec<(SessionId, SystemTime)> {
     let entries = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten();
     let found = entries.flatten().take(MOST_SEEN).filter_map(|entry| {
         let id = SessionId::of_file_name(entry.file_name().to_str()?)?;
         let metadata = begins(&id, begin).then(|| entry.metadata().ok())??;
         let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        (metadata.len() > 0).then(|| (id.as_str().to_owned(), written))
+        (metadata.len() > 0).then_some((id, written))
     });
     let mut found: Vec<_> = found.collect();
     found.sort_by_key(|(_, written)| Reverse(*written));

@@ -26,7 +26,7 @@ mod talk;
 
 use crate::exit::CommandResult;
 
-pub(crate) use find::offered;
+pub(crate) use find::{Offered, offered, offered_agents};
 
 /// How sessions are found.
 const NAMES: &str = "\

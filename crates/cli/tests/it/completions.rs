@@ -61,7 +61,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn sessions_are_offered_by_their_ids_the_last_first() {
     let place = Place::new();
     written(&place.session(&place.project, ONE, "x", None), 3 * HOUR);
-    written(&place.session(&place.project, TWO, "x", None), HOUR);
+    let titled = place.session(&place.project, TWO, "x", Some("A title:\nof two \u{1b}[31mlines"));
+    written(&titled, HOUR);
     let elsewhere = place.project.join("elsewhere");
     let third = "22222222-cccc-4ccc-8ccc-000000000003";
     place.session(&elsewhere, third, "x", None);
@@ -70,7 +71,11 @@ fn sessions_are_offered_by_their_ids_the_last_first() {
     fs::write(&empty, "").unwrap();
     fs::write(empty.with_file_name("notes.jsonl"), "x").unwrap();
 
-    let two = [(TWO, "1 h ago"), (ONE, "3 h ago")].map(|(id, ago)| (id.to_owned(), ago.to_owned()));
+    let two = [
+        (TWO, "1 h ago, A title: of two \u{fffd}[31mlines"),
+        (ONE, "3 h ago, x"),
+    ]
+    .map(|(id, ago)| (id.to_owned(), ago.to_owned()));
     assert_eq!(described(&place, &["sessions", "show", ""]), two);
     for command in [
         "agents",
@@ -114,9 +119,45 @@ fn sessions_are_offered_by_their_ids_the_last_first() {
     );
 }
 
-/// Nobody waits at a keyboard for transcripts to be read.
+/// What a subagent was to do is said of it.
 #[test]
-fn transcripts_are_not_read_and_not_all_are_offered() {
+fn subagents_are_offered_once_their_session_was_typed() {
+    let place = Place::new();
+    let file = place.session(&place.project, ONE, "x", None);
+    place.session(&place.project, TWO, "x", None);
+    let agents = file.with_extension("").join("subagents");
+    fs::create_dir_all(&agents).unwrap();
+    fs::copy(&file, agents.join("agent-a1.jsonl")).unwrap();
+    fs::copy(&file, agents.join("agent-b2.jsonl")).unwrap();
+    fs::write(
+        agents.join("agent-a1.meta.json"),
+        r#"{"agentType":"Explore","description":"look around"}"#,
+    )
+    .unwrap();
+    let both = [("a1", "look around"), ("b2", "")].map(|(id, task)| (id.to_owned(), task.to_owned()));
+    for words in [
+        &["sessions", "show", ONE, "--agent", ""][..],
+        &["sessions", "show", "11111111-a", "--json", "--agent", ""],
+        &["sessions", "show", "--dir", ".", ONE, "--agent", ""],
+    ] {
+        assert_eq!(described(&place, words), both, "{words:?}");
+    }
+    assert_eq!(
+        offered(&place, &["sessions", "show", ONE, "--agent", "b"]),
+        ["b2"]
+    );
+    for words in [
+        &["sessions", "show", TWO, "--agent", ""][..],
+        &["sessions", "show", "--agent", ""],
+        &["sessions", "show", "11111111", "--agent", ""],
+    ] {
+        assert_eq!(offered(&place, words), [""; 0], "{words:?}");
+    }
+}
+
+/// Nobody waits at a keyboard for whole transcripts to be read.
+#[test]
+fn long_transcripts_are_not_read_whole_and_not_all_are_offered() {
     let place = Place::new();
     let dir = place.sessions().project_dir(&place.project);
     fs::create_dir_all(&dir).unwrap();
