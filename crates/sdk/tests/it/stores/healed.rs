@@ -18,7 +18,7 @@ use super::real::{config_dir, elsewhere, project, told, two_turns};
 use super::{Fate, Kept};
 use crate::orphans::{Host, Job};
 use crate::real::rig::{Rig, turn};
-use crate::witness::until;
+use crate::witness::{living_in, none_left, until};
 
 /// Nobody waits long for a store that is away.
 fn hasty(options: Options) -> Options {
@@ -149,6 +149,44 @@ async fn a_line_that_a_killed_cli_wrote_and_did_not_report_is_brought() {
     let session = options.start().await.unwrap();
     assert!(!place.exists(), "the transcript was brought");
     assert!(kept.texts(&key).iter().any(|line| line == unreported));
+    session.close().await.unwrap();
+}
+
+/// As above: a report may be in what nobody read, since somebody else holds the CLI's stdout. The CLI itself ended well.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_transcripts_stay_when_the_end_of_stdout_was_not_read() {
+    let rig = Rig::start().await;
+    let kept = Kept::new();
+    let id = two_turns(rig.options().session_store(Arc::clone(&kept) as _)).await;
+    let root = tempfile::tempdir().unwrap();
+    let (cli, holder) = (root.path().join("claude"), root.path().join("holder"));
+    let script = format!(
+        "#!/bin/sh\nsetsid sh -c 'echo $$ > {}; exec sleep 60' </dev/null 2>&1 &\nexec '{}' \"$@\"\n",
+        holder.display(),
+        rig.cli.display()
+    );
+    std::fs::write(&cli, script).unwrap();
+    std::fs::set_permissions(&cli, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (options, _home) = elsewhere(&rig, &kept);
+    let session = options
+        .clone()
+        .cli_path(&cli)
+        .resume(id.clone())
+        .start()
+        .await
+        .unwrap();
+    let place = config_dir(&session);
+    turn(&session, "%say three").await;
+    session.clone().close().await.unwrap();
+    let ended = session.wait_ended().await;
+    assert!(ended.exit().is_some_and(|exit| exit.success()), "{ended}");
+    assert_eq!(names(&place), [".outrigger-owned", "projects"]);
+    let holder = std::fs::read_to_string(holder).unwrap();
+    let holder = rustix::process::Pid::from_raw(holder.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(holder, rustix::process::Signal::KILL).unwrap();
+
+    let session = options.resume(id).start().await.unwrap();
+    assert!(!place.exists(), "the store has everything");
     session.close().await.unwrap();
 }
 
@@ -423,12 +461,22 @@ async fn a_program_that_is_killed_in_a_turn_loses_nothing_of_it() {
     assert_eq!(host.said(&job).await, "running");
     let place = place_in(&temporary).expect("it goes on in a private directory");
     std::fs::write(place.join(".credentials.json"), "secret").unwrap();
+    // A command that begins while the CLI is killed may have left its family by then.
+    until("the command", || {
+        let all = living_in(&home);
+        match all.values().any(|command| command.starts_with("tail -f")) {
+            true => Ok(()),
+            false => Err(format!("{all:#?}")),
+        }
+    })
+    .await;
     host.kill();
     until("the guardian's work", || match names(&place) {
         left if left == [".outrigger-owned", "projects"] => Ok(()),
         left => Err(format!("{left:?}")),
     })
     .await;
+    none_left(&home).await;
 
     std::fs::write(report.with_extension("prompt"), "%say after").unwrap();
     let mut host = Host::start(&job);
