@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use agent_client_protocol::Error;
 use outrigger::Options;
-use outrigger::options::{SettingsInput, Skills, Tools};
+use outrigger::options::{SettingsInput, Skills, Tools, Worktree};
 use outrigger::protocol::settings::Settings;
 use outrigger::protocol::shared::{AgentDefinition, JsonObject, McpServerConfig, OutputFormat};
 use serde::Deserialize;
@@ -139,6 +139,12 @@ pub(super) fn put(mut options: Options, name: &str, value: &Value) -> Result<Opt
             .tool_aliases
             .extend(read::<BTreeMap<String, String>>(name, value)?),
         "tools" => options.tools = Some(tools(name, value)?),
+        "worktree" => {
+            options.worktree = Some(match value {
+                Value::Bool(true) => Worktree::Unnamed,
+                value => Worktree::Named(read(name, value)?),
+            });
+        }
         "verbatimPrompts" => options.verbatim_prompts = read(name, value)?,
         name => {
             let refused = REFUSED.iter().find(|(refused, _)| *refused == name);

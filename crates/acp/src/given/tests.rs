@@ -1,7 +1,7 @@
 //! What is read of `_meta`, and what is refused by its name.
 
 use outrigger::Agent;
-use outrigger::options::{SettingsInput, Skills, Tools};
+use outrigger::options::{SettingsInput, Skills, Tools, Worktree};
 use outrigger::protocol::Frame;
 use outrigger::protocol::shared::{Effort, PermissionMode, SystemPrompt};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn options_of_the_sdk_are_taken_by_their_names() {
         "env": {"A": "1", "B": null}, "extraArgs": {"flag": null, "value": "v"},
         "outputFormat": {"type": "json_schema", "schema": {"type": "object"}},
         "additionalDirectories": ["/x"], "plugins": [{"type": "local", "path": "/p"}],
-        "title": null, "cwd": "/elsewhere", "abortController": {}, "includePartialMessages": false,
+        "worktree": "feature", "title": null, "cwd": "/elsewhere", "abortController": {}, "includePartialMessages": false,
     }));
     let taken = taken.expect("they are all known");
     assert_eq!(taken.model.as_deref(), Some("opus"));
@@ -57,6 +57,9 @@ fn options_of_the_sdk_are_taken_by_their_names() {
     assert_eq!((taken.cwd, taken.title), (None, None));
     let file = options(json!({"settings": "/a.json"})).expect("a file");
     assert!(matches!(file.settings, Some(SettingsInput::File(_))));
+    assert_eq!(taken.worktree, Some(Worktree::Named("feature".to_owned())));
+    let unnamed = options(json!({"worktree": true})).expect("any worktree");
+    assert_eq!(unnamed.worktree, Some(Worktree::Unnamed));
 }
 
 #[test]
@@ -87,6 +90,7 @@ fn what_is_wrong_is_named() {
         ("permissionPromptToolName", json!("mcp__a__b")),
         ("hooks", json!({})),
         ("env", json!({"A": 1})),
+        ("worktree", json!(false)),
     ] {
         let named = format!("_meta.claudeCode.options.{option}");
         assert_eq!(wrong(options(json!({ option: value }))), named);
