@@ -412,6 +412,21 @@ impl Options {
                 option: "permission_prompt_tool_name",
             });
         }
+        let rules = self.hosting.handlers.rules();
+        let is_decided = |tool| {
+            let mut strict = rules.ask.iter().chain(&rules.deny);
+            strict.any(|rule| rule.names_all_of(tool))
+        };
+        if !is_decided("Grep") || !is_decided("Bash") {
+            let whole = rules.deny.iter().filter(|rule| rule.as_str() == "Read");
+            let asked = rules.ask.iter().filter(|rule| {
+                let name = rule.as_str().split('(').next();
+                name == Some("Read")
+            });
+            warnings.extend(whole.chain(asked).map(|rule| Warning::OtherWaysToRead {
+                rule: rule.to_string(),
+            }));
+        }
         warnings
     }
 

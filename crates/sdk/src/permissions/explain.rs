@@ -161,11 +161,27 @@ pub enum Warning {
         /// The option that decides on them.
         option: &'static str,
     },
+    /// A rule about reading does not hold for other ways to read the same. `Read` alone is about that tool only, not about `Grep` and
+    /// commands. A rule that has somebody asked about a file (`Read(./secret.txt)`) is not about commands (`cat secret.txt`), nor about
+    /// `Grep` where that comes upon the file in a directory.
+    OtherWaysToRead {
+        /// The rule.
+        rule: String,
+    },
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::HandlerNotAsked { calls, option } = self;
+        let (calls, option) = match self {
+            Self::HandlerNotAsked { calls, option } => (calls, option),
+            Self::OtherWaysToRead { rule } => {
+                return write!(
+                    f,
+                    "the rule `{rule}` is not about other ways to read the same, commands and searches by `Grep`: refuse files by their \
+                     paths, as in `Read(./**)`, or name `Grep` and `Bash` as well"
+                );
+            }
+        };
         match calls.as_str() {
             "*" => write!(f, "the permission handler is asked about nothing")?,
             calls => write!(f, "the permission handler is not asked about {calls}")?,

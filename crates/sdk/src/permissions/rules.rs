@@ -22,11 +22,15 @@
 //! | `*`, `mcp__*` | all tools; only to refuse or ask |
 //! | `Tool(field:value)` | calls with this value in their input; only to refuse or ask |
 //!
-//! `Read` and `Edit` without parentheses mean all files there are, also outside of the working directories.
+//! `Read` and `Edit` without parentheses mean all files there are, also outside of the working directories. Where such a
+//! `Read` refuses or asks, it is about that tool alone: `Grep`, `Glob` and commands read on.
 //!
 //! A rule that refuses is no sandbox. The CLI looks for the command in each part of a line, behind `sudo`, `env`, `xargs` and the
 //! like, and for files that commands name. It does not look into `sh -c '…'`, `eval`, scripts, `find -exec`, or behind options
-//! such as `git -C . push`. Allow what is needed rather than refuse what is feared.
+//! such as `git -C . push`. A file that may not be read is hidden from `Grep` and `Glob`, and refused to a command that names the file,
+//! not to one that finds it (`cat *.txt`, `grep -r x .`). A rule that has somebody asked about a file holds for the tools that name
+//! the file alone: nobody is asked about commands (`cat secret.txt`), or when `Grep` comes upon it in a directory. Allow what is needed
+//! rather than refuse what is feared.
 
 mod syntax;
 

@@ -285,3 +285,24 @@ fn handlers_that_are_not_asked() {
         [""; 0]
     );
 }
+
+#[test]
+fn who_keeps_files_from_one_way_to_read_is_told_of_others() {
+    let warned = |policy: Policy| Agent::builder().permissions(policy).warnings();
+    let told = |rule: &str| Warning::OtherWaysToRead {
+        rule: rule.to_owned(),
+    };
+    let ask = |rules: &[&str]| Policy::ask_all().ask(rules.iter().copied());
+    assert_eq!(warned(ask(&["Read(./a)", "Edit(./b)"])), [told("Read(./a)")]);
+    assert_eq!(warned(ask(&["Read(./a)", "Grep"])), [told("Read(./a)")]);
+    assert_eq!(warned(ask(&["Read"])), [told("Read")]);
+    assert_eq!(warned(Policy::deny_list(["Read"])), [told("Read")]);
+    for policy in [
+        ask(&["Read(./a)", "Grep", "Bash"]),
+        ask(&["Bash(rm *)"]),
+        Policy::deny_list(["Read(./a)"]),
+        Policy::deny_list(["Read", "Grep", "Bash"]),
+    ] {
+        assert!(warned(policy.clone()).is_empty(), "{policy:?}");
+    }
+}

@@ -205,8 +205,22 @@ async fn rules() {
     let file = rig.sandbox.project().join("top.txt");
     std::fs::write(&file, "the secret\n").unwrap();
     let read = tool("Read", json!({"file_path": file}));
+    let grep = |path: &std::path::Path| {
+        tool(
+            "Grep",
+            json!({"pattern": "the s.cret", "path": path, "output_mode": "content"}),
+        )
+    };
+    let (searched, around) = (grep(&file), grep(&rig.sandbox.project()));
     let ask = || Policy::ask_all();
     for (policy, call, lacks) in [
+        (ask().deny(["Read(./top.txt)"]), &searched, None),
+        (ask().deny(["Read(./top.txt)"]), &around, None),
+        (
+            ask().ask(["Read(./top.txt)"]),
+            &searched,
+            Some("ask about reading"),
+        ),
         (ask().ask(["Read"]), &read, Some("ask about reading")),
         (ask().ask(["Read(./top.txt)"]), &read, Some("ask about reading")),
         (ask().deny(["Read"]), &read, None),

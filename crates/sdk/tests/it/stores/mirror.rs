@@ -425,6 +425,7 @@ async fn nothing_is_stored_behind_a_report_that_was_too_long() {
         stage.wire.say(&mirrored(None, [entry(3)])).await;
         stage.wire.say(&result()).await;
         assert!(turn.outcome().await.unwrap().is_success());
+        assert_eq!(stage.session.stats().mirror_errors, 1);
         let (_, error) = stage.mirror_error().await;
         assert!(
             error.contains("over the cap") && error.contains("sessions push"),

@@ -360,3 +360,62 @@ async fn what_a_rule_that_refuses_does_not_see_is_asked_about() {
         assert_eq!(*did, expected, "{input}: {text}");
     }
 }
+
+/// The documentation says for which other ways to read a rule about reading holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_rule_about_reading_does_not_see() {
+    let place = Place::new().await;
+    let file = place.at("project/secret.txt");
+    std::fs::write(&file, "ZEBRA\n").unwrap();
+    let grep = |more: Value| {
+        let mut input = json!({"pattern": "Z.BRA", "output_mode": "content"});
+        let fields = input.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        ("Grep", input)
+    };
+    let read = [read("secret.txt")];
+    let searched = [grep(json!({"path": "secret.txt"})), grep(json!({"path": file}))];
+    let named_by_command = [bash("cat secret.txt"), bash("grep Z.BRA secret.txt")];
+    let found = [
+        grep(json!({})),
+        grep(json!({"path": "."})),
+        grep(json!({"glob": "secret*"})),
+        ("Glob", json!({"pattern": "secret.*"})),
+    ];
+    let found_by_command = [bash("grep -r Z.BRA ."), bash("cat *.txt")];
+    let options = || {
+        let tools = Tools::only(["Bash", "Read", "Grep", "Glob"]);
+        place.rig.options().tools(tools)
+    };
+    let person = || async |_| PermissionResult::deny("it was asked");
+    let rule = ["Read(./secret.txt)"];
+    let mut wrong = Vec::new();
+    for (policy, runs) in [
+        (Policy::ask_all().deny(rule), [false, false, false, false, true]),
+        (Policy::ask_all().ask(rule), [false, false, true, true, true]),
+        (Policy::ask_all().deny(["Read"]), [false, true, true, true, true]),
+        (Policy::ask_all().ask(["Read"]), [false, true, true, true, true]),
+    ] {
+        let calls = [
+            &read[..],
+            &searched[..],
+            &named_by_command[..],
+            &found[..],
+            &found_by_command[..],
+        ];
+        let expected = calls
+            .iter()
+            .zip(runs)
+            .flat_map(|(calls, runs)| calls.iter().map(move |_| runs));
+        let calls = calls.concat();
+        let layers = chain().layer("rules", policy.clone()).last("person", person());
+        let did = made(options().permissions(layers), &calls).await;
+        for (((tool, input), (did, text)), expected) in calls.iter().zip(&did).zip(expected) {
+            let is_told = text.contains("ZEBRA") || text.contains("secret.txt") && *did == Did::Ran;
+            if is_told != expected {
+                wrong.push(format!("{policy:?}: {tool} {input}: {text}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
