@@ -50,6 +50,10 @@ async fn the_simulated_cli_does_as_the_real_one() {
     if let Err(missing) = &python {
         outrigger_needs::leave_out(missing);
     }
+    let git = outrigger_needs::program("git", "a package of the system has it");
+    if let Err(missing) = &git {
+        outrigger_needs::leave_out(missing);
+    }
     let real = executable().await.expect("the pinned CLI");
     let simulated = PathBuf::from(env!("CARGO_BIN_EXE_outrigger-sim"));
     let places = Arc::new(Semaphore::new(AT_ONCE));
@@ -58,6 +62,7 @@ async fn the_simulated_cli_does_as_the_real_one() {
         .into_iter()
         .filter(|scenario| wanted(scenario.name))
         .filter(|scenario| python.is_ok() || !scenario.uses("python3"))
+        .filter(|scenario| git.is_ok() || !scenario.uses("git"))
     {
         let (real, simulated, places) = (real.clone(), simulated.clone(), places.clone());
         plays.spawn(async move {

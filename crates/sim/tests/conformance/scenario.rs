@@ -92,6 +92,12 @@ impl Scenario {
         self.control(fields)
     }
 
+    /// Goes on with another process, which is told nothing yet.
+    pub(crate) fn then_process_bare(mut self) -> Self {
+        self.runs.push(Run::default());
+        self
+    }
+
     fn run(&mut self) -> &mut Run {
         self.runs.last_mut().expect("there is always one")
     }

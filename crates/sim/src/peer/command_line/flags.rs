@@ -128,6 +128,7 @@ pub(super) const FLAGS: &[&str] = &[
     "--version",
     "-v",
     "--workload <name>",
+    "--worktree [name]",
 ];
 
 pub(super) const MODES: &str = "acceptEdits, auto, bypassPermissions, manual, dontAsk, plan";

@@ -239,7 +239,7 @@ impl CommandLine {
     /// Settings or MCP configurations that cannot be read.
     pub fn agent_from(&self, base: Builder, around: &Surroundings) -> Result<Builder, Refusal> {
         let mut agent = base
-            .cwd(&around.cwd)
+            .cwd(self.place(around)?)
             .partial_messages(self.has("--include-partial-messages"))
             .replay_user_messages(self.has("--replay-user-messages"))
             .await_initialize(self.has("--await-initialize"))
@@ -311,6 +311,47 @@ impl CommandLine {
             agent = agent.virtual_clock(true);
         }
         self.session(agent, around)
+    }
+
+    /// Where it works: with `--worktree` in a git worktree of this name, which is made unless it is there.
+    fn place(&self, around: &Surroundings) -> Result<PathBuf, Refusal> {
+        if !self.has("--worktree") {
+            return Ok(around.cwd.clone());
+        }
+        let name = match self.value("--worktree") {
+            Some(name) => name.to_owned(),
+            None => format!("sim-{:08x}", uuid::Uuid::new_v4().as_fields().0),
+        };
+        let wrong = |why: &str| {
+            refuse(format!(
+                "Error creating worktree: Invalid worktree name \"{name}\"{why}"
+            ))
+        };
+        if name.split('/').any(|part| matches!(part, "." | "..")) {
+            return Err(wrong(": must not contain \".\" or \"..\" path segments"));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !name
+            .split('/')
+            .all(|part| !part.is_empty() && part.chars().all(plain))
+        {
+            return Err(wrong(""));
+        }
+        let root = git(&around.cwd, &["rev-parse", "--show-toplevel"]).map_err(|_| {
+            refuse(format!(
+                "Error: Can only use --worktree in a git repository, but {} is not a git repository. Configure a WorktreeCreate hook \
+                 to use --worktree with other VCS systems.",
+                around.cwd.display()
+            ))
+        })?;
+        let place = Path::new(root.trim_end()).join(".claude/worktrees").join(&name);
+        if !place.is_dir() {
+            let branch = format!("worktree-{}", name.replace('/', "+"));
+            let path = place.to_string_lossy();
+            git(&around.cwd, &["worktree", "add", "-q", "-B", &branch, &path])
+                .map_err(|why| refuse(format!("Error creating worktree: {why}")))?;
+        }
+        Ok(place)
     }
 
     /// The flags about the session: where it is stored, which one to resume, its budget, and the like.
@@ -435,6 +476,22 @@ fn refuse(stderr: impl Into<String>) -> Refusal {
         code: 1,
         stdout: String::new(),
         stderr: stderr.into() + "\n",
+    }
+}
+
+/// What git writes, or what it complains of.
+fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = std::process::Command::new("git")
+        .arg("-C")
+        .arg(directory)
+        .args(arguments)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr).trim_end().to_owned()),
     }
 }
 

@@ -11,6 +11,9 @@ use super::scenario::{Reply, Scenario, uuid};
 
 const TOUCH: &str = r#"%tool Bash {"command": "touch made.txt", "description": "make a file"}"#;
 const ECHO: &str = r#"%tool Bash {"command": "echo hello", "description": "say hello"}"#;
+const REPOSITORY: &str = r#"%tool Bash {"command": "git init -q && git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x"}"#;
+/// Succeeds in a worktree alone.
+const IN_WORKTREE: &str = r#"%tool Bash {"command": "test -f .git"}"#;
 /// Says that it runs, and waits to be told that it may end.
 const WAIT: &str = r#"%tool Bash {"command": "touch runs; until [ -e go ]; do sleep 0.1; done"}"#;
 const WRITE: &str = r#"%tool Write {"file_path": "{project}/made.txt", "content": "made"}"#;
@@ -467,6 +470,27 @@ fn sessions() -> Vec<Scenario> {
         Scenario::new("session_id")
             .flag("--session-id", &uuid(9))
             .turn("%say one"),
+        // The name of the second is taken again.
+        Scenario::new("worktree")
+            .flag("--allowedTools", "Bash(git *)")
+            .answer("can_use_tool", allow)
+            .turn(REPOSITORY)
+            .then_process()
+            .flags("--allowedTools=Bash --worktree feature")
+            .turn(IN_WORKTREE)
+            .then_process()
+            .flags("--allowedTools=Bash --worktree feature")
+            .turn("%say two")
+            .then_process()
+            .flags("--allowedTools=Bash --worktree")
+            .turn(IN_WORKTREE),
+        Scenario::bare("worktree_outside_of_a_repository").flags("--worktree feature"),
+        Scenario::new("worktree_of_a_bad_name")
+            .flag("--allowedTools", "Bash(git *)")
+            .answer("can_use_tool", allow)
+            .turn(REPOSITORY)
+            .then_process_bare()
+            .flags("--worktree ../up"),
         Scenario::new("rename")
             .turn("%say one")
             .control(json!({"subtype": "rename_session", "title": "Tea"})),
