@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use outrigger::Policy;
 use outrigger::hooks::{self, HookOutput, event};
 use outrigger::permissions::PermissionResult;
 use outrigger::testing::Simulated;
@@ -126,7 +125,7 @@ async fn allow_without_input_impossible() {
     );
 }
 
-/// Guard: `permissions/`, what the model asks a person is not answered by a policy for tools.
+/// Guard: `permissions/`, what the model asks a person is not answered by a handler that allows every call.
 #[tokio::test(start_paused = true)]
 async fn question_without_handler() {
     let cli = cli(|script| {
@@ -137,7 +136,7 @@ async fn question_without_handler() {
     });
     let session = cli
         .options()
-        .permissions(Policy::allow_all())
+        .can_use_tool(|_| async { PermissionResult::allow() })
         .start()
         .await
         .unwrap();
