@@ -70,7 +70,7 @@ pub enum Error {
         searched: PathBuf,
     },
     /// Another process has taken the session over.
-    #[error("{0}; whoever had it before must not go on")]
+    #[error("{0}; its former holder must stop")]
     Fenced(Box<Busy>),
     /// A file or directory could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]

@@ -99,7 +99,7 @@ mod shared {
     /// The error for who was overtaken.
     pub(crate) fn is_over(lease: &Lease) -> StoreError {
         StoreError::fenced(format!(
-            "the lease {} of {}/{} is over: it was given back, or somebody has taken the session over",
+            "the lease {} of {}/{} is over: it was released, or another owner has taken the session over",
             lease.fence, lease.project_key, lease.session_id
         ))
     }

@@ -335,7 +335,7 @@ impl Lease {
             None => Err(Error::invalid(
                 "the lease",
                 format!(
-                    "its file is gone, so nobody knows who has session {}; claim it again",
+                    "the lease file of session {} is gone; claim the session again",
                     self.id
                 ),
             )),

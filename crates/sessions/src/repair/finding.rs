@@ -33,7 +33,7 @@ pub enum Problem {
     Glued {
         /// How many records there are.
         records: usize,
-        /// How many bytes are none, which are taken out.
+        /// How many bytes belong to no record; they are removed.
         dropped: usize,
     },
     /// Some bytes of the line are invalid UTF-8. They become U+FFFD.
@@ -101,16 +101,16 @@ impl fmt::Display for Problem {
         };
         match self {
             Self::Empty => f.write_str("no conversation is recorded; there is nothing to mend"),
-            Self::Torn(damage) => write!(f, "an unfinished last line, taken out: {:?}", damage.excerpt),
-            Self::Damaged(damage) => write!(f, "{}, taken out: {:?}", damage.reason, damage.excerpt),
-            Self::Nuls { count } => write!(f, "{count} NUL bytes, taken out"),
+            Self::Torn(damage) => write!(f, "an unfinished last line, removed: {:?}", damage.excerpt),
+            Self::Damaged(damage) => write!(f, "{}, removed: {:?}", damage.reason, damage.excerpt),
+            Self::Nuls { count } => write!(f, "{count} NUL bytes, removed"),
             Self::Glued { records, dropped } => {
                 write!(
                     f,
-                    "{records} records behind {dropped} bytes that are none, or on one line; each gets a line"
+                    "{records} records behind {dropped} bytes that are no record, or on one line; each gets a line"
                 )
             }
-            Self::InvalidUtf8 => f.write_str("bytes that are no UTF-8, replaced"),
+            Self::InvalidUtf8 => f.write_str("invalid UTF-8, replaced"),
             Self::LoneSurrogates => f.write_str("halves of surrogate pairs, replaced"),
             Self::DuplicateUuid { uuid, first, is_same } => {
                 let same = if *is_same {
@@ -135,11 +135,11 @@ impl fmt::Display for Problem {
             Self::MissingResult { tool_use_id, tool } => {
                 write!(
                     f,
-                    "the call {tool_use_id} of {tool} has no result; one that says so is added"
+                    "the call {tool_use_id} of {tool} has no result; an error result is added"
                 )
             }
             Self::OrphanResult { tool_use_id } => {
-                write!(f, "the result of {tool_use_id}, which nobody called, taken out")
+                write!(f, "the result of {tool_use_id}, which has no call, removed")
             }
         }
     }

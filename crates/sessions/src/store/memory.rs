@@ -122,7 +122,7 @@ impl State {
         })
         .ok_or_else(|| {
             StoreError::fenced(format!(
-                "the lease {} of {key} is over: it was given back, or somebody has taken the session over",
+                "the lease {} of {key} is over: it was released, or another owner has taken the session over",
                 lease.fence
             ))
         })

@@ -24,7 +24,7 @@ use super::traffic::{Ended, Found};
 /// The largest request that is read. Anything longer is answered with 413, as the real API does.
 const LARGEST_BODY: usize = 32 << 20;
 
-/// Notes what became of a request: that the client went away, unless something else is said before.
+/// Records how a request ended: unless set otherwise, the client went away.
 pub(super) struct Settling {
     shared: Arc<Shared>,
     number: u64,
@@ -112,7 +112,7 @@ pub(super) async fn answer(
     }
 }
 
-/// What the server knows without a script. Anything that is no message.
+/// The reply to requests that need no script: all that are not for messages.
 fn own_answer(shared: &Shared, request: &ApiRequest, length: u64) -> Result<Value, ApiFault> {
     let model = |id: &str| json!({"type": "model", "id": id, "display_name": id, "created_at": "1970-01-01T00:00:00Z"});
     match request.route() {
@@ -185,7 +185,7 @@ async fn play(shared: &Arc<Shared>, found: Found, line: Line, number: u64, settl
     match exchange.ended {
         Ended::Whole => {}
         Ended::Cut => steps.push(Step::Cut),
-        // It was given up, and will be again.
+        // The recorded client gave up here, and this client will do so, too.
         Ended::ClientGone => steps.push(Step::Wait(Wait::Forever)),
     }
     let mut response = stream(shared, steps, answer.status, line.0, settling);
@@ -256,7 +256,7 @@ fn headers_of(message: &Message) -> Vec<(String, String)> {
     kind.chain(message.headers.iter().cloned()).collect()
 }
 
-/// A response whose body is what the steps send.
+/// A response whose body the steps send.
 fn stream(
     shared: &Arc<Shared>,
     steps: Vec<Step>,
@@ -284,7 +284,7 @@ fn stream(
                 Some(Step::Send(event)) => return Some((Ok::<_, Infallible>(Bytes::from(event)), streaming)),
                 Some(Step::Wait(wait)) => streaming.shared.wait(&wait).await,
                 Some(Step::Cut) => {
-                    // What was sent so far is flushed as soon as this waits; give it a moment to get through.
+                    // Waiting flushes what was sent so far; give it a moment to get through.
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     if let Some(settling) = streaming.settling.take() {
                         settling.settle(Outcome::Broken);
@@ -339,7 +339,7 @@ fn fill(headers: &mut HeaderMap, content_type: &'static str, scripted: &[(String
                 headers.insert(name, value);
             }
             _ => {
-                tracing::error!(%name, %value, "the script's header is none that HTTP can carry; it is left out")
+                tracing::error!(%name, %value, "HTTP can't carry this header of the script; it is dropped")
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What goes wrong.
+//! The effects of faults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::process::Grandchild;
 
-/// What goes wrong where a [`Fault`](super::Fault) strikes.
+/// The effect of a [`Fault`](super::Fault).
 ///
 /// "Frame" is a line with its end. In files, an effect is a word with its parameters beside it:
 /// `{"fault": "split", "bytes": 3}`.
@@ -13,7 +13,7 @@ use super::process::Grandchild;
 #[serde(tag = "fault", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Effect {
-    /// The frame is left out.
+    /// The frame is dropped.
     Drop {},
     /// The frame comes this much later, and so do those behind it.
     Delay {
@@ -189,7 +189,7 @@ impl Effect {
         }
     }
 
-    /// What is wrong with its parameters.
+    /// The problem of its parameters.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         match self {
             Self::Chop { bytes: 0 } => Some("`bytes` must be at least 1"),

@@ -33,7 +33,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// A moment of a conversation, told by what the CLI writes.
+/// A moment of a conversation, determined by the CLI's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -48,7 +48,7 @@ pub enum Phase {
     Result,
 }
 
-/// Where a fault strikes: at the frames that fit all that is said here. Saying nothing means every frame of the CLI.
+/// The place of a fault: the frames that match all fields. Without a field, every frame of the CLI.
 ///
 /// ```
 /// use outrigger_sim::fault::At;
@@ -65,7 +65,7 @@ pub struct At {
     /// Which way the frames go.
     #[serde(skip_serializing_if = "is_default")]
     pub direction: Direction,
-    /// Their `type`, or `type/subtype`, as [`Line::kind`](crate::peer::Line::kind) tells it. A line that is no frame is `?`.
+    /// Their `type`, or `type/subtype`, see [`Line::kind`](crate::peer::Line::kind). A line that is no frame is `?`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The moment.
@@ -168,9 +168,7 @@ impl At {
             return Some("`probability` must be between 0 and 1");
         }
         if self.phase.is_some() && self.direction == Direction::Input {
-            return Some(
-                "a `phase` is told by what the CLI writes, so that nothing on the way to it is of one",
-            );
+            return Some("a `phase` depends on the CLI's output, so faults on its input can't have one");
         }
         None
     }

@@ -1,4 +1,4 @@
-//! What goes wrong where: faults, and lists of them.
+//! Faults, and lists of them.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ use super::words;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// What goes wrong.
+    /// The effect.
     pub effect: Effect,
     /// Where it does.
     pub at: At,
@@ -68,7 +68,7 @@ impl Serialize for Fault {
         use serde::ser::{Error, SerializeMap as _};
         let effect = serde_json::to_value(&self.effect).map_err(S::Error::custom)?;
         let mut map = serializer.serialize_map(None)?;
-        // What it is comes first, for whoever reads it.
+        // The effect comes first, for readers of the file.
         map.serialize_entry("fault", self.effect.name())?;
         for (key, value) in effect.as_object().into_iter().flatten() {
             if key != "fault" {
@@ -120,7 +120,7 @@ impl JsonSchema for Fault {
     }
 }
 
-/// Faults, and the seed of what is random in them. The same schedule does the same to the same bytes.
+/// Faults, and the seed of their random numbers. The same schedule does the same to the same bytes.
 ///
 /// ```
 /// use outrigger_sim::fault::{At, Effect, Schedule};

@@ -1,4 +1,4 @@
-//! What a script demands of the client while it plays.
+//! Assertions on the client while a script plays.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ pub struct Assert {
     pub permission: Option<Permitted>,
     /// A pattern for the input that this answer put in place of the tool's.
     pub updated_input: Option<Value>,
-    /// What this answer says, if it is a denial.
+    /// The message of the reply, if it is a denial.
     pub message: Option<TextMatch>,
-    /// A pattern for what the client's hook last answered.
+    /// A pattern for the last reply of the client's hook.
     pub hook: Option<Value>,
     /// A pattern for the last JSON-RPC answer of an MCP server inside the client.
     pub mcp: Option<Value>,
-    /// A pattern for the payload of the client's last answer, whatever was asked.
+    /// A pattern for the payload of the client's last reply to any request.
     pub answer: Option<Value>,
-    /// What the model last got to read of a tool.
+    /// The last tool result that the model read.
     pub result: Option<TextMatch>,
     /// Whether that was a failure.
     pub is_error: Option<bool>,
@@ -44,9 +44,9 @@ pub struct Assert {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Permitted {
-    /// It may run.
+    /// The call is allowed.
     Allowed,
-    /// It may not run.
+    /// The call is denied.
     Denied,
     /// The client did not decide: it sent an error, or something that is no answer.
     Failed,

@@ -14,9 +14,9 @@ use super::short::{or_text, short_form};
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Expect {
-    /// Whether every rule must have been used as often as its `times` says; so unless told otherwise.
+    /// Whether every rule must have been used as often as its `times`; true unless set.
     pub every_rule_used: bool,
-    /// Whether the client must have answered every request that was not taken back; so unless told otherwise.
+    /// Whether the client must have answered every request that was not withdrawn; true unless set.
     pub no_unanswered_request: bool,
     /// Tools that must have been called.
     pub tools: Vec<Placed<ToolCalled>>,
@@ -46,7 +46,7 @@ impl Default for Expect {
 pub struct ToolCalled {
     /// The tool's name.
     pub tool: String,
-    /// A pattern for what it was called with, by the model.
+    /// A pattern for the input of the call.
     #[serde(default)]
     pub input: Option<Value>,
     /// How many such calls there were; at least one unless given.

@@ -1,8 +1,8 @@
-//! Scripts for the simulated agent: which prompts are answered how, and what must have happened.
+//! Scripts for the simulated agent: replies to prompts, and expectations of the client.
 //!
-//! A script is a readable file, or is built in Rust; both say the same things. It plays the model for an
-//! [`Agent`], and judges its client: prompts that no rule expects, answers that are not what an
-//! `assert` demands, and what is missing in the end are [flaws](Flaw) of the [`Report`](crate::peer::Report).
+//! A script is a readable file, or is built in Rust; both can express the same. It plays the model for an
+//! [`Agent`], and judges its client: prompts without a rule, replies that do not match an
+//! `assert`, and what is missing in the end are [flaws](Flaw) of the [`Report`](crate::peer::Report).
 //!
 //! ```
 //! use outrigger_sim::script::{AgentScript, Assert, Permitted, Rule};
@@ -90,7 +90,7 @@ pub struct AgentScript {
     pub mcp_servers: Vec<String>,
     /// What ids are made from. Unless given 0 in memory, and something else each time for the executable.
     pub seed: Option<u64>,
-    /// How times come to be.
+    /// How times are made.
     pub clock: Clock,
     /// How slowly everything comes; at once unless given.
     pub pacing: Pacing,
@@ -103,9 +103,9 @@ pub struct AgentScript {
     #[serde(deserialize_with = "short::duration")]
     #[schemars(with = "Span")]
     pub patience: Duration,
-    /// What goes wrong on the pipes, and with the process.
+    /// The faults of the pipes and of the process.
     pub faults: Vec<Fault>,
-    /// What becomes of a prompt that no rule is for.
+    /// The reply to a prompt without a rule.
     pub unmatched: Unmatched,
     /// Which prompts are answered how.
     pub prompts: Vec<Placed<Rule>>,
@@ -116,16 +116,16 @@ pub struct AgentScript {
     source: Source,
 }
 
-/// How times come to be.
+/// How times are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Clock {
-    /// They are measured.
+    /// Times are measured.
     #[default]
     Real,
-    /// They are counted, so that they repeat: each line takes a millisecond, and what the model waits is over at once and
-    /// added; see [`Builder::virtual_clock`].
+    /// Times are counted, so that they repeat: each line takes a millisecond, and waits of the model end at once and
+    /// are added; see [`Builder::virtual_clock`].
     Virtual,
 }
 
@@ -146,19 +146,19 @@ pub struct Pacing {
     pub chunk: Option<usize>,
 }
 
-/// What becomes of a prompt that no rule is for.
+/// The reply to a prompt without a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unmatched {
-    /// It is a failure of the client; the turn ends with an API error that says so.
+    /// The prompt is a failure of the client; the turn ends with an API error that has the reason.
     #[default]
     Error,
-    /// It is answered `ok`.
+    /// The prompt is answered `ok`.
     Ok,
 }
 
-/// What a script was read from. Does not take part in comparisons.
+/// The source of a script. Does not take part in comparisons.
 #[derive(Debug, Clone, Default)]
 struct Source(Option<Arc<str>>);
 
@@ -200,7 +200,7 @@ impl AgentScript {
     ///
     /// # Errors
     ///
-    /// What is not YAML, or is not a script, with the line and the column.
+    /// When the text is not YAML, or is not a script, with the line and the column.
     pub fn from_yaml(text: &str) -> Result<Self, ScriptError> {
         error::read(text, None)
     }
@@ -267,7 +267,7 @@ impl AgentScript {
         play::Player::new(self.clone(), gates.clone())
     }
 
-    /// What stands at this place: `script.yaml:12:7`, `12:7`, or a path through the script.
+    /// The name of this place: `script.yaml:12:7`, `12:7`, or a path through the script.
     fn place(&self, at: Option<Position>, path: &str) -> String {
         match at {
             Some(at) => format!("{}:{at}", self.name()),

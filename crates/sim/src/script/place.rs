@@ -17,7 +17,7 @@ pub struct Position {
 
 impl Position {
     pub(super) fn of(location: serde_saphyr::Location) -> Option<Self> {
-        // Where the parser knows nothing it says 0.
+        // The parser uses 0 for unknown places.
         (location.line() > 0).then(|| Self {
             line: location.line(),
             column: location.column(),
@@ -36,7 +36,7 @@ impl fmt::Display for Position {
 pub struct Placed<T> {
     /// The value.
     pub value: T,
-    /// Where it stands; `None` for what was built in Rust.
+    /// Its place; `None` if it was built in Rust.
     pub at: Option<Position>,
 }
 

@@ -8,12 +8,12 @@ use super::short::short_form;
 use super::step::Step;
 use super::text::TextMatch;
 
-/// Which prompts a rule is for, and what they are answered.
+/// The prompts that a rule matches, and the reply.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
-    /// What the prompt must be like; any prompt unless given.
+    /// The pattern of the prompt; any prompt unless given.
     #[serde(default)]
     pub prompt: Option<TextMatch>,
     /// How many prompts it is for: a number, or `any`. One unless given.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer};
 
 /// Lets a type be written as one plain value, or as the mapping that `#[serde(remote = "Self")]` reads.
 ///
-/// What is made of a plain value may be a text that says what is wrong with it. The schema is mended by [`or_text`] and its
-/// like.
+/// The conversion of a plain value may fail with a message. [`or_text`] and similar functions fix the
+/// schema.
 macro_rules! short_form {
     ($type:ident, $expecting:literal, $($visit:ident($from:ty) => |$value:ident| $make:expr),+ $(,)?) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -78,7 +78,7 @@ impl JsonSchema for Span {
     }
 }
 
-/// Reads a duration as [`Span`] says.
+/// Reads a duration in the format of [`Span`].
 pub(super) fn parse_duration(text: &str) -> Option<Duration> {
     let unit = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
     let (number, unit) = text.split_at(unit);

@@ -1,4 +1,4 @@
-//! What a reply of the scripted agent consists of.
+//! The steps of a scripted reply.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::short::{self, Span, or_number, or_text, short_form};
 
 /// One step of a reply.
 ///
-/// `say`, `think`, `call` and what is like them make up what the model says: they are gathered into one response up to
-/// the next tool call. The tool's result goes back to the model, and the steps behind it make up its next response. The
-/// other steps happen where they stand.
+/// `say`, `think`, `call` and similar steps are output of the model: they are gathered into one response up to
+/// the next tool call. The tool's result goes back to the model, and the steps after it are its next response. The
+/// other steps happen in their place.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Step {
-    /// The model says something.
+    /// The model writes a text.
     Say(String),
     /// The model thinks.
     Think(String),
@@ -29,17 +29,17 @@ pub enum Step {
     Call(Call),
     /// The model calls several tools in one response.
     Parallel(Vec<Call>),
-    /// Something is asked of the client.
+    /// The client gets a request.
     Ask(Ask),
     /// The model presents a plan, by calling `ExitPlanMode`; in YAML the plan itself, in Markdown.
     Plan(String),
     /// The model hands work to a subagent, by calling `Agent`, and gets its report.
     Subagent(Subagent),
-    /// A command that goes on in the background while the turn ends. Its end wakes the agent again.
+    /// A command that goes on in the background while the turn ends. Its end starts a turn of the agent.
     Background(Background),
     /// The API fails.
     ApiError(ApiError),
-    /// The CLI tells how much of the account's limits is used up.
+    /// The CLI reports how much of the account's limits is used.
     RateLimit(RateLimit),
     /// The conversation is compacted.
     Compact(Compact),
@@ -49,7 +49,7 @@ pub enum Step {
     Cost(#[serde(deserialize_with = "short::dollars")] f64),
     /// How slowly the response comes in which this step stands.
     Pace(Pace),
-    /// Nothing goes on until something has happened.
+    /// The script waits for something.
     Wait(Wait),
     /// What must be true by now.
     Assert(Box<Assert>),
@@ -59,7 +59,7 @@ pub enum Step {
     Raw(Raw),
     /// Something goes wrong on the pipes, or with the process, from here on.
     Fault(Box<Fault>),
-    /// The process ends, in the middle of what it does.
+    /// The process ends, in the middle of a turn.
     Exit(Exit),
 }
 
@@ -70,10 +70,10 @@ pub enum Step {
 pub struct Call {
     /// The tool's name, as the CLI calls it: `Bash`, `Read`, `mcp__server__tool`.
     pub tool: String,
-    /// What it is called with; nothing unless given.
+    /// Its input; empty unless given.
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// What comes out of it, a text or content blocks. Permission is asked for all the same. Without it the tool is run.
+    /// Its result, a text or content blocks. Permission is requested all the same. Without it the tool is run.
     #[serde(default)]
     pub result: Option<Value>,
     /// Whether `result` is a failure.
@@ -82,7 +82,7 @@ pub struct Call {
     /// The structured result for the client, in `tool_use_result`; the text of `result` unless given.
     #[serde(default)]
     pub details: Option<Value>,
-    /// How it is run if there is no `result`; as the script's `real_tools` says unless given.
+    /// How it is run if there is no `result`; by the script's `real_tools` unless given.
     #[serde(default)]
     pub run: Option<Run>,
 }
@@ -98,16 +98,16 @@ pub enum Run {
     Real,
 }
 
-/// What is asked of the client.
+/// The request to the client.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ask {
-    /// The model asks the user, by calling `AskUserQuestion`.
+    /// The model asks the user a question, by calling `AskUserQuestion`.
     Question(Question),
-    /// The model asks the user several things at once.
+    /// The model asks the user several questions at once.
     Questions(Vec<Question>),
-    /// An MCP server asks the user for something.
+    /// An MCP server requests input from the user.
     Elicitation(Elicitation),
     /// May this tool be used? Nothing is run, whatever the answer; see `call` for that.
     Permission(Permission),
@@ -122,7 +122,7 @@ pub enum Ask {
 pub struct Question {
     /// The question.
     pub question: String,
-    /// A word or two about what it is about; `Question` unless given.
+    /// A short heading; `Question` unless given.
     #[serde(default)]
     pub header: Option<String>,
     /// What can be answered.
@@ -138,9 +138,9 @@ pub struct Question {
 #[schemars(transform = or_text)]
 #[non_exhaustive]
 pub struct Choice {
-    /// What is shown, and answered.
+    /// The text of the choice, and of the answer.
     pub label: String,
-    /// What it means; empty unless given.
+    /// Its description; empty unless given.
     #[serde(default)]
     pub description: String,
 }
@@ -155,9 +155,9 @@ short_form!(Choice, "a label, or a mapping with `label` and `description`",
 pub struct Elicitation {
     /// The server's name.
     pub server: String,
-    /// What it says.
+    /// The message to the user.
     pub message: String,
-    /// A JSON schema of what it wants; an object without fields unless given.
+    /// A JSON schema of the requested value; an object without fields unless given.
     #[serde(default)]
     pub schema: Option<Map<String, Value>>,
 }
@@ -169,7 +169,7 @@ pub struct Elicitation {
 pub struct Permission {
     /// The tool's name.
     pub tool: String,
-    /// What it would be called with; nothing unless given.
+    /// The input of the call; empty unless given.
     #[serde(default)]
     pub input: Map<String, Value>,
     /// The permission updates that are suggested.
@@ -177,12 +177,12 @@ pub struct Permission {
     pub suggestions: Vec<Map<String, Value>>,
 }
 
-/// A subagent, with what it says and does.
+/// A subagent, with its steps.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Subagent {
-    /// What it is to do, in a few words.
+    /// Its task, in a few words.
     pub description: String,
     /// Its prompt; the description unless given.
     #[serde(default)]
@@ -193,10 +193,10 @@ pub struct Subagent {
     /// Whether it works in the background. Its end wakes the agent again.
     #[serde(default)]
     pub background: bool,
-    /// What it says and does; its last text is its report.
+    /// Its steps; its last text is its report.
     #[serde(default)]
     pub steps: Vec<Placed<Step>>,
-    /// What the agent does when it is told of the end of one in the background; it says `ok` unless given.
+    /// The steps of the agent after the end of a background subagent; the agent says `ok` unless given.
     #[serde(default)]
     pub then: Vec<Placed<Step>>,
 }
@@ -206,22 +206,22 @@ pub struct Subagent {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Background {
-    /// The command line, which is only shown: what comes of it stands here.
+    /// The command line, which is only shown: its result is in this step.
     pub command: String,
-    /// What it does, for people; the command unless given.
+    /// Its description for people; the command unless given.
     #[serde(default)]
     pub description: Option<String>,
     /// How long it runs; not at all unless given.
     #[serde(default, deserialize_with = "short::duration")]
     #[schemars(with = "Span")]
     pub after: Duration,
-    /// What it writes.
+    /// Its output.
     #[serde(default)]
     pub output: String,
     /// Its exit code; 0 unless given.
     #[serde(default)]
     pub exit: i32,
-    /// What the agent does when it is told of the end; it says `ok` unless given.
+    /// The steps of the agent after the end of the command; the agent says `ok` unless given.
     #[serde(default)]
     pub then: Vec<Placed<Step>>,
 }
@@ -234,7 +234,7 @@ pub struct Background {
 pub struct ApiError {
     /// The HTTP status.
     pub status: u16,
-    /// What it says; what this status usually says unless given.
+    /// Its message; the usual one of this status unless given.
     #[serde(default)]
     pub message: Option<String>,
     /// How many requests fail before one succeeds; all of them unless given.
@@ -307,7 +307,7 @@ pub struct Compact {
     pub pre_tokens: u64,
     /// Tokens after it.
     pub post_tokens: u64,
-    /// What is left of the conversation.
+    /// The summary of the conversation.
     pub summary: String,
 }
 
@@ -361,9 +361,9 @@ impl Default for Pace {
     }
 }
 
-/// What is waited for. A bare length of time is one; `interrupt` and `prompt` stand alone.
+/// What to wait for. A bare length of time is one; `interrupt` and `prompt` are plain words.
 ///
-/// Whatever is not a length of time must come within the script's `patience`, else that is a failure, and the script goes
+/// Anything but a length of time must come within the script's `patience`, otherwise it is a failure, and the script goes
 /// on.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(remote = "Self", rename_all = "snake_case")]
@@ -403,7 +403,7 @@ impl Wait {
     }
 }
 
-/// What is written as it is.
+/// Bytes to write unchanged.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What a text is expected to be.
+//! Expectations of texts.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::short::{or_text, short_form};
 
-/// What a text must be like. A bare text means the whole text, as it is.
+/// A pattern for a text. A bare text must match the whole text exactly.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[schemars(transform = or_text)]
@@ -15,9 +15,9 @@ use super::short::{or_text, short_form};
 pub enum TextMatch {
     /// Exactly this, spaces at both ends aside.
     Exact(String),
-    /// This occurs in it.
+    /// The text contains this.
     Contains(String),
-    /// This regular expression matches somewhere in it.
+    /// This regular expression matches somewhere in the text.
     Regex(Pattern),
 }
 
@@ -38,7 +38,7 @@ impl TextMatch {
         }
     }
 
-    /// What it looks for.
+    /// The expected text.
     pub(super) fn wanted(&self) -> &str {
         match self {
             Self::Exact(text) | Self::Contains(text) => text,
@@ -69,7 +69,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// It is no regular expression; the text says why.
+    /// When it is not a regular expression, with the reason.
     pub fn new(pattern: &str) -> Result<Self, String> {
         regex_lite::Regex::new(pattern)
             .map(Self)

@@ -1,4 +1,4 @@
-//! What must have been asked in the end.
+//! Expectations of the requests in the end.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use super::play::Player;
 use crate::api::request::{ApiRequest, Route};
 use crate::script::{Flaw, TextMatch};
 
-/// What must have been asked of the API. Unless told otherwise: nothing that no answer was for, and all that the script has
-/// replies for.
+/// Expectations of the requests to the API. By default every request must have a reply, and all replies of the script
+/// must have been sent.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ApiExpect {
-    /// Whether every request for a message must have been one that something was for; so unless told otherwise.
+    /// Whether every message request must have been matched; true unless set.
     pub no_unmatched: bool,
-    /// Whether, of each conversation that is not for `any` times, some session must have got all replies; so unless told otherwise.
+    /// Whether, of each conversation that is not for `any` times, some session must have got all replies; true unless set.
     pub every_reply_given: bool,
-    /// How many sessions must have asked.
+    /// How many sessions must have sent requests.
     pub sessions: Option<usize>,
-    /// How many subagents must have asked.
+    /// How many subagents must have sent requests.
     pub subagents: Option<usize>,
     /// How many requests for a message there must have been.
     pub requests: Option<u64>,
     /// Prompts that must have come.
     pub prompts: Vec<TextMatch>,
-    /// What tools must have brought.
+    /// The tool results that must have been sent.
     pub tool_results: Vec<TextMatch>,
 }
 
@@ -46,19 +46,19 @@ impl Default for ApiExpect {
 }
 
 impl ApiExpect {
-    /// What is expected unless told otherwise.
+    /// The default expectations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// So many sessions must have asked.
+    /// So many sessions must have sent requests.
     #[must_use]
     pub fn sessions(mut self, count: usize) -> Self {
         self.sessions = Some(count);
         self
     }
 
-    /// So many subagents must have asked.
+    /// So many subagents must have sent requests.
     #[must_use]
     pub fn subagents(mut self, count: usize) -> Self {
         self.subagents = Some(count);
@@ -79,7 +79,7 @@ impl ApiExpect {
         self
     }
 
-    /// Some tool must have brought this.
+    /// Some tool must have had this result.
     #[must_use]
     pub fn tool_result(mut self, text: impl Into<TextMatch>) -> Self {
         self.tool_results.push(text.into());
@@ -87,7 +87,7 @@ impl ApiExpect {
     }
 }
 
-/// What is counted of all requests, those that are no longer kept too.
+/// The counts over all requests, including those that are no longer kept.
 #[derive(Debug, Clone, Default)]
 pub(in crate::api) struct Tally {
     pub(in crate::api) messages: u64,
@@ -110,7 +110,7 @@ struct Reason {
     why: String,
 }
 
-/// How many are told one by one.
+/// How many are reported one by one.
 const TOLD: usize = 8;
 
 impl Tally {
@@ -125,7 +125,7 @@ impl Tally {
 
     pub(in crate::api) fn unmatched(&mut self, number: u64, why: &str) {
         self.unmatched += 1;
-        // The CLI asks again when it is refused.
+        // The CLI retries a rejected request.
         if let Some(known) = self.reasons.iter_mut().find(|known| known.why == why) {
             known.times += 1;
         } else if self.reasons.len() < TOLD {
@@ -138,7 +138,7 @@ impl Tally {
     }
 }
 
-/// What is not as expected.
+/// The expectations that do not hold.
 pub(in crate::api) fn judge(
     expect: &ApiExpect,
     tally: &Tally,

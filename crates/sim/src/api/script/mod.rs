@@ -1,6 +1,6 @@
-//! Scripts for the scripted API: which requests are answered how, and what must have been asked in the end.
+//! Scripts for the scripted API: replies to requests, and expectations of the requests in the end.
 //!
-//! A script is a readable file, or is built in Rust; both say the same things, in the words of
+//! A script is a readable file, or is built in Rust; both can express the same, with the names of
 //! [`AgentScript`](crate::script::AgentScript).
 //!
 //! ```
@@ -29,13 +29,13 @@
 //! # Ok::<(), outrigger_sim::script::ScriptError>(())
 //! ```
 //!
-//! The first conversation in the script that a request fits, and that has replies left for its session, gives the next of them.
-//! What the user said last stays the same while tools run, so that a conversation which asks only for the prompt plays a whole
+//! The first conversation in the script that a request matches, and that has replies left for its session, sends the next of them.
+//! The user's last text stays the same while tools run, so that a conversation which only matches the prompt plays a whole
 //! loop of tool calls. Every session has its own place in every conversation, and in it the main loop and each subagent have
-//! theirs. A reply with a fault is a reply: when the CLI asks again, it gets the next one.
+//! theirs. A reply with a fault is a reply: when the CLI retries, it gets the next one.
 //!
-//! In texts and in the strings of a tool's input, `{{last}}` stands for the newest tool result, `{{plan}}` for the file that the
-//! CLI wants the plan written to and `{{cwd}}` for its working directory.
+//! In texts and in the strings of a tool's input, `{{last}}` is the newest tool result, `{{plan}}` the file to which the
+//! CLI wants the plan written and `{{cwd}}` its working directory.
 
 mod expect;
 mod play;
@@ -61,7 +61,7 @@ pub(super) use play::Player;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ApiScript {
-    /// What becomes of a request for a message that no conversation is for, and whose prompt has no directives: an HTTP error, or
+    /// The reply to a message request that no conversation matches, and whose prompt has no directives: an HTTP error, or
     /// the answer `ok`.
     pub unmatched: Unmatched,
     /// The models that there are, for requests that list them.
@@ -70,7 +70,7 @@ pub struct ApiScript {
     pub input_tokens: Option<u64>,
     /// Which requests are answered how.
     pub conversations: Vec<Placed<Conversation>>,
-    /// What must have been asked in the end.
+    /// Expectations of the requests in the end.
     pub expect: ApiExpect,
     /// The file that it came from, for messages.
     #[serde(skip)]
@@ -82,27 +82,27 @@ pub struct ApiScript {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Conversation {
-    /// What the log calls it; its place in the script unless given.
+    /// Its name in the log; its place in the script unless given.
     pub name: Option<String>,
-    /// What the user said last; anything unless given.
+    /// The user's last text; anything unless given.
     pub prompt: Option<TextMatch>,
-    /// The model that is asked for.
+    /// The requested model.
     pub model: Option<TextMatch>,
     /// A tool that the model may call.
     pub has_tool: Option<String>,
-    /// Who asks; anybody unless given.
+    /// The sender of the request; any unless given.
     pub from: Option<Asker>,
     /// The how-manieth request of its session and asker it is, from 1.
     pub request: Option<u64>,
-    /// What one of the tools brought that were called last.
+    /// The result of one of the tools that were called last.
     pub tool_result: Option<TextMatch>,
     /// How often each session and asker can go through the replies: a number, or `any`. Once unless given.
     pub times: Times,
-    /// What is answered, one request after the other.
+    /// The replies, one request after the other.
     pub replies: Vec<Placed<ScriptedReply>>,
 }
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -113,7 +113,7 @@ pub enum Asker {
     Subagent,
 }
 
-/// What a script was read from. Does not take part in comparisons.
+/// The source of a script. Does not take part in comparisons.
 #[derive(Debug, Clone, Default)]
 struct Source(Option<Arc<str>>);
 
@@ -132,7 +132,7 @@ impl ApiScript {
     /// Reads a script from YAML. JSON is YAML too.
     ///
     /// # Errors
-    /// What is not YAML, or is not a script, with the line and the column.
+    /// When the text is not YAML, or is not a script, with the line and the column.
     pub fn from_yaml(text: &str) -> Result<Self, ScriptError> {
         Self::read(text, None)
     }
@@ -162,7 +162,7 @@ impl ApiScript {
         self
     }
 
-    /// Sets what must have been asked in the end.
+    /// Sets the expectations of the requests in the end.
     #[must_use]
     pub fn expect(mut self, expect: ApiExpect) -> Self {
         self.expect = expect;
@@ -196,7 +196,7 @@ impl ApiScript {
         mistakes
     }
 
-    /// What the conversation at this index is called.
+    /// The name of the conversation at this index.
     fn name(&self, index: usize) -> Arc<str> {
         let conversation = self.conversations.get(index);
         let name = conversation.and_then(|conversation| conversation.value.name.as_deref());
@@ -231,7 +231,7 @@ impl Conversation {
         Self::default()
     }
 
-    /// For requests where this is what the user said last.
+    /// Matches requests with this as the user's last text.
     pub fn exactly(prompt: impl Into<String>) -> Self {
         Self {
             prompt: Some(TextMatch::Exact(prompt.into())),
@@ -239,7 +239,7 @@ impl Conversation {
         }
     }
 
-    /// For requests where what the user said last contains this.
+    /// Matches requests whose last text of the user contains this.
     pub fn containing(part: impl Into<String>) -> Self {
         Self {
             prompt: Some(TextMatch::Contains(part.into())),
@@ -254,7 +254,7 @@ impl Conversation {
         self
     }
 
-    /// Sets what the log calls it.
+    /// Sets its name in the log.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());

@@ -1,4 +1,4 @@
-//! What a script answers to one request.
+//! The scripted reply to one request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::super::request::ApiRequest;
 use crate::directive::Block;
 use crate::script::short::{self, Span, or_text, short_form};
 
-/// One reply: `think`, `say` and `call` in this order, or the blocks of `content`. A bare text is something to say.
+/// One reply: `think`, `say` and `call` in this order, or the blocks of `content`. A bare text is `say`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(remote = "Self", deny_unknown_fields)]
 #[schemars(transform = or_text)]
@@ -22,13 +22,13 @@ pub struct ScriptedReply {
     /// The model thinks this first.
     #[serde(default)]
     pub think: Option<String>,
-    /// The model says this.
+    /// The model writes this text.
     #[serde(default)]
     pub say: Option<String>,
     /// The model calls this tool.
     #[serde(default)]
     pub call: Option<ToolCall>,
-    /// The blocks of the reply, in the place of `think`, `say` and `call`; several calls are made in parallel.
+    /// The blocks of the reply, instead of `think`, `say` and `call`; several calls are made in parallel.
     #[serde(default)]
     pub content: Vec<Content>,
     /// The tokens that it costs; 10 in and 5 out unless given.
@@ -50,7 +50,7 @@ pub struct ScriptedReply {
     /// Headers of the answer.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// What goes wrong with it.
+    /// Its fault.
     #[serde(default)]
     pub fault: Option<ApiFailure>,
     /// How many requests get it, one after the other; one unless given.
@@ -68,7 +68,7 @@ short_form!(ScriptedReply, "a text to say, or a mapping with what is replied",
 pub struct ToolCall {
     /// The tool's name.
     pub tool: String,
-    /// What it is called with; nothing unless given.
+    /// Its input; empty unless given.
     #[serde(default)]
     pub input: Map<String, Value>,
 }
@@ -129,7 +129,7 @@ pub struct Chunks {
     pub every: Duration,
 }
 
-/// What goes wrong with a reply. Those that break in its middle do so in the middle of its first text.
+/// A fault of a reply. Those that break in its middle do so in the middle of its first text.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -186,7 +186,7 @@ impl ScriptedReply {
         Self::default()
     }
 
-    /// The model says this.
+    /// The model writes this text.
     pub fn say(text: impl Into<String>) -> Self {
         Self {
             say: Some(text.into()),
@@ -208,7 +208,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Sets what goes wrong with it.
+    /// Sets its fault.
     #[must_use]
     pub fn fail(mut self, fault: ApiFailure) -> Self {
         self.fault = Some(fault);
