@@ -27,13 +27,13 @@ struct Guard {
 const GUARDS: &[Guard] = &[
     Guard {
         trap: "turns::foreign_origin_result",
-        file: "crates/sdk/src/conn/turns.rs",
+        file: "crates/sdk/src/conn/core/turns.rs",
         line: "let foreign = frame.origin_kind().is_some_and(|kind| kind != \"human\");",
         instead: "let foreign = false;",
     },
     Guard {
         trap: "turns::folded_steer",
-        file: "crates/sdk/src/conn/turns.rs",
+        file: "crates/sdk/src/conn/core/turns.rs",
         line: "\"completed\" if self.is_in_running(&id) => self.completed_in_running(&id),",
         instead: "\"completed\" if id.is_empty() => self.completed_in_running(&id),",
     },
@@ -57,13 +57,13 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "turns::stalled_stream_per_phase",
-        file: "crates/sdk/src/conn/watchdog.rs",
+        file: "crates/sdk/src/conn/core/watchdog.rs",
         line: "Step::Piece => (Phase::BetweenEvents, self.patience.between_events?),",
         instead: "Step::Piece => return None,",
     },
     Guard {
         trap: "turns::id_change_on_clear",
-        file: "crates/sdk/src/conn/router.rs",
+        file: "crates/sdk/src/conn/core/mod.rs",
         line: "self.session_ids.push_back(id.to_owned());",
         instead: "if self.session_ids.is_empty() { self.session_ids.push_back(id.to_owned()); }",
     },
@@ -93,9 +93,9 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "requests::cancel_pending_permission",
-        file: "crates/sdk/src/conn/router.rs",
-        line: "self.asked.withdraw(id);",
-        instead: "let _ = id;",
+        file: "crates/sdk/src/conn/core/mod.rs",
+        line: "let withdrawn = self.asked.withdraw(id);",
+        instead: "let withdrawn = None.filter(|_: &Serial| id.is_empty());",
     },
     Guard {
         trap: "requests::question_without_handler",

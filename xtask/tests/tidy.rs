@@ -199,6 +199,18 @@ fn files(pattern: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// The protocol is a state machine, whose driver has the tasks and the clock.
+#[test]
+fn the_core_of_the_connection_names_no_tokio() {
+    let files = files("crates/sdk/src/conn/core/*.rs");
+    assert!(!files.is_empty(), "the core is somewhere else");
+    for file in files {
+        let text = std::fs::read_to_string(root().join(&file)).unwrap();
+        let named = text.lines().find(|line| line.contains("tokio"));
+        assert_eq!(named, None, "{file}");
+    }
+}
+
 #[test]
 fn every_source_file_says_what_it_is() {
     let names = files("*.rs");

@@ -116,9 +116,9 @@ impl Session {
     pub async fn history_with(&self, options: &MessageOptions) -> Result<History> {
         let source = self.source().clone();
         let (said, last) = {
-            let router = self.conn().router();
-            let said = router.session_ids().next_back().map(SessionId::new);
-            (said, router.last_told().map(str::to_owned))
+            let core = self.conn().core();
+            let said = core.session_id().map(SessionId::new);
+            (said, core.last_told().map(str::to_owned))
         };
         let id = match (said, source.begins) {
             (Some(id), _) => id.map_err(|error| Error::misfit("the session's id", error))?,

@@ -44,12 +44,7 @@ impl Session {
     /// among them.
     pub fn pending(&self) -> Vec<Pending> {
         let conn = Arc::downgrade(self.conn());
-        let open: Vec<_> = {
-            let router = self.conn().router();
-            let open = router.asked.requests(&[PERMISSION, ELICITATION, DIALOG]);
-            open.map(|(id, frame, withdrawn)| (id.clone(), frame.clone(), withdrawn.clone()))
-                .collect()
-        };
+        let open = self.conn().pending(&[PERMISSION, ELICITATION, DIALOG]);
         let read = |(id, frame, withdrawn): (_, outrigger_protocol::Frame, _)| {
             let context = Context::new(id, withdrawn, conn.clone());
             let pending = match frame.subtype()? {
@@ -77,7 +72,11 @@ impl Session {
     ///
     /// [`PermissionDecision::Parked`]: crate::permissions::PermissionDecision::Parked
     pub async fn decide(&self, id: &RequestId, decision: impl Into<PermissionResult>) -> Result<()> {
-        let open = self.conn().router().asked.request(id.as_str());
+        let open = self
+            .conn()
+            .core()
+            .request(id.as_str())
+            .map(|(_, id, frame)| (id.clone(), frame.clone()));
         let request =
             open.and_then(|(id, frame)| PermissionRequest::read(&frame, Context::detached(id)).ok());
         let answer = match request {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::control::{ApplyFlagSettings, ControlRequest, McpSetServers};
@@ -11,6 +12,7 @@ use outrigger_sessions::MessageId;
 use crate::cause::Cause;
 use crate::conn::Conn;
 use crate::conn::changes::Changes;
+use crate::conn::core::Input;
 use crate::conn::encode_request;
 use crate::error::{Error, Problem, Result};
 use crate::lost::Lost;
@@ -123,7 +125,7 @@ impl Session {
 
     async fn revive_behind(&self, message_id: Option<MessageId>) -> Result<Revived> {
         let conn = self.conn();
-        if conn.router().ended.is_none() {
+        if conn.core().ended().is_none() {
             return Err(problem(ReviveProblem::Alive));
         }
         // Those who wait are told a moment before the last files are gone.
@@ -143,10 +145,8 @@ impl Session {
             return Err(problem(ReviveProblem::NotKept));
         }
         let once = Once::take(conn)?;
-        let (changes, mut lost) = {
-            let router = conn.router();
-            (router.changes.clone(), router.lost.clone())
-        };
+        let changes = conn.changes(|changes| changes.clone());
+        let mut lost = conn.core().lost().clone();
 
         let mut options = resuming(&origin, id, changes.mode.as_deref())?;
         let goes_back = message_id.is_some();
@@ -173,13 +173,10 @@ impl Session {
         // Revived or started again, it is what it was first started as.
         opened.options = Options::clone(&origin);
         let session = opened.into_session(initialized);
-        {
-            let mut router = session.conn().router();
-            for id in &ids {
-                router.note_session_id(id);
-            }
-            router.changes = changes.repeated();
+        for id in &ids {
+            session.conn().note(Input::SessionId(id));
         }
+        session.conn().changes(|kept| *kept = changes.repeated());
         once.keep();
         Ok(Revived { session, lost })
     }
@@ -259,8 +256,7 @@ struct Once<'a>(Option<&'a Arc<Conn>>);
 
 impl<'a> Once<'a> {
     fn take(conn: &'a Arc<Conn>) -> Result<Self> {
-        let mut router = conn.router();
-        if std::mem::replace(&mut router.revived, true) {
+        if conn.revived.swap(true, Ordering::SeqCst) {
             return Err(problem(ReviveProblem::AlreadyRevived));
         }
         Ok(Self(Some(conn)))
@@ -274,7 +270,7 @@ impl<'a> Once<'a> {
 impl Drop for Once<'_> {
     fn drop(&mut self) {
         if let Some(conn) = self.0 {
-            conn.router().revived = false;
+            conn.revived.store(false, Ordering::SeqCst);
         }
     }
 }

@@ -18,8 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 pub use self::turn::{OutcomeWatch, Turn};
-use crate::conn::lane::lane;
-use crate::conn::turns::Dispatch;
+use crate::conn::core::{Accept, Dispatch, Input};
 use crate::conn::{Conn, Context, encode_request};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::Tasks;
@@ -34,8 +33,8 @@ use crate::streams::{Ambient, Frames};
 use crate::usage::SessionUsage;
 use crate::version::CliVersion;
 
+pub use crate::conn::core::SessionState;
 pub use crate::conn::interrupt::Interrupted;
-pub use crate::conn::router::SessionState;
 
 /// A running agent: one CLI process, many turns.
 ///
@@ -206,28 +205,17 @@ impl Session {
         let warnings = self.warnings_of(&prompt);
         let id = prompt.id();
         let line = prompt.line(id, priority, self.0.settings.verbatim_prompts)?;
-        let (tx, rx) = lane(&self.conn().budget);
-        let settled = {
-            let mut router = self.conn().router();
-            if let Some(ended) = &router.ended {
-                return Err(ended.clone());
-            }
-            let settled = router.turns.accept(
-                &id.to_string(),
-                line,
-                self.conn().limits.buffer,
-                dispatch,
-                tx,
-                self.0.settings.wants_output,
-            )?;
-            router.turns.remember(&id.to_string(), prompt);
-            settled
-        };
-        self.conn().send_ready_now();
+        let (frames, settled) = self.conn().accept(Accept {
+            id: id.to_string(),
+            line,
+            dispatch,
+            wanted_output: self.0.settings.wants_output,
+            prompt,
+        })?;
         for warning in &warnings {
             tracing::warn!(prompt = %id, "{warning}");
         }
-        Ok(Turn::new(self.clone(), id, rx, settled, warnings))
+        Ok(Turn::new(self.clone(), id, frames, settled, warnings))
     }
 
     fn warnings_of(&self, prompt: &Prompt) -> Vec<PromptWarning> {
@@ -255,7 +243,7 @@ impl Session {
     /// The names and aliases of all slash commands that the CLI has reported so far, sorted.
     pub fn command_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        let changed = self.conn().router().commands.borrow().clone();
+        let changed = self.conn().core().commands().cloned();
         let commands = match changed.as_ref().map(Frame::decode) {
             Some(Ok(Message::System(system))) => match *system {
                 SystemMessage::CommandsChanged(changed) => Some(changed.commands),
@@ -336,19 +324,21 @@ impl Session {
             tokio::pin!(changed);
             changed.as_mut().enable();
             let (due, settles_at) = {
-                let router = self.conn().router();
-                if let Some(ended) = &router.ended {
+                let core = self.conn().core();
+                if let Some(ended) = core.ended() {
                     return Err(ended.clone());
                 }
-                if router.is_run_over() {
+                let run = core.run(Instant::now().into_std());
+                if run.is_over {
                     return Ok(());
                 }
+                let quiet_since = run.quiet_since.map(Instant::from_std);
                 // What ran before this session was resumed shows no result here.
-                let since = router.is_quiet().then(|| router.quiet_since.unwrap_or(begun));
+                let since = run.is_quiet.then(|| quiet_since.unwrap_or(begun));
                 let due = since
                     .zip(ceiling)
                     .and_then(|(since, ceiling)| since.checked_add(ceiling));
-                (due, router.settles_at())
+                (due, run.settles_at.map(Instant::from_std))
             };
             let at = |time: Option<Instant>| async move {
                 match time {
@@ -360,9 +350,8 @@ impl Session {
                 () = changed => {}
                 () = at(settles_at) => {}
                 () = at(due) => {
-                    let router = self.conn().router();
                     // A turn that began meanwhile wakes nobody.
-                    if router.is_quiet() {
+                    if self.conn().core().run(Instant::now().into_std()).is_quiet {
                         let after = ceiling.unwrap_or_default();
                         return Err(Error::timeout("the background work after the last result", after));
                     }
@@ -394,7 +383,7 @@ impl Session {
 
     /// What the CLI says it is doing; `None` before it said anything, and for CLIs that never do.
     pub fn state(&self) -> Option<SessionState> {
-        *self.conn().router().state.borrow()
+        self.conn().core().state()
     }
 
     /// Waits for the process to end, and tells how it did. Has no deadline: a session may live for days.
@@ -442,9 +431,7 @@ impl Session {
     /// A reader may fall behind: what does not fit into the session's memory waits on disk, and if that has no room either
     /// it is told in place how much it missed. See [`SlowReader`](crate::SlowReader).
     pub fn frames(&self) -> Frames {
-        let (tx, rx) = lane(&self.conn().budget);
-        self.conn().router().tap(tx);
-        Frames::new(rx)
+        Frames::new(self.conn().tap())
     }
 
     /// What belongs to no prompt of this session, from now on: turns that background work or schedules begin, and notices
@@ -452,9 +439,7 @@ impl Session {
     ///
     /// A reader may fall behind, as with [`frames`](Self::frames).
     pub fn ambient(&self) -> Ambient {
-        let (tx, rx) = lane(&self.conn().budget);
-        self.conn().router().listen(tx);
-        Ambient::new(rx)
+        Ambient::new(self.conn().listen())
     }
 
     // ---- What is known ------------------------------------------------------------------------------------------
@@ -463,17 +448,13 @@ impl Session {
     /// claimed a spare; of others `None` until the first turn began, since only the CLI knows it. It may change (`/clear`): see
     /// [`ids`](Self::ids). An id that could not be the name of a file is left out.
     pub fn id(&self) -> Option<SessionId> {
-        self.conn()
-            .router()
-            .session_ids()
-            .next_back()
-            .and_then(SessionId::from_wire)
+        self.conn().core().session_id().and_then(SessionId::from_wire)
     }
 
     /// The ids that the conversation had, oldest first; the last 64 are remembered.
     pub fn ids(&self) -> Vec<SessionId> {
-        let router = self.conn().router();
-        router.session_ids().filter_map(SessionId::from_wire).collect()
+        let core = self.conn().core();
+        core.session_ids().filter_map(SessionId::from_wire).collect()
     }
 
     /// The number of the claim on the session, where it is claimed ([`Options::lease`]): of two claims the later one has the greater
@@ -527,7 +508,7 @@ impl Session {
 
     /// The latest `system/init`; the CLI sends one at the start of every turn, so `None` before the first.
     pub fn init(&self) -> Option<Init> {
-        let frame = self.conn().router().init.borrow().clone()?;
+        let frame = self.conn().init().borrow().clone()?;
         match frame.decode() {
             Ok(Message::System(system)) => match *system {
                 SystemMessage::Init(init) => Some(*init),
@@ -577,21 +558,23 @@ impl Session {
 
     /// Background work, subagents and tasks as they stand.
     pub fn tasks(&self) -> Tasks {
-        self.conn().router().ledger.tasks()
+        self.conn().core().tasks()
     }
 
     /// What the session used since it was started or resumed here.
     pub fn usage(&self) -> SessionUsage {
-        self.conn().router().meter.session()
+        self.conn().core().usage()
     }
 
     /// Counts: frames, lag, bytes held, unanswered requests, unknown kinds, misfits.
     pub fn stats(&self) -> Stats {
-        self.conn().router().stats(&self.conn().budget)
+        self.conn().stats()
     }
 
     pub(crate) fn note_decoded(&self, drift: &[Drift], misfit: bool) {
-        self.conn().router().note_decoded(drift, misfit);
+        let misfits = u64::from(misfit);
+        // It is counted whatever has happened.
+        self.conn().note(Input::Decoded { misfits, drift });
     }
 
     // ---- Control ------------------------------------------------------------------------------------------------
@@ -629,7 +612,7 @@ impl Session {
             .conn()
             .request(R::SUBTYPE, body.clone(), Some(deadline))
             .await?;
-        self.conn().router().changes.note(R::SUBTYPE, &body);
+        self.conn().changes(|changes| changes.note(R::SUBTYPE, &body));
         R::read_reply(Some(&payload))
             .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))
     }
@@ -649,7 +632,7 @@ impl Session {
             .conn()
             .request(subtype, body.clone(), Some(self.0.settings.control_deadline))
             .await?;
-        self.conn().router().changes.note(subtype, &body);
+        self.conn().changes(|changes| changes.note(subtype, &body));
         Ok(payload)
     }
 }

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::claim::{Claim, ClaimProblem, Cold, Prepared};
+use crate::conn::core::Input;
 use crate::conn::encode_request;
 use crate::env::Surroundings;
 use crate::error::{Error, Result};
@@ -183,7 +184,7 @@ impl Spare {
             }),
             None => error,
         };
-        self.opened.conn.router().secrets.extend(claim.secrets);
+        self.opened.conn.add_secrets(claim.secrets);
         if let Some(early) = claim.early {
             self.ask(&ApplyFlagSettings::new(early)).await.map_err(settings)?;
         }
@@ -221,7 +222,7 @@ impl Spare {
         self.opened.options = options;
         let session = self.opened.into_session(initialized);
         if let Some(overlay) = overlay {
-            session.conn().router().changes.note_settings(&overlay);
+            session.conn().changes(|changes| changes.note_settings(&overlay));
         }
         Ok(session)
     }
@@ -250,7 +251,7 @@ impl Spare {
                 got: got.to_owned(),
             }));
         }
-        self.opened.conn.router().note_session_id(&reply.session_id);
+        self.opened.conn.note(Input::SessionId(&reply.session_id));
         Ok(initialized)
     }
 

@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 
 use crate::child::Local;
 use crate::conn::budget::SlowReader;
+use crate::conn::core::Input;
 use crate::conn::encode_request;
 use crate::conn::{Closing, Conn, Limits};
 use crate::discover;
@@ -199,7 +200,7 @@ impl Options {
             let going_on = opened.source.going_on().cloned();
             let session = opened.into_session(initialized);
             if let Some(id) = going_on {
-                session.conn().router().expect_session_id(&id);
+                session.conn().note(Input::ExpectedSessionId(&id));
             }
             Ok(session)
         })
@@ -446,7 +447,9 @@ impl Opened {
             }
             CliVersion::new(version.as_str()).warn();
         }
-        self.conn.router().turns.has_lifecycle |= initialized.has_capability("msg_lifecycle_v1");
+        if initialized.has_capability("msg_lifecycle_v1") {
+            self.conn.note(Input::Lifecycle);
+        }
         Ok((initialized, payload))
     }
 
@@ -460,7 +463,7 @@ impl Opened {
             let changed = self.conn.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let for_hooks = left_for_hooks > Duration::ZERO && self.conn.router().startup.runs_hooks();
+            let for_hooks = left_for_hooks > Duration::ZERO && self.conn.core().runs_hooks();
             let budget = if for_hooks { &mut left_for_hooks } else { &mut left };
             let since = Instant::now();
             tokio::select! {
@@ -479,9 +482,7 @@ impl Opened {
     /// Reads an answer to `initialize`, counting what does not fit.
     pub(crate) fn read(&self, payload: &RawJson) -> InitializeReply {
         let (initialized, misfits) = read_reply(payload);
-        if misfits > 0 {
-            self.conn.router().stats.misfits += misfits;
-        }
+        self.conn.note(Input::Decoded { misfits, drift: &[] });
         initialized
     }
 
@@ -590,7 +591,7 @@ fn read_reply(payload: &RawJson) -> (InitializeReply, u64) {
 /// Ends the session when the first turn reports another account than was chosen. Looks at the version, too, for a CLI that tells
 /// it only here.
 async fn watch_account(conn: Arc<Conn>, auth: Auth, told_version: bool) {
-    let mut init = conn.router().init.subscribe();
+    let mut init = conn.init();
     let mut ended = conn.ended.clone();
     let source = tokio::select! {
         init = init.wait_for(Option::is_some) => {

@@ -9,9 +9,12 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::{Conn, Context, Withdrawn};
+use super::core::{Input, Serial};
+use super::driver::Driver;
+use super::{Conn, Context};
 use crate::error::{Error, Kind};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
@@ -113,29 +116,26 @@ impl Answerer for Others {
 }
 
 /// Refuses a request for which there is no room.
-pub(super) fn refuse(conn: &Arc<Conn>, host: &Host, id: &str, wire_id: &RequestId, frame: &Frame) {
+pub(super) fn refuse(conn: &Arc<Conn>, host: &Host, serial: Serial, id: &RequestId, frame: &Frame) {
     let answerer = host.answerer(frame.subtype().unwrap_or_default());
     let answer = answerer.refuse(frame, "too many requests are open at once");
-    conn.give(id, wire_id, frame.subtype(), answer);
+    conn.give(serial, id, frame.subtype(), answer);
 }
 
 /// Has a request answered in a task of its own.
-pub(super) fn spawn(
-    conn: &Arc<Conn>,
-    host: &Host,
-    id: String,
-    wire_id: RequestId,
-    frame: Frame,
-    withdrawn: Withdrawn,
-) {
+pub(super) fn spawn(conn: &Arc<Conn>, host: &Host, serial: Serial, id: RequestId, frame: Frame) {
+    let Some(withdrawn) = conn.driver().withdrawn(serial) else {
+        // The session has ended meanwhile.
+        return;
+    };
     let answerer = Arc::clone(host.answerer(frame.subtype().unwrap_or_default()));
     let span = tracing::debug_span!(
         parent: &conn.span,
         "asked",
         subtype = frame.subtype().unwrap_or_default(),
-        id = %wire_id
+        %id
     );
-    let context = Context::new(wire_id.clone(), withdrawn, Arc::downgrade(conn));
+    let context = Context::new(id.clone(), withdrawn, Arc::downgrade(conn));
     let answering = span.in_scope(|| {
         answerer.accept(Asking {
             frame: frame.clone(),
@@ -143,7 +143,7 @@ pub(super) fn spawn(
         })
     });
     let task = {
-        let (conn, id) = (Arc::clone(conn), id.clone());
+        let conn = Arc::clone(conn);
         async move {
             let answer = match unwinding(answering).await {
                 Some(answer) => answer,
@@ -152,12 +152,12 @@ pub(super) fn spawn(
                     answerer.refuse(&frame, "the callback for this request panicked")
                 }
             };
-            conn.give(&id, &wire_id, frame.subtype(), answer);
+            conn.give(serial, &id, frame.subtype(), answer);
         }
     };
     let task = tokio::spawn(task.instrument(span));
     // It is withdrawn by frames, which come to the task that runs this, or by the session's end meanwhile.
-    if !conn.router().asked.answering(&id, task.abort_handle()) {
+    if !conn.driver().works(serial, task.abort_handle()) {
         // Or it has been answered already, which makes this do nothing.
         task.abort();
     }
@@ -177,80 +177,76 @@ async fn unwinding<T>(mut future: BoxFuture<'static, T>) -> Option<T> {
 
 impl Conn {
     /// Carries out what was decided, unless the request was answered or withdrawn before.
-    fn give(self: &Arc<Self>, id: &str, wire_id: &RequestId, subtype: Option<&str>, answer: Answer) {
+    fn give(self: &Arc<Self>, serial: Serial, id: &RequestId, subtype: Option<&str>, answer: Answer) {
         let response = match &answer {
             Answer::Success(payload) => Response::Success(payload),
-            Answer::Error(why) => Response::Other(ControlResponse::error(wire_id.clone(), why)),
+            Answer::Error(why) => Response::Other(ControlResponse::error(id.clone(), why)),
             Answer::Unsupported => Response::Other(ControlResponse::unsupported(
-                wire_id.clone(),
+                id.clone(),
                 subtype.unwrap_or_default(),
             )),
             Answer::Parked => {
                 tracing::debug!("left open");
-                return self.router().asked.park(id);
+                return self.driver().park(serial);
             }
             Answer::NotOurs => {
                 tracing::debug!("left to others");
-                self.router().leave(id);
-                self.after_answer(None);
-                return;
+                return self.with(|driver| driver.done(Input::Leave(serial), serial));
             }
         };
-        let claimed = self.router().claim_answer(id);
-        if claimed {
-            self.write_answer(id, wire_id, &response);
+        if self.step(Input::Claim(serial)).is_ok() {
+            self.write_answer(serial, id, &response);
         }
     }
 
     /// Answers a request in the place of the callback for it, which is stopped if it still works on that.
     pub(crate) fn settle(self: &Arc<Self>, id: &str, subtype: &str, payload: &RawJson) -> Result<(), Error> {
-        let wire_id = {
-            let mut router = self.router();
-            if let Some(ended) = &router.ended {
+        let (serial, id) = self.with(|driver| {
+            let core = driver.core();
+            if let Some(ended) = core.ended() {
                 return Err(ended.clone());
             }
             let not_open = || Error::new(Kind::NotOpen { id: id.to_owned() });
-            let (wire_id, frame) = router.asked.request(id).ok_or_else(not_open)?;
+            let (serial, id, frame) = core.request(id).ok_or_else(not_open)?;
             let is = frame.subtype().unwrap_or_default();
             if is != subtype {
                 return Err(Error::invalid(format!(
                     "answer: the request `{id}` is of the kind `{is}`, not `{subtype}`"
                 )));
             }
-            if !router.take_over(id) {
-                return Err(not_open());
-            }
-            wire_id
-        };
-        self.write_answer(id, &wire_id, &Response::Success(payload));
+            let id = id.clone();
+            driver.step(Input::Claim(serial), Instant::now())?;
+            driver.take_over(serial);
+            Ok((serial, id))
+        })?;
+        self.write_answer(serial, &id, &Response::Success(payload));
         Ok(())
     }
 
-    fn write_answer(self: &Arc<Self>, id: &str, wire_id: &RequestId, response: &Response<'_>) {
+    fn write_answer(self: &Arc<Self>, serial: Serial, id: &RequestId, response: &Response<'_>) {
         if response.is_interrupt() {
-            self.router().turns.interrupt();
+            self.note(Input::Interrupt);
         }
-        let bytes = response.line(wire_id).or_else(|error| {
+        let bytes = response.line(id).or_else(|error| {
             let why = format!("the answer could not be written: {error}");
-            Response::Other(ControlResponse::error(wire_id.clone(), why)).line(wire_id)
+            Response::Other(ControlResponse::error(id.clone(), why)).line(id)
         });
+        tracing::debug!("answered");
+        let written = move |driver: &mut Driver| driver.done(Input::Written(serial), serial);
         // An error made of text can always be written.
         if let Ok(bytes) = bytes
             && let Err(TrySendError::Full(line)) = self.send_answer(bytes)
         {
-            let (conn, id) = (Arc::clone(self), id.to_owned());
+            let conn = Arc::clone(self);
             // Bounded by the number of requests that may be open, which this one is until then.
             tokio::spawn(async move {
                 // A writer that is gone needs no answer.
                 let _ = conn.control.send(line).await;
-                conn.router().asked.written(&id);
-                conn.changed.notify_waiters();
+                conn.with(written);
             });
-            tracing::debug!("answered");
-            return self.after_answer(None);
+        } else {
+            self.with(written);
         }
-        tracing::debug!("answered");
-        self.after_answer(Some(id));
     }
 
     /// Writes an answer at once if that goes, else leaves it to the writer.
@@ -258,21 +254,6 @@ impl Conn {
         match self.outlet.write_now(bytes, &self.control) {
             Ok(()) => Ok(()),
             Err(bytes) => self.control.try_send(bytes),
-        }
-    }
-
-    /// Wakes who waits for nothing to be asked any more, once the answer to `written` was handed over.
-    fn after_answer(&self, written: Option<&str>) {
-        let watchdog_rests = {
-            let mut router = self.router();
-            if let Some(id) = written {
-                router.asked.written(id);
-            }
-            router.watchdog_rests
-        };
-        self.changed.notify_waiters();
-        if watchdog_rests {
-            self.watched.notify_one();
         }
     }
 }

@@ -100,8 +100,17 @@ impl Changes {
         self.settings.extend(fields);
     }
 
+    /// Notes what a frame says.
+    pub(crate) fn on_frame(&mut self, frame: &Frame) {
+        match frame.subtype() {
+            Some("init") if frame.kind() == "system" => self.on_init(frame),
+            Some("status") if frame.kind() == "system" => self.on_status(frame),
+            _ => {}
+        }
+    }
+
     /// Notes what a `system/init` says. The model can be changed by commands in the conversation, too.
-    pub(crate) fn on_init(&mut self, frame: &Frame) {
+    fn on_init(&mut self, frame: &Frame) {
         let fields = Fields::of(frame);
         let mode: Option<String> = fields.get("permissionMode");
         if mode.is_some() {
@@ -132,7 +141,7 @@ impl Changes {
     }
 
     /// Notes what a `system/status` says.
-    pub(crate) fn on_status(&mut self, frame: &Frame) {
+    fn on_status(&mut self, frame: &Frame) {
         let mode: Option<String> = Fields::of(frame).get("permissionMode");
         if mode.is_some() {
             self.mode = mode;

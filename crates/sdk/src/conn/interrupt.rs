@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
+use tokio::time::Instant;
 
-use super::turns::TakeBack;
+use super::core::{Input, Place};
 use super::{Conn, Order};
 use crate::conn::encode_request;
 use crate::error::{Error, Result};
@@ -28,10 +29,16 @@ impl Conn {
         let deadline = self.limits.interrupt_deadline;
         // A prompt that was given just before is what the caller wants to end, so it goes first.
         let shut = self.send_ready(|| {
-            let gate = Gate::shut(self);
-            let mut router = self.router();
-            router.turns.interrupt();
-            (gate, router.turns.interruptible(), router.turns.current())
+            let gate = Gate(self);
+            let (running, number) = self.with(|driver| {
+                let now = Instant::now();
+                for input in [Input::Gate(true), Input::Interrupt] {
+                    // After the end there is nothing to interrupt, and the request below says so.
+                    let _ = driver.step(input, now);
+                }
+                (driver.interruptible(), driver.core().current_turn())
+            });
+            (gate, running, number)
         });
         let (gate, running, number) = tokio::time::timeout(deadline, shut)
             .await
@@ -39,11 +46,7 @@ impl Conn {
             .ok_or_else(|| self.end_error())?;
         let asked = self.ask_about_prompts(&request, deadline).await;
         if asked.as_ref().is_err_and(|error| error.as_refusal().is_some()) {
-            let mut router = self.router();
-            // Another turn was not asked to end.
-            if router.turns.current() == number {
-                router.turns.interrupt_refused();
-            }
+            self.note(Input::InterruptRefused { turn: number });
         }
         let receipt = asked?;
         if number.is_none()
@@ -59,7 +62,7 @@ impl Conn {
                 tokio::pin!(changed);
                 changed.as_mut().enable();
                 let over = running.iter().all(|(_, settled)| settled.borrow().is_some())
-                    && (number.is_none() || self.router().turns.current() != number);
+                    && (number.is_none() || self.core().current_turn() != number);
                 if over {
                     return;
                 }
@@ -88,26 +91,23 @@ impl Conn {
     /// Takes a prompt back, or interrupts its turn if it runs already.
     pub(crate) async fn cancel_prompt(self: &Arc<Self>, id: &str) -> Result<Option<Interrupted>> {
         loop {
-            let found = self.router().turns.take_back(id);
-            match found {
-                TakeBack::Done | TakeBack::Ended => {
-                    self.dispatch();
-                    return Ok(None);
-                }
-                TakeBack::Running => return self.interrupt(Interrupt::default()).await.map(Some),
-                TakeBack::AskCli => {
+            self.note(Input::TakeBack { prompt: id });
+            let place = self.core().place(id);
+            match place {
+                None => return Ok(None),
+                Some(Place::Running) => return self.interrupt(Interrupt::default()).await.map(Some),
+                Some(Place::Queued) => {
                     let request = CancelAsyncMessage::new(id);
                     let reply = self
                         .ask_about_prompts(&request, self.limits.control_deadline)
                         .await?;
                     if reply.cancelled {
-                        self.router().turns.cancelled(id);
-                        self.dispatch();
+                        self.note(Input::TakenBack { prompt: id });
                         return Ok(None);
                     }
                     // Its turn began meanwhile, and the CLI is about to say so, or has ended it already.
                     let changed = self.changed.notified();
-                    if self.router().turns.take_back(id) == TakeBack::AskCli {
+                    if self.core().place(id) == Some(Place::Queued) {
                         let within = self.limits.interrupt_deadline;
                         tokio::time::timeout(within, changed).await.map_err(|_| {
                             Error::timeout("the beginning of the cancelled prompt's turn", within)
@@ -136,16 +136,8 @@ impl Conn {
 /// Keeps prompts from being sent while an interrupt is carried out.
 struct Gate<'a>(&'a Arc<Conn>);
 
-impl<'a> Gate<'a> {
-    fn shut(conn: &'a Arc<Conn>) -> Self {
-        conn.router().turns.interrupting += 1;
-        Self(conn)
-    }
-}
-
 impl Drop for Gate<'_> {
     fn drop(&mut self) {
-        self.0.router().turns.interrupting -= 1;
-        self.0.dispatch();
+        self.0.note(Input::Gate(false));
     }
 }

@@ -236,9 +236,9 @@ fn wake(mut state: MutexGuard<'_, State>) {
 impl LaneIn {
     /// Adds a frame that the reader gets with the next [`flush`](Self::flush), so that it is woken once for many; `false` when
     /// nobody will ever take it.
-    pub(crate) fn give(&mut self, frame: &Frame) -> bool {
+    pub(crate) fn give(&mut self, frame: Frame) -> bool {
         if !self.is_dead {
-            self.given.push(frame.clone());
+            self.given.push(frame);
         }
         !self.is_dead
     }
@@ -253,7 +253,7 @@ impl LaneIn {
     /// Adds a frame; `false` when nobody will ever take it.
     #[cfg(test)]
     pub(crate) fn push(&mut self, frame: &Frame) -> bool {
-        self.give(frame);
+        self.give(frame.clone());
         self.flush();
         !self.is_dead
     }

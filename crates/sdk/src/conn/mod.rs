@@ -9,27 +9,24 @@
 //! Besides, the **watchdog** ends turns in which the model says nothing for too long.
 
 pub(crate) mod ask;
-mod asked;
 pub(crate) mod beside;
 pub(crate) mod budget;
 pub(crate) mod changes;
 mod context;
-mod evidence;
+pub(crate) mod core;
+mod driver;
 pub(crate) mod interrupt;
 pub(crate) mod lane;
 mod outlet;
-pub(crate) mod router;
 mod spill;
-pub(crate) mod startup;
+mod tail;
 mod tasks;
-mod tools;
-pub(crate) mod turns;
 mod undriven;
-pub(crate) mod watchdog;
 mod withdrawn;
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
@@ -43,10 +40,11 @@ pub(crate) use self::ask::Host;
 use self::beside::{Claimed, Mirroring};
 use self::budget::{Budget, SlowReader};
 pub use self::context::Context;
+use self::core::{Core, Patience};
+use self::driver::Driver;
+pub(crate) use self::driver::Settled;
 use self::outlet::Outlet;
-use self::router::Router;
 use self::undriven::Undriven;
-use self::watchdog::Patience;
 pub(crate) use self::withdrawn::Withdrawn;
 use crate::error::{Error, Kind};
 use crate::holder::LeaseProblem;
@@ -96,7 +94,7 @@ pub(crate) type Line = Vec<u8>;
 
 /// What the handles of a session share.
 pub(crate) struct Conn {
-    router: Mutex<Router>,
+    driver: Mutex<Driver>,
     /// Answers, requests and cancellations; written before prompts.
     control: mpsc::Sender<Line>,
     outlet: Outlet,
@@ -121,6 +119,8 @@ pub(crate) struct Conn {
     undriven: Mutex<Option<Undriven>>,
     /// The session's handle, once there is one, for callbacks: whoever has set it knows its type.
     handle: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// Whether another session goes on with this one's conversation.
+    pub(crate) revived: AtomicBool,
     /// What everything of this session belongs to in the log.
     pub(crate) span: tracing::Span,
 }
@@ -159,14 +159,11 @@ impl Conn {
             session_id = tracing::field::Empty
         );
         let undriven = Undriven::of(connection.process.signaller(), ended.clone(), closing.clone());
+        let now = Instant::now().into_std();
+        let core = Core::new(limits.patience, limits.buffer, span.clone(), now);
         let conn = Arc::new(Self {
-            span: span.clone(),
-            router: Mutex::new(Router::new(
-                limits.patience,
-                limits.buffer,
-                span.clone(),
-                mirror.clone(),
-            )),
+            span,
+            driver: Mutex::new(Driver::new(core, mirror.clone())),
             control,
             outlet: Outlet::default(),
             prompts,
@@ -183,6 +180,7 @@ impl Conn {
             pid: connection.process.id(),
             undriven: Mutex::new(undriven),
             handle: OnceLock::new(),
+            revived: AtomicBool::new(false),
         });
         tasks::spawn(
             &conn,
@@ -211,11 +209,6 @@ impl Conn {
     /// What was set.
     pub(crate) fn handle<H: Any>(&self) -> Option<&H> {
         self.handle.get()?.downcast_ref()
-    }
-
-    pub(crate) fn router(&self) -> MutexGuard<'_, Router> {
-        // The router is valid after every line, and nothing of ours panics while it is held.
-        self.router.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The error for whoever comes after the end.
@@ -279,7 +272,7 @@ impl Conn {
             request: &request,
         })
         .map_err(|error| Error::invalid_because(format!("fields of the request `{subtype}`"), error))?;
-        let answer = self.router().expect(&id, subtype)?;
+        let answer = self.driver().expect(&id, subtype)?;
         let mut open = OpenRequest {
             conn: self,
             id: &id,
@@ -313,12 +306,12 @@ impl Conn {
 
     /// Hands the prompts that may be sent to the writer, then does `then` before any other may be sent. `None` when the
     /// writer is gone; the supervisor tells the prompts' turns why.
-    pub(crate) async fn send_ready<T>(&self, then: impl FnOnce() -> T) -> Option<T> {
+    async fn send_ready<T>(&self, then: impl FnOnce() -> T) -> Option<T> {
         let _in_order = self.dispatching.lock().await;
         loop {
             // Room first: a prompt that was taken out and not written, because this future was dropped, would be lost.
             let room = self.prompts.reserve().await.ok()?;
-            let next = self.router().next_to_send(Instant::now());
+            let next = self.poll_send();
             let Some(bytes) = next else { break };
             room.send(bytes);
             self.watched.notify_one();
@@ -328,10 +321,10 @@ impl Conn {
 
     /// The same without waiting: what can't be done at once is left to the dispatcher. A prompt that was given before the
     /// closing is thus sent before the closing.
-    pub(crate) fn send_ready_now(&self) {
+    fn send_ready_now(&self) {
         if let Ok(_in_order) = self.dispatching.try_lock() {
             while let Ok(room) = self.prompts.try_reserve() {
-                let next = self.router().next_to_send(Instant::now());
+                let next = self.poll_send();
                 let Some(bytes) = next else { return };
                 room.send(bytes);
                 self.watched.notify_one();
@@ -341,7 +334,7 @@ impl Conn {
     }
 
     /// Says that a prompt may be ready to be sent.
-    pub(crate) fn dispatch(&self) {
+    fn dispatch(&self) {
         self.dispatch.notify_one();
     }
 
@@ -435,7 +428,7 @@ struct OpenRequest<'a> {
 
 impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
-        if !self.conn.router().forget(self.id) || !self.written {
+        if !self.conn.driver().forget(self.id) || !self.written {
             return;
         }
         #[derive(Serialize)]

@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
 use super::ask::{self, Host};
-use super::evidence::Tail;
-use super::router::Action;
+use super::core::{Input, Output};
+use super::tail::Tail;
 use super::{Closing, Conn, Line};
 use crate::cause::Cause;
 use crate::end::{End, Evidence};
@@ -144,7 +144,7 @@ impl Drop for Outlived {
             reason: Some("its runtime was shut down".to_owned()),
             ..End::default()
         }));
-        self.conn.router().end(&error);
+        self.conn.note(Input::End(&error));
         self.end.send_replace(Some(error));
         self.conn.changed.notify_waiters();
     }
@@ -184,21 +184,28 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Insta
     }
     let mut notable = false;
     let mut frames = frames.drain(..);
+    let mut deeds = Vec::new();
     loop {
-        let mut router = conn.router();
-        let action = frames.find_map(|frame| {
+        let mut driver = conn.driver();
+        let is_all = !frames.any(|frame| {
             notable |= match frame.kind() {
                 "stream_event" | "assistant" | "user" => false,
                 "system" | "command_lifecycle" | "control_response" => true,
                 _ => is_result(&frame),
             };
-            router.on_frame(&frame, now)
+            driver.on_frame(&frame, now)
         });
-        router.flush();
-        drop(router);
-        match action {
-            Some(action) => act(conn, host, action),
-            None => break,
+        driver.flush(&mut deeds);
+        drop(driver);
+        for deed in deeds.drain(..) {
+            match deed {
+                Output::Ask { serial, id, frame } => ask::spawn(conn, host, serial, id, frame),
+                Output::Refuse { serial, id, frame } => ask::refuse(conn, host, serial, &id, &frame),
+                other => conn.act(other),
+            }
+        }
+        if is_all {
+            break;
         }
     }
     if notable {
@@ -206,50 +213,19 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Insta
     }
 }
 
-fn act(conn: &Arc<Conn>, host: &Arc<Host>, action: Action) {
-    match action {
-        Action::Ask {
-            id,
-            wire_id,
-            frame,
-            withdrawn,
-        } => ask::spawn(conn, host, id, wire_id, frame, withdrawn),
-        Action::Refuse { id, wire_id, frame } => ask::refuse(conn, host, &id, &wire_id, &frame),
-        Action::Listed(frames) => {
-            for frame in frames {
-                let action = conn.router().on_listed(&frame);
-                if let Some(action) = action {
-                    act(conn, host, action);
-                }
+/// Takes a turn for a prompt's once the CLI had the time to say otherwise. At most two of these for a prompt: when its turn seems to
+/// begin, and when it seems to end.
+pub(super) fn confirm_later(conn: &Arc<Conn>, turn: u64) {
+    let conn = Arc::clone(conn);
+    tokio::spawn(async move {
+        let mut ended = conn.ended.clone();
+        tokio::select! {
+            _ = ended.wait_for(Option::is_some) => {}
+            () = tokio::time::sleep(UNSURE) => {
+                conn.note(Input::Confirm { turn });
             }
         }
-        Action::Flood => {
-            conn.kill_now("it asks without end and does not read the answers");
-        }
-        Action::Dispatch => {
-            conn.dispatch();
-            conn.watched.notify_one();
-        }
-        Action::Watch => conn.watched.notify_one(),
-        Action::Unsure(number) => {
-            conn.watched.notify_one();
-            let conn = Arc::clone(conn);
-            // At most two for a prompt: when its turn seems to begin, and when it seems to end.
-            tokio::spawn(async move {
-                let mut ended = conn.ended.clone();
-                tokio::select! {
-                    _ = ended.wait_for(Option::is_some) => return,
-                    () = tokio::time::sleep(UNSURE) => {}
-                }
-                let confirmed = conn.router().confirm(number, Instant::now());
-                if confirmed {
-                    conn.dispatch();
-                    conn.watched.notify_one();
-                    conn.changed.notify_waiters();
-                }
-            });
-        }
-    }
+    });
 }
 
 async fn write(
@@ -318,15 +294,10 @@ async fn dispatch(conn: Arc<Conn>) {
 async fn watch(conn: Arc<Conn>) {
     let mut ended = conn.ended.clone();
     loop {
-        let due = {
-            let mut router = conn.router();
-            let due = router.due();
-            router.watchdog_rests = due.is_none();
-            due
-        };
+        let due = conn.driver().due();
         let timer = async {
             match due {
-                Some((at, _)) => sleep_until(at).await,
+                Some(at) => sleep_until(at).await,
                 None => std::future::pending().await,
             }
         };
@@ -335,14 +306,8 @@ async fn watch(conn: Arc<Conn>) {
             () = conn.watched.notified() => continue,
             () = timer => {}
         }
-        let stall = {
-            let mut router = conn.router();
-            // Frames move the deadline without waking anybody.
-            let Some((_, stall)) = router.due().filter(|(at, _)| *at <= Instant::now()) else {
-                continue;
-            };
-            router.turns.stall(stall);
-            stall
+        let Some(stall) = conn.poll_stall() else {
+            continue;
         };
         tracing::warn!(phase = %stall.phase, after = ?stall.after, "nothing happens; the turn is interrupted");
         let interrupted = tokio::select! {
@@ -430,7 +395,7 @@ impl Supervisor {
                             stalled = Some(stall);
                             let mut because = format!("{} took longer than {:?}", stall.phase, stall.after);
                             if stall.phase == Phase::Initialize
-                                && let Some(mark) = self.conn.router().startup.mark()
+                                && let Some(mark) = self.conn.core().startup_mark()
                             {
                                 because.push_str(&format!("; it came as far as `{mark}`"));
                             }
@@ -541,12 +506,13 @@ impl Supervisor {
         let oom_killed = self.process.killed_for_memory();
         let lease = self.conn.ownership.as_ref().and_then(|own| own.problem_at_end());
         let reason = reason.or_else(|| lease.as_ref().map(ToString::to_string));
-        let mut router = self.conn.router();
-        let last_error = router.last_result.clone().filter(|outcome| !outcome.is_success());
+        let mut driver = self.conn.driver();
+        let last_error = driver.core().last_result().cloned();
+        let last_error = last_error.filter(|outcome| !outcome.is_success());
         let mut secrets = self.redact;
-        secrets.append(&mut router.secrets);
+        secrets.append(&mut driver.secrets);
         let stderr_tail = self.tail.text(&secrets);
-        let mid_turn = router.turns.any_open() || router.turns.is_running();
+        let mid_turn = driver.core().is_mid_turn();
         let mut cause = Cause::of_end(&Evidence {
             exit,
             stderr: &stderr_tail,
@@ -568,11 +534,12 @@ impl Supervisor {
             reason,
             stalled: stalled.map(|stall| stall.phase),
             lease,
-            last_frames: router.recent.notes(),
+            last_frames: driver.core().recent(),
             mid_turn,
         }));
-        router.end(&error);
-        drop(router);
+        // It ends once.
+        let _ = driver.step(Input::End(&error), Instant::now());
+        drop(driver);
         self.conn.changed.notify_waiters();
         error
     }

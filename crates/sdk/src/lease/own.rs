@@ -256,7 +256,7 @@ impl Ownership {
             return;
         }
         // What comes late of a conversation that is over here ends nothing.
-        let current = conn.router().session_ids().next_back().map(str::to_owned);
+        let current = conn.core().session_id().map(str::to_owned);
         if current.is_none_or(|current| current == session.session_id)
             && let Some(by) = self.holder(&session).await
         {
@@ -296,7 +296,7 @@ impl Ownership {
     /// The task: keeps the claims up until the session has ended, and ends it when they are lost.
     pub(crate) async fn keep(self: Arc<Self>, conn: Arc<Conn>) {
         let mut ended = conn.ended.clone();
-        let mut init = conn.router().init.subscribe();
+        let mut init = conn.init();
         loop {
             let due = self.due();
             let is_new = tokio::select! {
@@ -324,7 +324,7 @@ impl Ownership {
 
     /// Claims the id that the CLI has now, if that is another.
     async fn adopt(&self, conn: &Conn) {
-        let Some(current) = conn.router().session_ids().next_back().map(str::to_owned) else {
+        let Some(current) = conn.core().session_id().map(str::to_owned) else {
             return;
         };
         let key = {

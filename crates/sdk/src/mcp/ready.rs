@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::conn::Conn;
+use crate::conn::core::Input;
 use crate::conn::encode_request;
 use crate::error::{Error, Problem, Result};
 
@@ -168,7 +169,7 @@ pub(crate) fn hold_prompts(
         return watch::channel(McpStartup::NotAwaited).1;
     };
     let (told, startup) = watch::channel(McpStartup::Waiting);
-    conn.router().turns.held_back = true;
+    conn.note(Input::HoldBack(true));
     let conn = Arc::clone(conn);
     tokio::spawn(async move {
         let became = tokio::select! {
@@ -186,8 +187,7 @@ pub(crate) fn hold_prompts(
             _ = conn.wait_ended() => McpStartup::Unknown,
         };
         told.send_replace(became);
-        conn.router().turns.held_back = false;
-        conn.dispatch();
+        conn.note(Input::HoldBack(false));
     });
     startup
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::transport::Transport;
 use crate::callbacks::Handlers;
 use crate::conn::budget::SlowReader;
-use crate::conn::watchdog::Patience;
+use crate::conn::core::Patience;
 use crate::holder::LeaseOptions;
 use crate::keeping::StoreOptions;
 use crate::mcp::McpHosting;

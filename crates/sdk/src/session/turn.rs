@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use super::{Interrupted, Session};
 use crate::answer::Answer;
+use crate::conn::Settled;
 use crate::conn::beside::Mirroring;
 use crate::conn::lane::{Item, LaneOut};
-use crate::conn::turns::Settled;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;

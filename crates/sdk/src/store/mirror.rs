@@ -1,6 +1,6 @@
 //! From the CLI's `transcript_mirror` frames to the store.
 //!
-//! The router offers frames and never waits; a task of its own decodes them, puts them together and appends. It is a cursor: it stays
+//! The driver offers frames and never waits; a task of its own decodes them, puts them together and appends. It is a cursor: it stays
 //! where it is until the store has taken what is there, however long that takes, so that nothing is ever appended behind a hole. What
 //! waits beyond the memory for it waits on disk. Whoever waits for a turn's outcome waits until that task has come so far, or until
 //! the store is told to be behind.
@@ -404,17 +404,14 @@ impl Mirror {
     }
 
     fn say(&self, conn: &Arc<Conn>, mut line: Value) {
-        let mut router = conn.router();
         line["type"] = Value::from("system");
         line["uuid"] = Value::from(Uuid::new_v4().to_string());
-        if line.get("session_id").is_none() {
-            let id = router.session_ids().next_back().unwrap_or_default();
-            line["session_id"] = Value::from(id);
-        }
-        for frame in Frame::from_line(line.to_string()) {
-            router.tell(&frame);
-        }
-        router.flush();
+        conn.tell(|session_id| {
+            if line.get("session_id").is_none() {
+                line["session_id"] = Value::from(session_id);
+            }
+            line.to_string()
+        });
     }
 }
 
@@ -425,7 +422,7 @@ impl Mirroring for Mirror {
         // Under the lock, as where it becomes true: else a frame could come between the two, and go with its directory.
         self.settled.store(false, Ordering::Release);
         state.offered += 1;
-        state.lane.give(frame);
+        state.lane.give(frame.clone());
         state.lane.flush();
     }
 

@@ -139,7 +139,7 @@ async fn split_utf8_at_every_byte() {
     assert_eq!(outcome.unwrap().result_text(), text, "{story}");
 }
 
-/// Guard: `conn/router.rs`, a line that is no frame is counted and passed over.
+/// Guard: `conn/core/mod.rs`, a line that is no frame is counted and passed over.
 #[tokio::test(start_paused = true)]
 async fn noise_lines() {
     for text in ["[SandboxDebug] hm", "{\"broken", "", "null", "\u{2028}"] {
@@ -165,7 +165,7 @@ async fn eof_mid_line() {
     assert!(ended > 5, "{ended}");
 }
 
-/// Guard: `conn/turns.rs`, a turn without a result has no outcome, whatever the exit code says.
+/// Guard: `conn/core/turns.rs`, a turn without a result has no outcome, whatever the exit code says.
 #[tokio::test(start_paused = true)]
 async fn exit_0_without_result() {
     let (outcome, story) = with(Effect::Exit { code: 0 }, At::phase(Phase::Result), "%say hello").await;

@@ -47,7 +47,7 @@ async fn stdin_lifetime_matrix() {
     }
 }
 
-/// Guard: `conn/turns.rs` ends the prompt's turn, `ledger.rs` keeps the run open.
+/// Guard: `conn/core/turns.rs` ends the prompt's turn, `ledger.rs` keeps the run open.
 #[tokio::test(start_paused = true)]
 async fn interim_result() {
     let cli = cli(|script| {
@@ -85,7 +85,7 @@ async fn interim_result() {
     session.wait_run_end(AGES).await.unwrap();
 }
 
-/// Guard: `conn/turns.rs`, a result of foreign origin that names no prompt is none's.
+/// Guard: `conn/core/turns.rs`, a result of foreign origin that names no prompt is none's.
 #[tokio::test(start_paused = true)]
 async fn foreign_origin_result() {
     let cli = cli(|script| {
@@ -101,7 +101,7 @@ async fn foreign_origin_result() {
     assert_eq!((mine.result_text(), mine.origin()), ("mine", None));
 }
 
-/// Guard: `conn/turns.rs`, a result ends the turns of all prompts that it names.
+/// Guard: `conn/core/turns.rs`, a result ends the turns of all prompts that it names.
 #[tokio::test(start_paused = true)]
 async fn folded_steer() {
     let cli = cli(|script| {
@@ -127,7 +127,7 @@ async fn folded_steer() {
     assert_eq!(outcome(&session, "3").await.result_text(), "next");
 }
 
-/// Guard: `conn/watchdog.rs`, a deadline for each phase.
+/// Guard: `conn/core/watchdog.rs`, a deadline for each phase.
 #[tokio::test(start_paused = true)]
 async fn stalled_stream_per_phase() {
     for phase in [Phase::FirstToken, Phase::BetweenEvents] {
@@ -161,7 +161,7 @@ async fn stalled_stream_per_phase() {
     }
 }
 
-/// Guard: `conn/turns.rs`, the result of an interrupted turn is that turn's, however late it comes.
+/// Guard: `conn/core/turns.rs`, the result of an interrupted turn is that turn's, however late it comes.
 #[tokio::test(start_paused = true)]
 async fn interrupt_mid_call() {
     let cli = cli(|script| {

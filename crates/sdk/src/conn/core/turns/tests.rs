@@ -1,58 +1,150 @@
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
 use super::*;
 use crate::cause::Cause;
-use crate::conn::budget::{Budget, SlowReader};
-use crate::conn::lane::{LaneIn, LaneOut, lane};
 
-fn a_lane() -> (LaneIn, LaneOut) {
-    lane(&std::sync::Arc::new(Budget::new(1 << 20, SlowReader::LeaveOut)))
+/// What readers were told, by the numbers of their prompts.
+type Told = Rc<RefCell<HashMap<u64, (Vec<String>, Option<Result<Outcome, Error>>)>>>;
+
+/// Turns, and who reads them.
+struct Case {
+    turns: Turns,
+    next: u64,
+    told: Told,
+    /// What belongs to no prompt, though it was taken for one's: how many frames, and outcomes.
+    disowned: (usize, usize),
+    unsure: Option<u64>,
+}
+
+impl Deref for Case {
+    type Target = Turns;
+
+    fn deref(&self) -> &Turns {
+        &self.turns
+    }
+}
+
+impl DerefMut for Case {
+    fn deref_mut(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+}
+
+impl Case {
+    fn new() -> Self {
+        Self {
+            turns: Turns::new(Span::none()),
+            next: 0,
+            told: Told::default(),
+            disowned: (0, 0),
+            unsure: None,
+        }
+    }
+
+    fn accept(&mut self, id: &str, line: Vec<u8>, room: usize, dispatch: Dispatch) -> Result<u64, Error> {
+        self.next += 1;
+        let prompt = Accept {
+            id: id.to_owned(),
+            line,
+            dispatch,
+            wanted_output: false,
+            prompt: crate::prompt::Prompt::text(id),
+        };
+        self.turns.accept(self.next, prompt, room).map(|()| self.next)
+    }
+
+    /// Hands on what came of what was done.
+    fn tell(&mut self) {
+        let mut told = self.told.borrow_mut();
+        for output in self.turns.outputs() {
+            match output {
+                Output::Deliver { prompt, frame } => {
+                    let (kinds, settled) = told.entry(prompt).or_default();
+                    assert!(settled.is_none(), "nothing comes after the end");
+                    kinds.push(frame.kind().to_owned());
+                }
+                Output::Settle { prompt, settled } => {
+                    let before = told.entry(prompt).or_default().1.replace(settled);
+                    assert!(before.is_none(), "it ends once");
+                }
+                Output::Ambient(_) => self.disowned.0 += 1,
+                Output::AmbientEnded(outcome) => {
+                    assert!(outcome.prompts().is_empty());
+                    self.disowned.1 += 1;
+                }
+                Output::Unsure(turn) => self.unsure = Some(turn),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn confirm(&mut self, turn: Option<u64>) -> bool {
+        let confirmed = self.turns.confirm(turn);
+        self.tell();
+        confirmed
+    }
+
+    fn take_back(&mut self, id: &str) -> Option<Place> {
+        self.turns.take_back(id);
+        self.tell();
+        self.turns.place(id)
+    }
+
+    fn end(&mut self, id: &str) {
+        self.turns.end(id, Outcome::without_result(Verdict::NoResult, id));
+        self.tell();
+    }
 }
 
 struct Prompt {
-    settled: watch::Receiver<Settled>,
-    lane: LaneOut,
+    number: u64,
+    told: Told,
 }
 
 impl Prompt {
-    fn verdict(&self) -> Option<Verdict> {
-        self.settled
-            .borrow()
-            .as_ref()
-            .map(|settled| settled.as_ref().unwrap().verdict().clone())
+    fn outcome(&self) -> Option<Outcome> {
+        let told = self.told.borrow();
+        let settled = told.get(&self.number)?.1.as_ref()?;
+        Some(settled.as_ref().unwrap().clone())
     }
 
+    fn verdict(&self) -> Option<Verdict> {
+        self.outcome().map(|outcome| outcome.verdict().clone())
+    }
+
+    /// Of the frames that came since this was last asked.
     fn kinds(&mut self) -> Vec<String> {
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        let mut kinds = Vec::new();
-        while let std::task::Poll::Ready(Some(crate::conn::lane::Item::Frame(frame))) =
-            self.lane.poll_next(&mut cx)
-        {
-            kinds.push(frame.kind().to_owned());
-        }
-        kinds
+        let mut told = self.told.borrow_mut();
+        std::mem::take(&mut told.entry(self.number).or_default().0)
     }
 }
 
 /// Accepts a prompt and sends it if it may be sent.
-fn prompt(turns: &mut Turns, id: &str, dispatch: Dispatch) -> Prompt {
-    let (tx, rx) = a_lane();
-    let settled = turns.accept(id, id.into(), ROOM, dispatch, tx, false).unwrap();
+fn prompt(turns: &mut Case, id: &str, dispatch: Dispatch) -> Prompt {
+    let number = turns.accept(id, id.into(), ROOM, dispatch).unwrap();
     send(turns);
-    Prompt { settled, lane: rx }
+    let told = Rc::clone(&turns.told);
+    Prompt { number, told }
 }
 
-fn send(turns: &mut Turns) -> Vec<String> {
-    std::iter::from_fn(|| turns.next_to_send().map(|(id, _)| id)).collect()
+fn send(turns: &mut Case) -> Vec<String> {
+    std::iter::from_fn(|| turns.next_to_send())
+        .map(|line| String::from_utf8(line).unwrap())
+        .collect()
 }
 
-fn feed(turns: &mut Turns, fields: &str) -> Route {
+fn feed(turns: &mut Case, fields: &str) -> Route {
     let frame = Frame::from_line(format!("{{{fields}}}").into_bytes()).remove(0);
     assert!(frame.flaw().is_none(), "{fields}");
     let (route, _) = turns.on_frame(&frame, None, |_| TurnUsage::default());
-    turns.lanes().for_each(LaneIn::flush);
+    turns.tell();
     route
 }
 
-fn life(turns: &mut Turns, id: &str, state: &str) {
+fn life(turns: &mut Case, id: &str, state: &str) {
     feed(
         turns,
         &format!(r#""type":"command_lifecycle","command_uuid":"{id}","state":"{state}""#),
@@ -81,7 +173,7 @@ fn aborted(id: &str) -> String {
 
 #[test]
 fn a_prompt_gets_its_own_turn_and_the_next_waits_for_it() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let mut a = prompt(&mut turns, "a", Dispatch::Alone);
     let mut b = prompt(&mut turns, "b", Dispatch::Alone);
     assert!(send(&mut turns).is_empty(), "b must wait");
@@ -111,7 +203,7 @@ fn a_prompt_gets_its_own_turn_and_the_next_waits_for_it() {
 
 #[test]
 fn merged_prompts_share_the_result() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let [a, b, c] = ["a", "b", "c"].map(|id| prompt(&mut turns, id, Dispatch::AtOnce));
     life(&mut turns, "a", "started");
     feed(&mut turns, &result(r#""a""#));
@@ -123,15 +215,12 @@ fn merged_prompts_share_the_result() {
         (b.verdict(), c.verdict()),
         (Some(Verdict::Completed), Some(Verdict::Completed))
     );
-    assert_eq!(
-        c.settled.borrow().as_ref().unwrap().as_ref().unwrap().prompts(),
-        ["b", "c"]
-    );
+    assert_eq!(c.outcome().unwrap().prompts(), ["b", "c"]);
 }
 
 #[test]
 fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     feed(&mut turns, INIT);
@@ -162,7 +251,7 @@ fn a_folded_prompt_ends_with_the_turn_that_took_it_in() {
 
 #[test]
 fn a_result_of_foreign_origin_resolves_nobody() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     feed(&mut turns, INIT);
     let mut mine = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "queued");
@@ -180,15 +269,14 @@ fn a_result_of_foreign_origin_resolves_nobody() {
 
 #[test]
 fn a_turn_of_nobodys_before_the_first_prompts_does_not_adopt_it() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let mut mine = prompt(&mut turns, "a", Dispatch::Alone);
     feed(&mut turns, ANNOUNCING);
     feed(&mut turns, ASSISTANT);
     feed(&mut turns, &result(""));
     assert_eq!((mine.verdict(), mine.kinds()), (None, vec![]));
     life(&mut turns, "a", "queued");
-    let (frames, outcome) = turns.disowned();
-    assert_eq!((frames.len(), outcome.unwrap().prompts().len()), (3, 0));
+    assert_eq!(turns.disowned, (3, 1));
     assert!(!turns.confirm(Some(1)));
     life(&mut turns, "a", "started");
     feed(&mut turns, ANNOUNCING);
@@ -197,13 +285,13 @@ fn a_turn_of_nobodys_before_the_first_prompts_does_not_adopt_it() {
     assert_eq!(mine.verdict(), Some(Verdict::Completed));
     let kinds = ["command_lifecycle", "command_lifecycle", "system", "result"];
     assert_eq!(mine.kinds(), kinds);
-    assert!(turns.disowned().0.is_empty() && !turns.confirm(None));
+    assert!(turns.disowned == (3, 1) && !turns.confirm(None));
 }
 
 #[test]
 fn a_result_of_another_turn_does_not_end_the_running_one() {
     let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let first = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     feed(&mut turns, &result(r#""a""#));
@@ -225,7 +313,7 @@ fn a_prompt_in_a_turn_of_foreign_origin_ends_with_it() {
     let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
     // The result names nobody, and comes after the CLI was through with the prompt, or before.
     for through_first in [true, false] {
-        let mut turns = Turns::new(Span::none());
+        let mut turns = Case::new();
         feed(&mut turns, INIT);
         let folded = prompt(&mut turns, "a", Dispatch::AtOnce);
         life(&mut turns, "a", "started");
@@ -238,7 +326,7 @@ fn a_prompt_in_a_turn_of_foreign_origin_ends_with_it() {
             life(&mut turns, "a", "completed");
         }
         assert_eq!(folded.verdict(), Some(Verdict::Completed));
-        let outcome = folded.settled.borrow().clone().unwrap().unwrap();
+        let outcome = folded.outcome().unwrap();
         assert_eq!(outcome.prompts(), ["a"], "the outcome is about the prompt");
         assert!(!turns.is_running() && !turns.any_open());
     }
@@ -246,7 +334,7 @@ fn a_prompt_in_a_turn_of_foreign_origin_ends_with_it() {
 
 #[test]
 fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let a = prompt(&mut turns, "a", Dispatch::AtOnce);
     let b = prompt(&mut turns, "b", Dispatch::AtOnce);
     life(&mut turns, "a", "started");
@@ -259,7 +347,7 @@ fn a_cancelled_queued_prompt_ends_without_a_result_and_an_aborted_one_with_it() 
 
 #[test]
 fn nothing_is_sent_while_an_interrupt_is_carried_out() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let _a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     turns.interrupting = 1;
@@ -272,24 +360,23 @@ fn nothing_is_sent_while_an_interrupt_is_carried_out() {
 
 #[test]
 fn prompts_can_be_taken_back_until_their_turn_begins() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let _a = prompt(&mut turns, "a", Dispatch::Alone);
     let held = prompt(&mut turns, "b", Dispatch::Alone);
     let _sent = prompt(&mut turns, "c", Dispatch::AtOnce);
     life(&mut turns, "a", "started");
-    assert_eq!(turns.take_back("a"), TakeBack::Running);
+    assert_eq!(turns.take_back("a"), Some(Place::Running));
     assert_eq!(
         (turns.take_back("b"), held.verdict()),
-        (TakeBack::Done, Some(Verdict::Cancelled))
+        (None, Some(Verdict::Cancelled))
     );
-    assert_eq!(turns.take_back("b"), TakeBack::Ended);
     send(&mut turns);
-    assert_eq!(turns.take_back("c"), TakeBack::AskCli);
+    assert_eq!(turns.take_back("c"), Some(Place::Queued));
 }
 
 #[test]
 fn a_cli_that_reports_no_lifecycle_is_taken_in_order() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let mut a = prompt(&mut turns, "a", Dispatch::AtOnce);
     let mut b = prompt(&mut turns, "b", Dispatch::AtOnce);
     for number in 0..2 {
@@ -309,14 +396,14 @@ const ANNOUNCING: &str = r#""type":"system","subtype":"init","capabilities":["ms
 /// Recorded conversations are such, whose prompts had no id.
 #[test]
 fn a_cli_that_announces_a_lifecycle_and_reports_none_is_taken_in_order() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let mut first = prompt(&mut turns, "a", Dispatch::Alone);
     let second = prompt(&mut turns, "b", Dispatch::Alone);
     // A turn of foreign origin is nobody's all the same.
     feed(&mut turns, ANNOUNCING);
     let foreign = format!(r#"{},"origin":{{"kind":"task-notification"}}"#, result(""));
     assert_eq!(feed(&mut turns, &foreign), Route::Ambient);
-    assert_eq!(turns.disowned().0.len(), 1);
+    assert_eq!(turns.disowned.0, 1);
     feed(&mut turns, ANNOUNCING);
     feed(&mut turns, ASSISTANT);
     assert_eq!(feed(&mut turns, &result("")), Route::Turn);
@@ -336,13 +423,12 @@ fn a_cli_that_announces_a_lifecycle_and_reports_none_is_taken_in_order() {
 /// What takes long is told before it ends.
 #[test]
 fn a_turn_that_is_taken_for_a_prompts_is_told_once_that_is_sure() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let mut first = prompt(&mut turns, "a", Dispatch::Alone);
     feed(&mut turns, ANNOUNCING);
-    let number = turns.new_guess();
+    let number = turns.unsure;
     assert_eq!((number, first.kinds()), (Some(1), vec![]));
     assert!(!turns.confirm(number));
-    turns.lanes().for_each(LaneIn::flush);
     assert_eq!(first.kinds(), ["system"]);
     feed(&mut turns, ASSISTANT);
     assert_eq!(first.kinds(), ["assistant"]);
@@ -354,7 +440,7 @@ fn a_turn_that_is_taken_for_a_prompts_is_told_once_that_is_sure() {
 #[test]
 fn a_turn_of_nobodys_gives_a_prompt_back_that_it_was_taken_for() {
     for state in ["queued", "started"] {
-        let mut turns = Turns::new(Span::none());
+        let mut turns = Case::new();
         let first = prompt(&mut turns, "a", Dispatch::Alone);
         feed(&mut turns, ANNOUNCING);
         life(&mut turns, "a", "queued");
@@ -374,7 +460,7 @@ fn a_turn_of_nobodys_gives_a_prompt_back_that_it_was_taken_for() {
 fn a_turn_is_told_to_the_prompt_that_it_names_and_not_to_the_one_it_was_taken_for() {
     let naming = r#","user_message_uuids":["b"]"#;
     for (said, named) in [(ASSISTANT, ""), (ASSISTANT, naming), (INIT, naming)] {
-        let mut turns = Turns::new(Span::none());
+        let mut turns = Case::new();
         let mut first = prompt(&mut turns, "a", Dispatch::AtOnce);
         let mut second = prompt(&mut turns, "b", Dispatch::AtOnce);
         feed(&mut turns, ANNOUNCING);
@@ -392,7 +478,7 @@ fn a_turn_is_told_to_the_prompt_that_it_names_and_not_to_the_one_it_was_taken_fo
 /// A result of foreign origin is that of the prompts that it names, however sure it was that the turn is another's.
 #[test]
 fn a_result_of_foreign_origin_ends_no_prompt_that_it_does_not_name() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let first = prompt(&mut turns, "a", Dispatch::AtOnce);
     let second = prompt(&mut turns, "b", Dispatch::AtOnce);
     feed(&mut turns, ANNOUNCING);
@@ -412,7 +498,7 @@ fn a_result_of_foreign_origin_ends_no_prompt_that_it_does_not_name() {
 
 #[test]
 fn frames_of_an_earlier_turns_background_agent_are_ambient() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let mut a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     let frame = Frame::from_line(br#"{"type":"assistant","parent_tool_use_id":"t"}"#.as_slice()).remove(0);
@@ -425,25 +511,22 @@ fn frames_of_an_earlier_turns_background_agent_are_ambient() {
         turns.on_frame(&frame, Some(99), |_| TurnUsage::default()).0,
         Route::Ambient
     );
-    turns.lanes().for_each(LaneIn::flush);
+    turns.tell();
     assert_eq!(a.kinds(), ["command_lifecycle", "assistant"]);
 }
 
 #[test]
 fn an_id_is_sent_once() {
-    let mut turns = Turns::new(Span::none());
-    let again = |turns: &mut Turns| {
-        let (tx, _rx) = a_lane();
-        turns.accept("a", Vec::new(), ROOM, Dispatch::Alone, tx, false)
-    };
+    let mut turns = Case::new();
+    let again = |turns: &mut Case| turns.accept("a", "a".into(), ROOM, Dispatch::Alone);
     let _b = prompt(&mut turns, "b", Dispatch::Alone);
     let _waiting = prompt(&mut turns, "a", Dispatch::Alone);
     assert!(again(&mut turns).unwrap_err().is_invalid(), "it waits");
-    assert_eq!(turns.take_back("a"), TakeBack::Done);
+    assert_eq!(turns.take_back("a"), None);
     again(&mut turns).expect("it was never sent");
-    turns.end("b", Outcome::without_result(Verdict::NoResult, "b"));
+    turns.end("b");
     assert_eq!(send(&mut turns), ["a"]);
-    turns.end("a", Outcome::without_result(Verdict::NoResult, "a"));
+    turns.end("a");
     let error = again(&mut turns).unwrap_err();
     assert!(
         error.is_invalid() && error.to_string().contains("used before"),
@@ -453,22 +536,17 @@ fn an_id_is_sent_once() {
 
 #[test]
 fn prompts_that_wait_have_a_bound_in_bytes_and_one_may_always_wait() {
-    let mut turns = Turns::new(Span::none());
-    let mut accept = |id: &str, length: usize| {
-        let (tx, _rx) = a_lane();
-        turns.accept(id, vec![b'x'; length], 100, Dispatch::Alone, tx, false)
+    let mut turns = Case::new();
+    let accept = |turns: &mut Case, id: &str, length: usize| {
+        turns.accept(id, vec![b'x'; length], 100, Dispatch::Alone)
     };
-    accept("a", 1000).expect("nothing else waits");
-    assert!(accept("b", 1).unwrap_err().is_busy());
+    accept(&mut turns, "a", 1000).expect("nothing else waits");
+    assert!(accept(&mut turns, "b", 1).unwrap_err().is_busy());
     assert_eq!(turns.held_bytes(), 1000);
-    assert_eq!(turns.take_back("a"), TakeBack::Done);
-    let mut accept = |id: &str, length: usize| {
-        let (tx, _rx) = a_lane();
-        turns.accept(id, vec![b'x'; length], 100, Dispatch::Alone, tx, false)
-    };
-    accept("c", 60).unwrap();
-    accept("d", 40).unwrap();
-    assert!(accept("e", 1).unwrap_err().is_busy());
+    assert_eq!(turns.take_back("a"), None);
+    accept(&mut turns, "c", 60).unwrap();
+    accept(&mut turns, "d", 40).unwrap();
+    assert!(accept(&mut turns, "e", 1).unwrap_err().is_busy());
 }
 
 const BROKE: &str =
@@ -477,7 +555,7 @@ const BROKE: &str =
 /// The CLI says that the turn broke; that it was asked to end it is known here.
 #[test]
 fn an_interrupted_turn_of_an_older_cli_is_interrupted() {
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let a = prompt(&mut turns, "a", Dispatch::Alone);
     feed(&mut turns, INIT);
     feed(&mut turns, ASSISTANT);
@@ -522,7 +600,7 @@ fn an_interrupt_that_came_too_late_changes_nothing() {
         (result(r#""a""#), Verdict::Completed),
         (failed.to_owned(), Verdict::Failed(Cause::ConnectionFailed)),
     ] {
-        let mut turns = Turns::new(Span::none());
+        let mut turns = Case::new();
         let a = prompt(&mut turns, "a", Dispatch::Alone);
         feed(&mut turns, INIT);
         feed(&mut turns, ASSISTANT);
@@ -538,7 +616,7 @@ fn a_failure_is_told_by_the_message_of_its_own_turn() {
     let login = r#""type":"assistant","parent_tool_use_id":null,"error":"authentication_failed""#;
     let failed =
         r#""type":"result","subtype":"success","is_error":true,"num_turns":1,"terminal_reason":"api_error""#;
-    let mut turns = Turns::new(Span::none());
+    let mut turns = Case::new();
     let a = prompt(&mut turns, "a", Dispatch::Alone);
     life(&mut turns, "a", "started");
     feed(&mut turns, INIT);

@@ -10,11 +10,10 @@ mod guess;
 use std::collections::{HashSet, VecDeque};
 
 use outrigger_protocol::Frame;
-use tokio::sync::watch;
 use tracing::Span;
 
 use self::guess::{MAX_HELD_BACK, Unsure};
-use super::lane::LaneIn;
+use super::Output;
 use crate::error::Error;
 use crate::fields::Fields;
 use crate::lost::{LostPrompt, Progress};
@@ -22,9 +21,6 @@ use crate::outcome::{Around, Before, Outcome, Verdict, is_result};
 use crate::phase::Stall;
 use crate::prompt::Prompt;
 use crate::usage::TurnUsage;
-
-/// What a turn handle waits for.
-pub(crate) type Settled = Option<Result<Outcome, Error>>;
 
 /// How many prompts may wait or run at once.
 pub(crate) const MAX_PROMPTS: usize = 1024;
@@ -42,8 +38,8 @@ pub(crate) enum Dispatch {
 #[derive(Debug)]
 struct Slot {
     id: String,
-    lane: LaneIn,
-    done: watch::Sender<Settled>,
+    /// What the driver calls it.
+    number: u64,
     stage: Stage,
     wanted_output: bool,
     /// The CLI said that it is through with it; its result is still to come.
@@ -53,7 +49,7 @@ struct Slot {
     /// Set once it is being ended because nothing happened.
     stalled: Option<Stall>,
     /// What was said, to be told if its end never is.
-    prompt: Option<Prompt>,
+    prompt: Prompt,
 }
 
 #[derive(Debug)]
@@ -97,7 +93,7 @@ pub(crate) enum Route {
 #[derive(Debug)]
 pub(crate) struct Turns {
     /// What the turns belong to in the log.
-    pub(super) session: Span,
+    session: Span,
     slots: VecDeque<Slot>,
     running: Option<Running>,
     /// Frames of the running turn that tell why it fails, should it.
@@ -107,21 +103,18 @@ pub(crate) struct Turns {
     /// waited for in vain.
     used: Used,
     /// How many interrupts are being carried out; while there are any, no prompt is sent.
-    pub(crate) interrupting: usize,
+    pub(super) interrupting: usize,
     /// Whether prompts wait for something else before the first is sent.
-    pub(crate) held_back: bool,
+    pub(super) held_back: bool,
     /// Whether the CLI reports the life of prompts; learned from its first such frame or its capabilities.
-    pub(crate) has_lifecycle: bool,
+    pub(super) has_lifecycle: bool,
     /// Whether it has done so.
     saw_lifecycle: bool,
     /// Whether it has answered a prompt without doing so.
     lacks_lifecycle: bool,
     /// A result that was taken for a prompt's because nothing else was heard of that, until it is sure.
     unsure: Option<Unsure>,
-    /// What was held back and turned out to be nobody's.
-    disowned: (Vec<Frame>, Option<Outcome>),
-    /// A turn that was taken for a prompt's just now.
-    new_guess: Option<u64>,
+    out: Vec<Output>,
 }
 
 /// How many ids of earlier prompts are remembered; the oldest are forgotten first.
@@ -147,17 +140,24 @@ impl Used {
     }
 }
 
-/// What can be done about a prompt that is to be taken back.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum TakeBack {
-    /// It had not been sent; it is gone.
-    Done,
-    /// The CLI has it, and must be asked.
-    AskCli,
-    /// Its turn is running: only an interrupt helps.
+/// Where a prompt is that was sent and has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The CLI has it, and can be asked to take it out of its queue.
+    Queued,
+    /// In the running turn: only an interrupt ends it.
     Running,
-    /// It has ended already.
-    Ended,
+}
+
+/// A prompt to be accepted.
+#[derive(Debug)]
+pub(crate) struct Accept {
+    pub(crate) id: String,
+    /// What is to be written.
+    pub(crate) line: Vec<u8>,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) wanted_output: bool,
+    pub(crate) prompt: Prompt,
 }
 
 impl Turns {
@@ -175,21 +175,17 @@ impl Turns {
             saw_lifecycle: false,
             lacks_lifecycle: false,
             unsure: None,
-            disowned: (Vec::new(), None),
-            new_guess: None,
+            out: Vec::new(),
         }
     }
 
+    /// What came of what was done since this was last asked.
+    pub(super) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
+        self.out.drain(..)
+    }
+
     /// Accepts a prompt; all that wait may have `room` bytes together, and one may always wait.
-    pub(crate) fn accept(
-        &mut self,
-        id: &str,
-        line: Vec<u8>,
-        room: usize,
-        dispatch: Dispatch,
-        lane: LaneIn,
-        wanted_output: bool,
-    ) -> Result<watch::Receiver<Settled>, Error> {
+    pub(super) fn accept(&mut self, number: u64, prompt: Accept, room: usize) -> Result<(), Error> {
         if self.slots.len() >= MAX_PROMPTS {
             return Err(Error::new(crate::error::Kind::Busy {
                 what: "prompts at once",
@@ -197,42 +193,36 @@ impl Turns {
             }));
         }
         let held = self.held_bytes();
-        if held > 0 && held.saturating_add(line.len()) > room {
+        if held > 0 && held.saturating_add(prompt.line.len()) > room {
             return Err(Error::new(crate::error::Kind::Busy {
                 what: "bytes of prompts that wait to be sent",
                 limit: room,
             }));
         }
-        if self.used.set.contains(id) || self.slots.iter().any(|slot| slot.id == id) {
+        let id = &prompt.id;
+        if self.used.set.contains(id) || self.slots.iter().any(|slot| slot.id == *id) {
             return Err(Error::invalid(format!(
                 "prompt: its uuid {id} was used before in this session, and the CLI drops such a prompt; leave the uuid out or take a fresh one"
             )));
         }
-        let (done, settled) = watch::channel(None);
-        let stage = Stage::Held { line, dispatch };
         self.slots.push_back(Slot {
-            id: id.to_owned(),
-            lane,
-            done,
-            stage,
-            wanted_output,
+            id: prompt.id,
+            number,
+            stage: Stage::Held {
+                line: prompt.line,
+                dispatch: prompt.dispatch,
+            },
+            wanted_output: prompt.wanted_output,
             completed: false,
             interrupted: false,
             stalled: None,
-            prompt: None,
+            prompt: prompt.prompt,
         });
-        Ok(settled)
-    }
-
-    /// Keeps what was said in an open prompt.
-    pub(crate) fn remember(&mut self, id: &str, prompt: Prompt) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) {
-            slot.prompt = Some(prompt);
-        }
+        Ok(())
     }
 
     /// The next line that may be written now; prompts of one kind go in the order in which they were accepted.
-    pub(crate) fn next_to_send(&mut self) -> Option<(String, Vec<u8>)> {
+    pub(crate) fn next_to_send(&mut self) -> Option<Vec<u8>> {
         if self.interrupting > 0 || self.held_back {
             return None;
         }
@@ -245,7 +235,7 @@ impl Turns {
                 let line = std::mem::take(line);
                 slot.stage = Stage::Sent;
                 self.used.insert(&slot.id);
-                return Some((slot.id.clone(), line));
+                return Some(line);
             }
         }
         None
@@ -309,11 +299,6 @@ impl Turns {
         }
     }
 
-    /// The queues of the prompts that are open.
-    pub(crate) fn lanes(&mut self) -> impl Iterator<Item = &mut LaneIn> {
-        self.slots.iter_mut().map(|slot| &mut slot.lane)
-    }
-
     /// The number of the turn that is running.
     pub(crate) fn current(&self) -> Option<u64> {
         self.running.as_ref().map(|running| running.number)
@@ -344,10 +329,7 @@ impl Turns {
     /// Notes that the turn which an interrupt now is about is ended because nothing happened. If it ends by itself after all,
     /// without having been aborted, that counts.
     pub(crate) fn stall(&mut self, stall: Stall) {
-        let ids: Vec<String> = self.interruptible().into_iter().map(|(id, _)| id).collect();
-        for slot in self.slots.iter_mut().filter(|slot| ids.contains(&slot.id)) {
-            slot.stalled = Some(stall);
-        }
+        self.each_interruptible(|slot| slot.stalled = Some(stall));
     }
 
     /// Notes that this program asks the CLI to end the turn which an interrupt now is about: CLIs that do not say why a turn ended
@@ -362,18 +344,15 @@ impl Turns {
     }
 
     fn note_interrupt(&mut self, asked: bool) {
-        let ids: Vec<String> = self.interruptible().into_iter().map(|(id, _)| id).collect();
-        for slot in self.slots.iter_mut().filter(|slot| ids.contains(&slot.id)) {
-            slot.interrupted = asked;
-        }
+        self.each_interruptible(|slot| slot.interrupted = asked);
         if let Some(running) = &mut self.running {
             running.interrupted = asked;
         }
     }
 
-    /// The prompts that an interrupt now is about: those of the running turn, else the first that was sent.
-    pub(crate) fn interruptible(&self) -> Vec<(String, watch::Receiver<Settled>)> {
-        let of = |slot: &Slot| (slot.id.clone(), slot.done.subscribe());
+    /// The prompts that an interrupt now is about, by number and id: those of the running turn, else the first that was sent.
+    pub(crate) fn interruptible(&self) -> Vec<(u64, String)> {
+        let of = |slot: &Slot| (slot.number, slot.id.clone());
         if self.running.is_some() {
             let running = self.slots.iter().filter(|slot| self.is_in_running(&slot.id));
             return running.map(of).collect();
@@ -383,18 +362,28 @@ impl Turns {
         first.map(of).into_iter().collect()
     }
 
-    /// Takes a prompt back as far as that can be done here.
-    pub(crate) fn take_back(&mut self, id: &str) -> TakeBack {
-        let Some(slot) = self.slots.iter().find(|slot| slot.id == id) else {
-            return TakeBack::Ended;
-        };
+    /// Does something to each of them.
+    fn each_interruptible(&mut self, change: impl Fn(&mut Slot)) {
+        let prompts = self.interruptible();
+        let is_meant = |slot: &&mut Slot| prompts.iter().any(|(number, _)| *number == slot.number);
+        self.slots.iter_mut().filter(is_meant).for_each(change);
+    }
+
+    /// Takes a prompt back if it was not sent.
+    pub(super) fn take_back(&mut self, id: &str) {
+        let mut slots = self.slots.iter();
+        if slots.any(|slot| slot.id == id && matches!(slot.stage, Stage::Held { .. })) {
+            self.end(id, Outcome::without_result(Verdict::Cancelled, id));
+        }
+    }
+
+    /// Where a prompt is that was sent; `None` once it has ended.
+    pub(crate) fn place(&self, id: &str) -> Option<Place> {
+        let slot = self.slots.iter().find(|slot| slot.id == id)?;
         match slot.stage {
-            Stage::Held { .. } => {
-                self.end(id, Outcome::without_result(Verdict::Cancelled, id));
-                TakeBack::Done
-            }
-            _ if self.is_in_running(id) => TakeBack::Running,
-            _ => TakeBack::AskCli,
+            Stage::Held { .. } => None,
+            _ if self.is_in_running(id) => Some(Place::Running),
+            _ => Some(Place::Queued),
         }
     }
 
@@ -407,28 +396,27 @@ impl Turns {
 
     /// The prompts that are open.
     pub(crate) fn open_prompts(&self) -> Vec<LostPrompt> {
-        let lost = |slot: &Slot| {
-            Some(LostPrompt {
-                id: slot.id.clone(),
-                prompt: slot.prompt.clone()?.without_id(),
-                progress: match slot.stage {
-                    Stage::Held { .. } => Progress::NotSent,
-                    Stage::Sent => Progress::Sent,
-                    Stage::Started => Progress::Begun,
-                },
-            })
+        let lost = |slot: &Slot| LostPrompt {
+            id: slot.id.clone(),
+            prompt: slot.prompt.clone().without_id(),
+            progress: match slot.stage {
+                Stage::Held { .. } => Progress::NotSent,
+                Stage::Sent => Progress::Sent,
+                Stage::Started => Progress::Begun,
+            },
         };
-        self.slots.iter().filter_map(lost).collect()
+        self.slots.iter().map(lost).collect()
     }
 
     /// Everything is over: whoever waits gets `error`.
     pub(crate) fn fail_all(&mut self, error: &Error) {
         self.confirm(None);
         self.running = None;
-        for mut slot in self.slots.drain(..) {
-            slot.done.send_replace(Some(Err(error.clone())));
-            slot.lane.close();
-        }
+        let all = self.slots.drain(..).map(|slot| Output::Settle {
+            prompt: slot.number,
+            settled: Err(error.clone()),
+        });
+        self.out.extend(all);
     }
 
     /// Bytes of prompts that wait to be sent.
@@ -524,9 +512,7 @@ impl Turns {
                 self.end(&id, Outcome::without_result(verdict, &id));
             }
         }
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) {
-            slot.lane.give(frame);
-        }
+        self.tell(std::slice::from_ref(&id), frame);
         Route::Turn
     }
 
@@ -589,7 +575,7 @@ impl Turns {
             for slot in self.slots.iter_mut().filter(|slot| prompts.contains(&slot.id)) {
                 slot.stage = Stage::Sent;
             }
-            self.new_guess = Some(self.numbers);
+            self.out.push(Output::Unsure(self.numbers));
             self.unsure = Some(Unsure {
                 number: self.numbers,
                 frames,
@@ -598,10 +584,8 @@ impl Turns {
             });
             return (Route::Turn, outcome);
         }
+        self.tell(&prompts, frame);
         for id in &prompts {
-            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == *id) {
-                slot.lane.give(frame);
-            }
             self.end(id, outcome.clone());
         }
         (
@@ -664,30 +648,43 @@ impl Turns {
             }
             return Route::Turn;
         }
-        let mut route = Route::Ambient;
-        for slot in self
-            .slots
-            .iter_mut()
-            .filter(|slot| running.prompts.contains(&slot.id))
-        {
-            slot.lane.give(frame);
-            route = Route::Turn;
+        if tell(&self.slots, &running.prompts, frame, &mut self.out) {
+            Route::Turn
+        } else {
+            Route::Ambient
         }
-        route
+    }
+
+    /// Hands a frame to these prompts.
+    fn tell(&mut self, prompts: &[String], frame: &Frame) {
+        tell(&self.slots, prompts, frame, &mut self.out);
     }
 
     fn end(&mut self, id: &str, outcome: Outcome) {
         if let Some(at) = self.slots.iter().position(|slot| slot.id == id)
-            && let Some(mut slot) = self.slots.remove(at)
+            && let Some(slot) = self.slots.remove(at)
         {
             let aborted = matches!(outcome.verdict(), Verdict::Interrupted | Verdict::Cancelled);
-            slot.done.send_replace(Some(match slot.stalled {
-                Some(stall) if aborted => Err(Error::stalled_in(stall, outcome)),
-                _ => Ok(outcome),
-            }));
-            slot.lane.close();
+            self.out.push(Output::Settle {
+                prompt: slot.number,
+                settled: match slot.stalled {
+                    Some(stall) if aborted => Err(Error::stalled_in(stall, outcome)),
+                    _ => Ok(outcome),
+                },
+            });
         }
     }
+}
+
+/// Hands a frame to those of these prompts that are open; whether there is one.
+fn tell(slots: &VecDeque<Slot>, prompts: &[String], frame: &Frame, out: &mut Vec<Output>) -> bool {
+    let before = out.len();
+    let open = slots.iter().filter(|slot| prompts.contains(&slot.id));
+    out.extend(open.map(|slot| Output::Deliver {
+        prompt: slot.number,
+        frame: frame.clone(),
+    }));
+    out.len() > before
 }
 
 /// What is known of the turn of these prompts besides its result.

@@ -3,7 +3,8 @@
 
 use outrigger_protocol::Frame;
 
-use super::{Running, Stage, Turns};
+use super::super::Output;
+use super::{Running, Stage, Turns, tell};
 use crate::outcome::Outcome;
 
 /// A result that was taken for a prompt's.
@@ -45,7 +46,7 @@ impl Turns {
             running.assumed = true;
             if self.has_lifecycle {
                 running.guessed = Some(Vec::new());
-                self.new_guess = Some(running.number);
+                self.out.push(Output::Unsure(running.number));
             }
         }
     }
@@ -54,13 +55,15 @@ impl Turns {
     /// turn's.
     pub(super) fn correct_guess(&mut self) {
         if let Some(unsure) = self.unsure.take() {
-            self.disowned = (unsure.frames, Some(unsure.nobodys));
+            self.out.extend(unsure.frames.into_iter().map(Output::Ambient));
+            self.out.push(Output::AmbientEnded(unsure.nobodys));
         }
         let Some(running) = &mut self.running else { return };
         if !std::mem::take(&mut running.assumed) {
             return;
         }
-        self.disowned.0.extend(running.guessed.take().unwrap_or_default());
+        let nobodys = running.guessed.take().into_iter().flatten();
+        self.out.extend(nobodys.map(Output::Ambient));
         let guessed = std::mem::take(&mut running.prompts);
         for slot in self.slots.iter_mut().filter(|slot| guessed.contains(&slot.id)) {
             slot.stage = Stage::Sent;
@@ -97,11 +100,6 @@ impl Turns {
         self.release();
     }
 
-    /// The turn that was taken for a prompt's just now and may turn out to be nobody's.
-    pub(crate) fn new_guess(&mut self) -> Option<u64> {
-        self.new_guess.take()
-    }
-
     /// Enough was waited: that turn, or whichever is unsure, is the prompt's. Tells whether a result was unsure.
     ///
     /// A CLI that announces to report the life of prompts, answers one, and has said nothing of it, does not report it.
@@ -118,12 +116,9 @@ impl Turns {
             return false;
         };
         (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
-        for id in unsure.theirs.prompts() {
-            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == *id) {
-                unsure.frames.iter().for_each(|frame| {
-                    slot.lane.give(frame);
-                });
-            }
+        let theirs = unsure.theirs.prompts();
+        unsure.frames.iter().for_each(|frame| self.tell(theirs, frame));
+        for id in theirs {
             self.end(id, unsure.theirs.clone());
         }
         true
@@ -136,17 +131,8 @@ impl Turns {
             return;
         };
         (self.has_lifecycle, self.lacks_lifecycle) = (false, true);
-        for slot in &mut self.slots {
-            if running.prompts.contains(&slot.id) {
-                held.iter().for_each(|frame| {
-                    slot.lane.give(frame);
-                });
-            }
+        for frame in &held {
+            tell(&self.slots, &running.prompts, frame, &mut self.out);
         }
-    }
-
-    /// What was taken for a prompt's and was nobody's: frames, and a result.
-    pub(crate) fn disowned(&mut self) -> (Vec<Frame>, Option<Outcome>) {
-        std::mem::take(&mut self.disowned)
     }
 }

@@ -1,12 +1,10 @@
-//! What is kept so that an end can be explained: the last words, and the kinds of the last frames.
+//! The kinds of the last frames, kept so that an end can be explained.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use outrigger_protocol::Frame;
 
 use crate::end::FrameNote;
-use crate::redact::redacted;
 
 /// How many different frames in a row are remembered.
 const FRAMES: usize = 16;
@@ -14,54 +12,17 @@ const FRAMES: usize = 16;
 /// How much of a kind or a subtype is remembered; those of the CLI are much shorter.
 const NAME: usize = 64;
 
-/// The last bytes of stderr.
-pub(super) struct Tail {
-    kept: Mutex<Kept>,
-    cap: usize,
-}
-
-#[derive(Default)]
-struct Kept {
-    bytes: VecDeque<u8>,
-    /// Whether something before them was let go.
-    cut: bool,
-}
-
-impl Tail {
-    pub(super) fn new(cap: usize) -> Self {
-        Self {
-            kept: Mutex::default(),
-            cap,
-        }
-    }
-
-    pub(super) fn push(&self, chunk: &[u8]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes.extend(chunk);
-        let over = kept.bytes.len().saturating_sub(self.cap);
-        kept.bytes.drain(..over);
-        kept.cut |= over > 0;
-    }
-
-    /// The text without secrets.
-    pub(super) fn text(&self, secrets: &[String]) -> String {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(kept.bytes.make_contiguous()).into_owned();
-        redacted(text, secrets, kept.cut)
-    }
-}
-
 /// The last frames that the CLI wrote: what they were, not what they said. Frames of one kind in a row are one note, and the
 /// notes are used again, so that remembering allocates nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub(super) struct Recent {
     notes: VecDeque<FrameNote>,
     /// Whether the last note is of partial messages, which are most of what comes.
     in_partials: bool,
 }
 
 impl Recent {
-    pub(crate) fn on_frame(&mut self, frame: &Frame) {
+    pub(super) fn on_frame(&mut self, frame: &Frame) {
         let bytes = frame.bytes().len() as u64;
         let is_partial = frame.kind() == "stream_event" && frame.subtype().is_none();
         if is_partial
@@ -98,7 +59,7 @@ impl Recent {
     }
 
     /// The notes, the oldest first.
-    pub(crate) fn notes(&self) -> Vec<FrameNote> {
+    pub(super) fn notes(&self) -> Vec<FrameNote> {
         self.notes.iter().cloned().collect()
     }
 }
@@ -111,16 +72,6 @@ fn short(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_tail_is_bounded() {
-        let tail = Tail::new(4);
-        tail.push(b"a c");
-        assert_eq!(tail.text(&[]), "a c");
-        tail.push(b"d fg");
-        // What is left of the word in front is not shown: it could be the end of a key.
-        assert_eq!(tail.text(&[]), "… fg");
-    }
 
     #[test]
     fn frames_in_a_row_are_one_note_and_the_notes_are_bounded() {

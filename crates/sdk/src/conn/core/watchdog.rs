@@ -1,12 +1,12 @@
-//! Notices that nothing happens where something should. A state machine without I/O; the task is in [`super::tasks`].
+//! Notices that nothing happens where something should. A state machine without I/O.
 //!
 //! The CLI waits for the API without a limit of its own: a connection that is half open keeps a turn for ever. So each wait for
 //! the model has a deadline. A tool may run for hours and a person may think for days, so there is none for those.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outrigger_protocol::Frame;
-use tokio::time::Instant;
+use tracing::Span;
 
 use super::tools::OpenTools;
 use crate::phase::{Phase, Stall};
@@ -35,7 +35,7 @@ pub(crate) struct Watchdog {
     step: Step,
     /// When something last happened.
     since: Instant,
-    pub(crate) tools: OpenTools,
+    tools: OpenTools,
 }
 
 impl Watchdog {
@@ -72,8 +72,22 @@ impl Watchdog {
         };
     }
 
-    /// Takes a frame of the main conversation; whether what is waited for has changed.
-    pub(crate) fn on_frame(&mut self, frame: &Frame, now: Instant) -> bool {
+    /// Everything is over.
+    pub(crate) fn end(&mut self) {
+        self.tools.clear();
+    }
+
+    /// Takes a frame; whether what is waited for has changed. `turn` is what tools belong to in the log.
+    pub(crate) fn on_frame(&mut self, frame: &Frame, turn: Option<&Span>, now: Instant) -> bool {
+        let was_blocked = self.tools.is_running();
+        self.tools.on_frame(frame, turn);
+        // A subagent's life is not the conversation's: it is a tool that runs.
+        let has_moved = frame.parent_tool_use_id().is_none() && self.step(frame, now);
+        has_moved || was_blocked && !self.tools.is_running()
+    }
+
+    /// The same for a frame of the main conversation.
+    fn step(&mut self, frame: &Frame, now: Instant) -> bool {
         self.since = now;
         let before = self.step;
         self.step = match frame.kind() {
@@ -137,8 +151,7 @@ mod tests {
         fn frame(&mut self, line: &str) {
             self.now += Duration::from_secs(1);
             let frame = Frame::from_line(line.as_bytes()).remove(0);
-            self.watchdog.tools.on_frame(&frame, None);
-            self.watchdog.on_frame(&frame, self.now);
+            self.watchdog.on_frame(&frame, None, self.now);
         }
 
         /// What is waited for, and that it counts from the last frame on.

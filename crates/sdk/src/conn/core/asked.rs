@@ -1,0 +1,282 @@
+//! The requests of the CLI that are open: each is answered once, and never after it was withdrawn.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use outrigger_protocol::Frame;
+use outrigger_protocol::shared::RequestId;
+
+/// How many requests of the CLI may be open at once; more are refused.
+pub(crate) const MAX_ASKED: usize = 4096;
+
+/// How many may wait, refused or answered, for the CLI to read what is written to it; with more it is ended.
+const MAX_UNREAD: usize = 2 * MAX_ASKED;
+
+/// How many answered requests are remembered, in case the CLI lists one among those that it still waits for.
+const MAX_ANSWERED: usize = 1024;
+
+/// The number of a request of the CLI, in the order of their arrival. Its id may come again: the CLI can read an answer, and use the
+/// id of the request anew, before whoever wrote the answer has said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Serial(u64);
+
+impl fmt::Display for Serial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Asked {
+    open: HashMap<Serial, Open>,
+    /// The last request of each id, while it is open.
+    latest: HashMap<String, Serial>,
+    next: u64,
+    /// The ids that were answered last.
+    answered: VecDeque<String>,
+    /// What the frames of all open requests hold.
+    bytes: usize,
+    /// What they may hold.
+    room: usize,
+    /// How many of them nobody has decided yet.
+    undecided: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: RequestId,
+    /// Its answer waits to be written.
+    is_answered: bool,
+    bytes: usize,
+    /// The request, unless it is refused for want of room.
+    frame: Option<Frame>,
+}
+
+/// What becomes of a request that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It is to be answered.
+    New(Serial),
+    /// There is no room for more, so it is to be refused at once.
+    TooMany(Serial),
+    /// It is open already, and nobody has answered it yet.
+    Duplicate,
+    /// The CLI asks on and on and does not read the answers.
+    Flood,
+}
+
+impl Asked {
+    pub(super) fn new(room: usize) -> Self {
+        Self {
+            open: HashMap::new(),
+            latest: HashMap::new(),
+            next: 0,
+            answered: VecDeque::new(),
+            bytes: 0,
+            room,
+            undecided: 0,
+        }
+    }
+
+    pub(super) fn arrive(&mut self, id: &RequestId, frame: &Frame) -> Arrival {
+        if self.undecided_of(id.as_str()).is_some() {
+            return Arrival::Duplicate;
+        }
+        if self.open.len() >= MAX_UNREAD {
+            return Arrival::Flood;
+        }
+        let bytes = frame.bytes().len();
+        let no_room = !self.open.is_empty() && self.bytes.saturating_add(bytes) > self.room;
+        let is_taken = self.open.len() < MAX_ASKED && !no_room;
+        let serial = Serial(self.next);
+        self.next += 1;
+        self.bytes += bytes;
+        self.undecided += 1;
+        self.latest.insert(id.as_str().to_owned(), serial);
+        let open = Open {
+            id: id.clone(),
+            is_answered: false,
+            bytes,
+            frame: is_taken.then(|| frame.clone()),
+        };
+        self.open.insert(serial, open);
+        match is_taken {
+            true => Arrival::New(serial),
+            false => Arrival::TooMany(serial),
+        }
+    }
+
+    fn undecided_of(&self, id: &str) -> Option<(Serial, &Open)> {
+        let serial = *self.latest.get(id)?;
+        let open = self.open.get(&serial).filter(|open| !open.is_answered)?;
+        Some((serial, open))
+    }
+
+    /// Whether the CLI waits for the answer, or got it not long ago.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.latest.contains_key(id) || self.answered.iter().any(|answered| answered == id)
+    }
+
+    /// The requests that nobody has decided yet.
+    pub(super) fn undecided(&self) -> impl Iterator<Item = (Serial, &RequestId, &Frame)> {
+        let undecided = self.open.iter().filter(|(_, open)| !open.is_answered);
+        undecided.filter_map(|(serial, open)| Some((*serial, &open.id, open.frame.as_ref()?)))
+    }
+
+    /// An undecided request.
+    pub(super) fn request(&self, id: &str) -> Option<(Serial, &RequestId, &Frame)> {
+        let (serial, open) = self.undecided_of(id)?;
+        Some((serial, &open.id, open.frame.as_ref()?))
+    }
+
+    /// Claims the right to answer: true once, and never after it was withdrawn.
+    pub(super) fn claim(&mut self, serial: Serial) -> bool {
+        let Some(open) = self.open.get_mut(&serial).filter(|open| !open.is_answered) else {
+            return false;
+        };
+        open.is_answered = true;
+        self.undecided -= 1;
+        if self.answered.len() == MAX_ANSWERED {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(open.id.as_str().to_owned());
+        true
+    }
+
+    /// The answer was handed to the writer.
+    pub(super) fn written(&mut self, serial: Serial) {
+        if self.open.get(&serial).is_some_and(|open| open.is_answered) {
+            self.close(serial);
+        }
+    }
+
+    /// The request is somebody else's to answer; whether that was open.
+    pub(super) fn leave(&mut self, serial: Serial) -> bool {
+        let is_undecided = self.open.get(&serial).is_some_and(|open| !open.is_answered);
+        if is_undecided {
+            self.undecided -= 1;
+            self.close(serial);
+        }
+        is_undecided
+    }
+
+    /// The CLI withdraws a request. One whose answer is on its way stays until that is written.
+    pub(super) fn withdraw(&mut self, id: &str) -> Option<Serial> {
+        let (serial, _) = self.undecided_of(id)?;
+        self.leave(serial).then_some(serial)
+    }
+
+    fn close(&mut self, serial: Serial) {
+        if let Some(open) = self.open.remove(&serial) {
+            self.bytes -= open.bytes;
+            if self.latest.get(open.id.as_str()) == Some(&serial) {
+                self.latest.remove(open.id.as_str());
+            }
+        }
+    }
+
+    /// Withdraws all.
+    pub(super) fn end(&mut self) -> impl Iterator<Item = Serial> {
+        (self.bytes, self.undecided) = (0, 0);
+        self.latest.clear();
+        self.open.drain().map(|(serial, _)| serial)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Whether the CLI waits for somebody here to decide.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.undecided > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrive(asked: &mut Asked, id: &str, bytes: usize) -> Arrival {
+        let frame = Frame::from_line(format!("[\"{}\"]", "x".repeat(bytes.saturating_sub(4)))).remove(0);
+        assert!(bytes < 4 || frame.bytes().len() == bytes);
+        asked.arrive(&id.into(), &frame)
+    }
+
+    fn new(asked: &mut Asked) -> Serial {
+        match arrive(asked, "a", 10) {
+            Arrival::New(serial) => serial,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The CLI reads an answer before the one who wrote it has said so.
+    #[test]
+    fn an_id_that_comes_again_behind_its_answer_is_a_question_of_its_own() {
+        let mut asked = Asked::new(1000);
+        let first = new(&mut asked);
+        assert!(asked.claim(first));
+        let second = new(&mut asked);
+        assert_eq!(arrive(&mut asked, "a", 10), Arrival::Duplicate);
+        assert!(asked.is_deciding());
+        asked.written(first);
+        assert!(asked.request("a").is_some_and(|(serial, ..)| serial == second));
+        assert!(asked.claim(second) && !asked.claim(first));
+        // Another, which is withdrawn before the second answer is written.
+        let third = new(&mut asked);
+        assert_eq!(asked.withdraw("a"), Some(third));
+        assert_eq!((asked.is_deciding(), asked.len()), (false, 1));
+        asked.written(second);
+        assert!(asked.is_empty() && asked.latest.is_empty());
+        assert_eq!(asked.bytes, 0);
+    }
+
+    #[test]
+    fn an_id_that_comes_on_and_on_is_a_flood_too() {
+        let mut asked = Asked::new(1000);
+        for _ in 0..MAX_UNREAD {
+            let (Arrival::New(serial) | Arrival::TooMany(serial)) = arrive(&mut asked, "a", 2) else {
+                panic!("it was answered before");
+            };
+            assert!(asked.claim(serial));
+        }
+        assert_eq!(arrive(&mut asked, "a", 2), Arrival::Flood);
+    }
+
+    #[test]
+    fn each_is_answered_once_and_counts_until_that_is_written() {
+        let mut asked = Asked::new(1000);
+        let first = new(&mut asked);
+        assert_eq!(arrive(&mut asked, "a", 10), Arrival::Duplicate);
+        assert!(asked.is_deciding());
+        assert!(asked.claim(first) && !asked.claim(first));
+        assert!(!asked.is_deciding());
+        assert_eq!(asked.withdraw("a"), None);
+        assert_eq!(asked.len(), 1);
+        asked.written(first);
+        assert_eq!((asked.len(), asked.bytes), (0, 0));
+        assert!(asked.knows("a"));
+        let again = new(&mut asked);
+        assert_eq!(asked.withdraw("a"), Some(again));
+        assert!(!asked.claim(again));
+        assert_eq!(asked.bytes, 0);
+    }
+
+    #[test]
+    fn there_is_a_bound_in_bytes_and_one_in_number_and_an_end() {
+        let mut asked = Asked::new(100_000);
+        let huge = arrive(&mut asked, "huge", 500_000);
+        assert!(matches!(huge, Arrival::New(_)), "one may always be asked");
+        assert!(matches!(arrive(&mut asked, "small", 2), Arrival::TooMany(_)));
+        assert_eq!(asked.end().count(), 2);
+        for number in 0..MAX_UNREAD {
+            let arrival = arrive(&mut asked, &number.to_string(), 2);
+            let is_taken = matches!(arrival, Arrival::New(_));
+            assert_eq!(is_taken, number < MAX_ASKED, "{arrival:?}");
+        }
+        assert_eq!(arrive(&mut asked, "more", 2), Arrival::Flood);
+    }
+}

@@ -1,0 +1,262 @@
+//! What holds whatever happens in whatever order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::prompt::Prompt;
+
+/// What has come out, held against what went in.
+struct Case {
+    core: Core,
+    now: Instant,
+    /// The prompts that were accepted, and whether they have ended.
+    prompts: BTreeMap<u64, bool>,
+    sent: BTreeSet<Vec<u8>>,
+    gates: usize,
+    is_held: bool,
+    /// The requests of ours that wait for a reply.
+    waiting: BTreeSet<String>,
+    requests: usize,
+    /// The requests of the CLI.
+    asked: BTreeMap<u64, Asked>,
+    is_over: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Asked {
+    Open(Serial),
+    Claimed(Serial),
+    Closed(Serial),
+}
+
+impl Case {
+    fn new() -> Self {
+        let now = Instant::now();
+        let patience = Patience {
+            first_token: Some(Duration::from_secs(3)),
+            between_events: Some(Duration::from_secs(2)),
+        };
+        Self {
+            core: Core::new(patience, 1 << 20, Span::none(), now),
+            now,
+            prompts: BTreeMap::new(),
+            sent: BTreeSet::new(),
+            gates: 0,
+            is_held: false,
+            waiting: BTreeSet::new(),
+            requests: 0,
+            asked: BTreeMap::new(),
+            is_over: false,
+        }
+    }
+
+    fn step(&mut self, input: Input<'_>) -> bool {
+        let is_end = matches!(input, Input::End(_));
+        let taken = self.core.handle(input, self.now).is_ok();
+        let outputs: Vec<Output> = self.core.outputs().collect();
+        assert!(!self.is_over || outputs.is_empty(), "{outputs:?} after the end");
+        self.is_over |= is_end;
+        for output in outputs {
+            match output {
+                Output::Deliver { prompt, .. } => assert!(!self.prompts[&prompt], "told after its end"),
+                Output::Settle { prompt, .. } => {
+                    let before = self.prompts.insert(prompt, true);
+                    assert_eq!(before, Some(false), "it ends once");
+                }
+                Output::Reply { id, .. } => assert!(self.waiting.remove(&id), "nobody waits for {id}"),
+                Output::Ask { serial, .. } | Output::Refuse { serial, .. } => {
+                    let number = self.asked.len() as u64;
+                    self.asked.insert(number, Asked::Open(serial));
+                }
+                Output::Withdrawn(serial) => {
+                    let mut asked = self.asked.values_mut();
+                    let asked = asked.find(|asked| asked.serial() == serial).unwrap();
+                    let was_open = matches!(asked, Asked::Open(_)) || is_end;
+                    assert!(was_open, "its answer is on its way");
+                    *asked = Asked::Closed(serial);
+                }
+                Output::Ended => assert!(is_end),
+                _ => {}
+            }
+        }
+        taken
+    }
+
+    fn frame(&mut self, line: &str) {
+        for frame in Frame::from_line(line.as_bytes()) {
+            assert!(frame.flaw().is_none(), "{line}");
+            self.step(Input::Frame(&frame));
+        }
+    }
+
+    fn prompt(&mut self, id: &str, dispatch: Dispatch) {
+        let number = self.prompts.len() as u64;
+        let prompt = Accept {
+            id: id.to_owned(),
+            line: id.into(),
+            dispatch,
+            wanted_output: false,
+            prompt: Prompt::text(id),
+        };
+        if self.step(Input::Prompt { number, prompt }) {
+            self.prompts.insert(number, false);
+        }
+    }
+
+    fn send(&mut self) {
+        while let Some(line) = self.core.poll_send(self.now) {
+            assert!(self.gates == 0 && !self.is_held && !self.is_over);
+            assert!(self.sent.insert(line), "an id is sent once");
+        }
+    }
+
+    /// Something about the request of the CLI of this number.
+    fn decide(&mut self, number: u8, how: u8) {
+        let Some(asked) = self.asked.values().nth(usize::from(number)).copied() else {
+            return;
+        };
+        let serial = asked.serial();
+        let (input, becomes) = match how % 3 {
+            0 => (Input::Claim(serial), Asked::Claimed(serial)),
+            1 => (Input::Leave(serial), Asked::Closed(serial)),
+            _ => (Input::Written(serial), Asked::Closed(serial)),
+        };
+        let is_claim = matches!(input, Input::Claim(_));
+        let applies = !self.is_over
+            && match asked {
+                Asked::Open(_) => how % 3 < 2,
+                Asked::Claimed(_) => how % 3 == 2,
+                Asked::Closed(_) => false,
+            };
+        let taken = self.step(input);
+        assert!(!is_claim || taken == applies, "{asked:?} was claimed: {taken}");
+        if applies {
+            self.asked.insert(u64::from(number), becomes);
+        }
+    }
+
+    /// What the bytes of a step stand for.
+    fn act(&mut self, (kind, a, b): (u8, u8, u8)) {
+        let dispatch = if b.is_multiple_of(2) {
+            Dispatch::Alone
+        } else {
+            Dispatch::AtOnce
+        };
+        let prompt = format!("p{}", a % 6);
+        let turn = u64::from(a % 5);
+        let done = r#""type":"result","subtype":"success","is_error":false,"num_turns":1"#;
+        match kind % 24 {
+            0 | 1 => self.prompt(&prompt, dispatch),
+            2 | 3 => self.send(),
+            4 => drop(self.step(Input::TakeBack { prompt: &prompt })),
+            5 => drop(self.step(Input::TakenBack { prompt: &prompt })),
+            6 => {
+                let is_shut = self.gates == 0;
+                if self.step(Input::Gate(is_shut)) {
+                    self.gates = usize::from(is_shut);
+                }
+            }
+            7 => {
+                let is_held = a.is_multiple_of(4);
+                if self.step(Input::HoldBack(is_held)) {
+                    self.is_held = is_held;
+                }
+            }
+            8 => drop(self.step(Input::Interrupt)),
+            9 => drop(self.step(Input::InterruptRefused { turn: Some(turn) })),
+            10 => drop(self.step(Input::Confirm { turn })),
+            11 => {
+                let id = format!("r{}", self.requests);
+                self.requests += 1;
+                if self.step(Input::Request {
+                    id: &id,
+                    subtype: "x",
+                }) {
+                    self.waiting.insert(id);
+                }
+            }
+            12 if b.is_multiple_of(2) => {
+                let id = format!("r{a}");
+                self.step(Input::Forget { id: &id });
+                self.waiting.remove(&id);
+            }
+            12 => self.frame(&format!(
+                r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"r{a}"}}}}"#
+            )),
+            13 | 14 => self.frame(&format!(
+                r#"{{"type":"control_request","request_id":"q{}","request":{{"subtype":"can_use_tool"}}}}"#,
+                a % 4
+            )),
+            15 => self.frame(&format!(
+                r#"{{"type":"control_cancel_request","request_id":"q{}"}}"#,
+                a % 4
+            )),
+            16 | 17 => self.decide(a % 16, b),
+            18 => {
+                let states = ["queued", "started", "completed", "cancelled", "discarded"];
+                let state = states[usize::from(b) % states.len()];
+                self.frame(&format!(
+                    r#"{{"type":"command_lifecycle","command_uuid":"{prompt}","state":"{state}"}}"#
+                ));
+            }
+            19 if b.is_multiple_of(3) => {
+                self.frame(r#"{"type":"system","subtype":"init","capabilities":["msg_lifecycle_v1"]}"#);
+            }
+            19 => self.frame(r#"{"type":"system","subtype":"init"}"#),
+            20 => self.frame(r#"{"type":"assistant","parent_tool_use_id":null}"#),
+            21 if b.is_multiple_of(3) => self.frame(&format!("{{{done}}}")),
+            21 => self.frame(&format!(r#"{{{done},"user_message_uuids":["{prompt}"]}}"#)),
+            22 => self.frame(&format!(r#"{{{done},"origin":{{"kind":"task-notification"}}}}"#)),
+            _ => {
+                self.now += Duration::from_secs(u64::from(a % 4));
+                let due = self.core.due().filter(|(at, _)| *at <= self.now);
+                assert_eq!(self.core.poll_stall(self.now).is_some(), due.is_some());
+            }
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        let stats = self.core.stats();
+        let open = self.prompts.values().filter(|ended| !**ended).count();
+        assert_eq!(stats.open_prompts, open);
+        assert_eq!(stats.unanswered_by_cli, self.waiting.len());
+        let asked = self.asked.values();
+        let closed = asked.filter(|asked| matches!(asked, Asked::Closed(_))).count();
+        assert_eq!(stats.unanswered_by_us, self.asked.len() - closed);
+        let run = self.core.run(self.now);
+        let nothing_waits = open == 0 && closed == self.asked.len();
+        assert!(nothing_waits || !(run.is_over || run.is_quiet));
+    }
+}
+
+impl Asked {
+    fn serial(self) -> Serial {
+        let (Self::Open(serial) | Self::Claimed(serial) | Self::Closed(serial)) = self;
+        serial
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Each prompt ends once and is told nothing behind that; each request of ours gets one reply; each of the CLI's is answered once,
+    /// and never after it was withdrawn; nothing comes after the end, which leaves nothing open.
+    #[test]
+    fn everything_ends_once(steps in prop::collection::vec(any::<(u8, u8, u8)>(), 0..300), late in 0..20_usize) {
+        let mut case = Case::new();
+        let late = steps.len().saturating_sub(late);
+        for step in &steps[..late] {
+            case.act(*step);
+        }
+        case.step(Input::End(&Error::new(Kind::Closed)));
+        assert!(case.prompts.values().all(|ended| *ended));
+        assert!(case.waiting.is_empty());
+        assert!(case.asked.values().all(|asked| matches!(asked, Asked::Closed(_))));
+        for step in &steps[late..] {
+            case.act(*step);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The last words of the process, kept so that an end can be explained.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use crate::redact::redacted;
+
+/// The last bytes of stderr.
+pub(super) struct Tail {
+    kept: Mutex<Kept>,
+    cap: usize,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// Whether something before them was let go.
+    cut: bool,
+}
+
+impl Tail {
+    pub(super) fn new(cap: usize) -> Self {
+        Self {
+            kept: Mutex::default(),
+            cap,
+        }
+    }
+
+    pub(super) fn push(&self, chunk: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.bytes.extend(chunk);
+        let over = kept.bytes.len().saturating_sub(self.cap);
+        kept.bytes.drain(..over);
+        kept.cut |= over > 0;
+    }
+
+    /// The text without secrets.
+    pub(super) fn text(&self, secrets: &[String]) -> String {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(kept.bytes.make_contiguous()).into_owned();
+        redacted(text, secrets, kept.cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_bounded() {
+        let tail = Tail::new(4);
+        tail.push(b"a c");
+        assert_eq!(tail.text(&[]), "a c");
+        tail.push(b"d fg");
+        // What is left of the word in front is not shown: it could be the end of a key.
+        assert_eq!(tail.text(&[]), "… fg");
+    }
+}
