@@ -23,8 +23,10 @@ use crate::json::{RawJson, mending};
 /// Decodes `text`, which has to be one value.
 pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     let mut reader = Reader::of(text);
-    let read = T::deserialize(&mut reader);
-    reader.done(read)
+    match T::deserialize(&mut reader) {
+        Ok(value) => reader.end().map(|()| value),
+        Err(failed) => Err(reader.told(&failed)),
+    }
 }
 
 impl RawJson {
@@ -122,53 +124,78 @@ pub fn union<'de, T: Union, D: Deserializer<'de>>(deserializer: D) -> Result<T, 
 fn read<T: Union>(reader: &mut Reader<'_>) -> Result<T, Failed> {
     let noted = drift::count();
     let tag = reader.tag(T::NAME, T::TAG)?;
-    match T::fit(&tag, reader) {
-        Some(Ok(value)) if !reader.has_other_tags() => Ok(value),
-        fitted => reconsider(reader, &tag, noted, fitted),
+    let fitted = match T::fit(&tag, reader) {
+        Some(Ok(value)) if !reader.has_other_tags() => return Ok(value),
+        fitted => fitted,
+    };
+    let mut value = None;
+    let mut keep =
+        |fitted: Option<Result<T, Failed>>| fitted.map(|fitted| fitted.map(|fitted| value = Some(fitted)));
+    let fitted = keep(fitted);
+    let mut fit = |tag: &str, reader: &mut Reader<'_>| keep(T::fit(tag, reader));
+    match reconsider(reader, (T::NAME, T::TAG), &tag, noted, fitted, &mut fit)? {
+        Odd::Fits => value.ok_or_else(|| Failed::custom("not read")),
+        Odd::Unknown(raw) => Ok(T::unknown(raw)),
+        Odd::Misfit(misfit) => Ok(T::misfit(misfit)),
     }
 }
 
-/// What is to be made of a union that is not as it usually is. `noted` is the drift before it.
+/// What a union is that is not as it usually is.
+enum Odd {
+    /// What was read last.
+    Fits,
+    Unknown(RawJson),
+    Misfit(Box<MisfitValue>),
+}
+
+/// Reads the body of a tag, and says whether the tag is known and the body fits it.
+type Fit<'f> = &'f mut dyn FnMut(&str, &mut Reader<'_>) -> Option<Result<(), Failed>>;
+
+/// What is to be made of a union that is not as it usually is. `noted` is the drift before it, `fitted` what came of its first tag.
+/// It knows nothing of the union's type: there are many.
 #[cold]
-fn reconsider<T: Union>(
+#[inline(never)]
+fn reconsider(
     reader: &mut Reader<'_>,
+    (name, key): (&'static str, &'static str),
     tag: &str,
     noted: usize,
-    mut fitted: Option<Result<T, Failed>>,
-) -> Result<T, Failed> {
+    mut fitted: Option<Result<(), Failed>>,
+    fit: Fit<'_>,
+) -> Result<Odd, Failed> {
     let mut reason = match &fitted {
         Some(Err(failed)) => reader.reason(failed),
         _ => String::new(),
     };
     let raw = reader.whole()?;
-    let last = reader.last_tag(&raw, T::NAME, T::TAG)?;
+    let last = reader.last_tag(&raw, name, key)?;
     if last != tag {
         drift::forget(noted);
         let mut again = reader.careful(raw.get());
-        fitted = T::fit(&last, &mut again);
+        fitted = fit(&last, &mut again);
         if let Some(Err(failed)) = &fitted {
             reason = again.reason(failed);
         }
     }
     match fitted {
-        Some(Ok(value)) => return Ok(value),
+        Some(Ok(())) => return Ok(Odd::Fits),
         Some(Err(_)) => {}
         None => {
-            drift::note(T::NAME, last, || DriftKind::UnknownTag);
-            return Ok(T::unknown(raw));
+            drift::note(name, &last, DriftKind::UnknownTag);
+            return Ok(Odd::Unknown(raw));
         }
     }
     if let Some(mended) = crate::repair::lone_surrogates(raw.get()) {
         drift::forget(noted);
         let mut again = reader.careful(&mended);
-        match T::fit(&last, &mut again) {
-            Some(Ok(value)) => return Ok(value),
+        match fit(&last, &mut again) {
+            Some(Ok(())) => return Ok(Odd::Fits),
             Some(Err(failed)) => reason = again.reason(&failed),
             None => {}
         }
     }
-    drift::note(T::NAME, last.as_str(), || DriftKind::Misfit(reason.clone()));
-    Ok(T::misfit(Box::new(MisfitValue::__new(last, reason, raw))))
+    drift::note(name, &last, DriftKind::Misfit(reason.clone()));
+    Ok(Odd::Misfit(Box::new(MisfitValue::__new(last, reason, raw))))
 }
 
 #[cfg(test)]

@@ -55,11 +55,14 @@ pub fn watch<R>(decode: impl FnOnce() -> R) -> (R, Vec<Drift>) {
 }
 
 /// How much was noted so far.
+#[inline(never)]
 pub(crate) fn count() -> usize {
     SINK.with_borrow(|sink| sink.as_ref().map_or(0, Vec::len))
 }
 
 /// Forgets what was noted since there were `count`: it is read again.
+#[cold]
+#[inline(never)]
 pub(crate) fn forget(count: usize) {
     SINK.with_borrow_mut(|sink| {
         if let Some(list) = sink {
@@ -70,13 +73,15 @@ pub(crate) fn forget(count: usize) {
 
 /// Notes one thing, if somebody is watching. For the decoding macros.
 #[doc(hidden)]
-pub fn note(place: &'static str, tag: impl Into<String>, kind: impl FnOnce() -> DriftKind) {
+#[cold]
+#[inline(never)]
+pub fn note(place: &'static str, tag: &str, kind: DriftKind) {
     SINK.with_borrow_mut(|sink| {
         if let Some(list) = sink {
             list.push(Drift {
                 place,
-                tag: tag.into(),
-                kind: kind(),
+                tag: tag.to_owned(),
+                kind,
             });
         }
     });

@@ -55,9 +55,8 @@ macro_rules! open_struct {
                         $( $wire => $crate::open_struct::fit(stringify!($name), &key, raw, &mut this.$field), )*
                         $( $tag => None, )?
                         _ => {
-                            $crate::drift::note(stringify!($name), key.as_str(), || {
-                                $crate::drift::DriftKind::UnknownTag
-                            });
+                            let unknown = $crate::drift::DriftKind::UnknownTag;
+                            $crate::drift::note(stringify!($name), &key, unknown);
                             Some(raw)
                         }
                     };
@@ -119,16 +118,25 @@ pub(crate) fn fit<T: DeserializeOwned>(
     raw: RawJson,
     field: &mut Option<T>,
 ) -> Option<RawJson> {
+    let mut set = |raw: &RawJson| raw.read().map(|value| *field = Some(value));
+    fit_any(place, key, raw, &mut set)
+}
+
+/// [`fit`], without the field's type.
+#[inline(never)]
+fn fit_any(
+    place: &'static str,
+    key: &str,
+    raw: RawJson,
+    set: &mut dyn FnMut(&RawJson) -> Result<(), serde_json::Error>,
+) -> Option<RawJson> {
     if raw.is_null() {
         return Some(raw);
     }
-    match raw.read() {
-        Ok(value) => {
-            *field = Some(value);
-            None
-        }
+    match set(&raw) {
+        Ok(()) => None,
         Err(error) => {
-            crate::drift::note(place, key, || crate::drift::DriftKind::Misfit(error.to_string()));
+            crate::drift::note(place, key, crate::drift::DriftKind::Misfit(error.to_string()));
             Some(raw)
         }
     }

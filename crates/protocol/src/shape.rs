@@ -126,11 +126,11 @@ pub(crate) fn judge<T>(
     match fitted {
         Some(Ok(value)) => Some(value),
         Some(Err(error)) => {
-            note(place, tag, || DriftKind::Misfit(error.to_string()));
+            note(place, tag, DriftKind::Misfit(error.to_string()));
             None
         }
         None => {
-            note(place, tag, || DriftKind::UnknownTag);
+            note(place, tag, DriftKind::UnknownTag);
             None
         }
     }

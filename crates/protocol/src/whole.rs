@@ -8,7 +8,13 @@ thread_local! {
 
 /// For `skip_serializing_if` on types that go both ways: leaves out what is not set, except within [`write`].
 pub(crate) fn unset<T>(field: &Option<T>) -> bool {
-    field.is_none() && !WHOLE.get()
+    field.is_none() && !is_whole()
+}
+
+/// Apart, such that not every type of a field has a look of its own.
+#[inline(never)]
+fn is_whole() -> bool {
+    WHOLE.get()
 }
 
 /// Runs `encode` such that it writes each field, unset ones as null.

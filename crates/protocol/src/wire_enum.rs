@@ -163,7 +163,7 @@ macro_rules! open_enum {
                 $crate::wire_enum::text(deserializer, |text| {
                     let value = Self::from(text);
                     if matches!(value, Self::Other(_)) {
-                        $crate::drift::note(stringify!($name), text, || $crate::drift::DriftKind::UnknownValue);
+                        $crate::drift::note(stringify!($name), text, $crate::drift::DriftKind::UnknownValue);
                     }
                     value
                 })

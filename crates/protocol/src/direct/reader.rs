@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
+use serde::de::value::{BorrowedStrDeserializer, StrDeserializer, U64Deserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, Error, Expected, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
 };
@@ -42,6 +42,19 @@ impl Error for Failed {
     #[inline(never)]
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string().into())
+    }
+
+    // The same as serde's own, but not made anew for each field.
+    #[cold]
+    #[inline(never)]
+    fn missing_field(field: &'static str) -> Self {
+        Self(format!("missing field `{field}`").into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn duplicate_field(field: &'static str) -> Self {
+        Self(format!("duplicate field `{field}`").into())
     }
 }
 
@@ -95,18 +108,19 @@ impl<'de> Reader<'de> {
         self.at
     }
 
-    /// The value, if nothing is behind it; or why there is none.
-    pub(super) fn done<T>(&mut self, read: Result<T, Failed>) -> Result<T, serde_json::Error> {
-        match read {
-            Ok(value) if self.token().is_none() => Ok(value),
-            Ok(_) => Err(self.told(&Failed::custom("trailing characters"))),
-            Err(failed) => Err(self.told(&failed)),
+    /// Whether nothing is behind the value.
+    #[inline(never)]
+    pub(super) fn end(&mut self) -> Result<(), serde_json::Error> {
+        match self.token() {
+            None => Ok(()),
+            Some(_) => Err(self.told(&Failed::custom("trailing characters"))),
         }
     }
 
     /// Why the text could not be read. What is no JSON is for serde_json to say; it takes the place of others out of their text.
     #[cold]
-    fn told(&self, failed: &Failed) -> serde_json::Error {
+    #[inline(never)]
+    pub(super) fn told(&self, failed: &Failed) -> serde_json::Error {
         match serde_json::from_str::<IgnoredAny>(self.text) {
             Ok(_) => serde_json::Error::custom(self.reason(failed)),
             Err(error) => error,
@@ -469,6 +483,22 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         Ok(value)
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Failed> {
+        let elements = self.open(b'{', &Struct(name))?;
+        let value = visitor.visit_map(Fields {
+            elements,
+            names,
+            next: 0,
+        })?;
+        self.close(b'}')?;
+        Ok(value)
+    }
+
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -521,7 +551,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         deserialize_unit_struct(&'static str) to deserialize_unit;
         deserialize_tuple(usize) to deserialize_seq;
         deserialize_tuple_struct(&'static str, usize) to deserialize_seq;
-        deserialize_struct(&'static str, &'static [&'static str]) to deserialize_map;
     }
 }
 
@@ -603,6 +632,60 @@ impl<'de> MapAccess<'de> for Elements<'_, 'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failed> {
         self.reader.expect(b':')?;
         seed.deserialize(&mut *self.reader)
+    }
+}
+
+/// What serde's derived visitors say that they expect.
+struct Struct(&'static str);
+
+impl Expected for Struct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "struct {}", self.0)
+    }
+}
+
+/// The fields of a struct. Its visitor gets the numbers of the fields instead of their names, so it has no code to compare names.
+/// That is right as long as no field has an alias, since serde lists these among the names.
+struct Fields<'r, 'de> {
+    elements: Elements<'r, 'de>,
+    names: &'static [&'static str],
+    /// The field that comes next if all are there in order.
+    next: usize,
+}
+
+impl Fields<'_, '_> {
+    /// The number of the next field; that behind the last one for a key that is no field.
+    #[inline(never)]
+    fn number(&mut self) -> Result<Option<u64>, Failed> {
+        let names = self.names;
+        let next = self.next;
+        let Some(key) = self.elements.key()? else {
+            return Ok(None);
+        };
+        let (before, behind) = names.split_at(next.min(names.len()));
+        let number = match behind.iter().position(|name| *name == key) {
+            Some(further) => next + further,
+            None => before.iter().position(|name| *name == key).unwrap_or(names.len()),
+        };
+        if number < names.len() {
+            self.next = number + 1;
+        }
+        Ok(Some(number as u64))
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields<'_, 'de> {
+    type Error = Failed;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Failed> {
+        match self.number()? {
+            Some(number) => seed.deserialize(U64Deserializer::new(number)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failed> {
+        self.elements.next_value_seed(seed)
     }
 }
 

@@ -50,7 +50,7 @@ macro_rules! messages {
                 match kind {
                     $( $wire => crate::direct::decode(text).map(|body| Self::$var(Box::new(body))), )+
                     _ => {
-                        crate::drift::note("Message", kind, || crate::drift::DriftKind::UnknownTag);
+                        crate::drift::note("Message", kind, crate::drift::DriftKind::UnknownTag);
                         RawJson::from_text(text).map(Self::Unknown)
                     }
                 }

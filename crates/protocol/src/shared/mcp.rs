@@ -275,17 +275,15 @@ impl<'de> Deserialize<'de> for McpServerStatusConfig {
             "stdio" | "sse" | "http" | "sdk" => raw.read().map(Self::Server),
             "claudeai-proxy" => raw.read().map(Self::ClaudeAiProxy),
             _ => {
-                crate::drift::note("McpServerStatusConfig", tag, || {
-                    crate::drift::DriftKind::UnknownTag
-                });
+                let unknown = crate::drift::DriftKind::UnknownTag;
+                crate::drift::note("McpServerStatusConfig", &tag, unknown);
                 return Ok(Self::Unknown(raw));
             }
         };
         Ok(fitted.unwrap_or_else(|error: serde_json::Error| {
             let reason = error.to_string();
-            crate::drift::note("McpServerStatusConfig", tag.clone(), || {
-                crate::drift::DriftKind::Misfit(reason.clone())
-            });
+            let misfit = crate::drift::DriftKind::Misfit(reason.clone());
+            crate::drift::note("McpServerStatusConfig", &tag, misfit);
             Self::Misfit(Box::new(MisfitValue::__new(tag, reason, raw)))
         }))
     }

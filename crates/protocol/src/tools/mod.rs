@@ -126,7 +126,7 @@ macro_rules! tools {
                     $( $wire => input.read().map(Self::$var), )+
                     name if name.starts_with(MCP_PREFIX) => return Self::Mcp(input.clone()),
                     _ => {
-                        drift::note("ToolInput", tool_name, || DriftKind::UnknownTag);
+                        drift::note("ToolInput", tool_name, DriftKind::UnknownTag);
                         return Self::Unknown(input.clone());
                     }
                 };
@@ -158,7 +158,7 @@ macro_rules! tools {
                     $( ($wire, None) => output.read().map(Self::$var), )+
                     ($($wire)|+, Some(text)) => return Self::Failed(text),
                     _ => {
-                        drift::note("ToolOutput", tool_name, || DriftKind::UnknownTag);
+                        drift::note("ToolOutput", tool_name, DriftKind::UnknownTag);
                         return Self::Unknown(output.clone());
                     }
                 };
@@ -195,7 +195,7 @@ const MCP_PREFIX: &str = "mcp__";
 
 fn misfit(place: &'static str, tool: &str, raw: &RawJson, error: &serde_json::Error) -> Box<MisfitValue> {
     let reason = error.to_string();
-    drift::note(place, tool, || DriftKind::Misfit(reason.clone()));
+    drift::note(place, tool, DriftKind::Misfit(reason.clone()));
     Box::new(MisfitValue::__new(tool.to_owned(), reason, raw.clone()))
 }
 
