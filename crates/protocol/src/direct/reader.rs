@@ -319,6 +319,13 @@ impl<'de> Reader<'de> {
         }
     }
 
+    /// Leaves an object whose last key was read, so that its bracket is next.
+    #[inline(never)]
+    fn leave(&mut self) {
+        self.level.depth -= 1;
+        self.at += 1;
+    }
+
     /// The tag of the union that is all of the text. Nothing is read yet.
     #[inline(never)]
     pub(super) fn tag(&mut self, union: &'static str, key: &'static str) -> Result<Cow<'de, str>, Failed> {
@@ -490,13 +497,15 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, Failed> {
         let elements = self.open(b'{', &Struct(name))?;
-        let value = visitor.visit_map(Fields {
+        let read = visitor.visit_map(Fields {
             elements,
             names,
             next: 0,
-        })?;
-        self.close(b'}')?;
-        Ok(value)
+        });
+        if read.is_ok() {
+            self.leave();
+        }
+        read
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -644,8 +653,8 @@ impl Expected for Struct {
     }
 }
 
-/// The fields of a struct. Its visitor gets the numbers of the fields instead of their names, so it has no code to compare names.
-/// That is right as long as no field has an alias, since serde lists these among the names.
+/// The fields of a struct. Its visitor asks for keys until there are no more, and gets the numbers of the fields instead of their
+/// names, so it has no code to compare names. That is right as long as no field has an alias, since serde lists these among the names.
 struct Fields<'r, 'de> {
     elements: Elements<'r, 'de>,
     names: &'static [&'static str],
