@@ -13,6 +13,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+
 pub use self::delta::{Delta, PieceKind};
 use self::head::{Field, Head, Read, Span, mend, read_head};
 use self::lines::{Body, Lines, Text};
@@ -304,17 +306,37 @@ impl Frame {
     /// # Errors
     /// When the line is no frame, or a known type does not have the shape that this build expects.
     pub fn decode(&self) -> Result<Message, Misfit> {
+        self.decode_by(Message::from_text)
+    }
+
+    /// Like [`decode`](Self::decode), for a frame that neither asks nor answers: of a `control_request`, `control_response` or
+    /// `control_cancel_request` it makes an `Unknown`. A program that does not decode these otherwise has no code for it.
+    #[doc(hidden)]
+    pub fn decode_told(&self) -> Result<Message, Misfit> {
+        self.decode_by(Message::told_from_text)
+    }
+
+    /// Decodes the frame into the type of its kind, which the caller has looked at.
+    #[doc(hidden)]
+    pub fn decode_as<T: DeserializeOwned>(&self) -> Result<T, Misfit> {
+        self.decode_by(|_, text| crate::direct::decode(text))
+    }
+
+    fn decode_by<T>(
+        &self,
+        decode: fn(kind: &str, text: &str) -> Result<T, serde_json::Error>,
+    ) -> Result<T, Misfit> {
         if let Some(flaw) = &self.body().flaw {
             return Err(Misfit::clone(flaw));
         }
         let text = self.text();
-        let first = match Message::from_text(self.kind(), &text) {
+        let first = match decode(self.kind(), &text) {
             Ok(message) => return Ok(message),
             Err(error) => error,
         };
         crate::repair::lone_surrogates(&text)
             .ok_or(first)
-            .and_then(|mended| Message::from_text(self.kind(), &mended))
+            .and_then(|mended| decode(self.kind(), &mended))
             .map_err(|error| Misfit {
                 kind: MisfitKind::Shape,
                 reason: error.to_string(),

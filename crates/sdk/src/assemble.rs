@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outrigger_protocol::inbound::{ApiStreamEvent, BlockDelta, Message};
+use outrigger_protocol::inbound::{ApiStreamEvent, AssistantMessage, BlockDelta, StreamEvent};
 use outrigger_protocol::shared::ContentBlock;
 use outrigger_protocol::{Frame, RawJson};
 
@@ -92,12 +92,14 @@ impl Assembler {
             Some("message_stop") => self.over = true,
             _ => {}
         }
-        let index = match frame.decode().ok()? {
-            Message::StreamEvent(event) => {
+        let index = match frame.kind() {
+            "stream_event" => {
+                let event: StreamEvent = frame.decode_as().ok()?;
                 self.is_of(event.api_message_id);
                 self.on_event(event.event)?
             }
-            Message::Assistant(assistant) => {
+            "assistant" => {
+                let assistant: AssistantMessage = frame.decode_as().ok()?;
                 self.is_of(assistant.message.id);
                 let mut last = None;
                 for block in assistant.message.content {

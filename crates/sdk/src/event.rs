@@ -301,7 +301,8 @@ impl Reducer {
 
     fn decode(&mut self, frame: &Frame) -> bool {
         let parent = frame.parent_tool_use_id();
-        let decoded = frame.decode();
+        // Nothing that is asked or answered gets here.
+        let decoded = frame.decode_told();
         self.follow(parent, frame, decoded.as_ref().ok());
         match decoded {
             Ok(Message::Assistant(assistant)) => self.assistant(*assistant, frame),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use outrigger_protocol::inbound::DeferredToolUse;
-use outrigger_protocol::{Frame, Message, Misfit, RawJson};
+use outrigger_protocol::{Frame, Misfit, RawJson};
 
 use self::facts::Retry;
 pub(crate) use self::facts::{Around, Before, Facts, is_result};
@@ -204,11 +204,8 @@ impl Outcome {
     /// # Errors
     /// When the frame does not have the shape that this build expects.
     pub fn result(&self) -> Option<Result<outrigger_protocol::inbound::ResultMessage, Misfit>> {
-        match self.0.frame.as_ref()?.decode() {
-            Ok(Message::Result(result)) => Some(Ok(*result)),
-            Ok(_) => None,
-            Err(misfit) => Some(Err(misfit)),
-        }
+        let frame = self.0.frame.as_ref()?;
+        (frame.kind() == "result").then(|| frame.decode_as())
     }
 }
 

@@ -6,12 +6,11 @@ mod turn;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use outrigger_protocol::RawJson;
 use outrigger_protocol::drift::Drift;
-use outrigger_protocol::inbound::Message;
-use outrigger_protocol::inbound::system::{Init, SystemMessage};
+use outrigger_protocol::inbound::system::{CommandsChanged, Init};
 use outrigger_protocol::outbound::control::{ControlRequest, Interrupt};
 use outrigger_protocol::outbound::{Initialize, InitializeReply, Priority};
-use outrigger_protocol::{Frame, RawJson};
 use outrigger_sessions::SessionId;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -244,13 +243,8 @@ impl Session {
     pub fn command_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         let changed = self.conn().core().commands().cloned();
-        let commands = match changed.as_ref().map(Frame::decode) {
-            Some(Ok(Message::System(system))) => match *system {
-                SystemMessage::CommandsChanged(changed) => Some(changed.commands),
-                _ => None,
-            },
-            _ => None,
-        };
+        let changed: Option<CommandsChanged> = changed.and_then(|frame| frame.decode_as().ok());
+        let commands = changed.map(|changed| changed.commands);
         for command in commands.as_ref().unwrap_or(&self.0.initialized.commands) {
             names.push(command.name.clone());
             names.extend(command.aliases.iter().flatten().cloned());
@@ -509,13 +503,7 @@ impl Session {
     /// The latest `system/init`; the CLI sends one at the start of every turn, so `None` before the first.
     pub fn init(&self) -> Option<Init> {
         let frame = self.conn().init().borrow().clone()?;
-        match frame.decode() {
-            Ok(Message::System(system)) => match *system {
-                SystemMessage::Init(init) => Some(*init),
-                _ => None,
-            },
-            _ => None,
-        }
+        frame.decode_as().ok()
     }
 
     /// The CLI's version, from its answer to `initialize`; for a CLI that does not tell it there, from the latest `system/init`,

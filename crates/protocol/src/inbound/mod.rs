@@ -32,21 +32,33 @@ use crate::json::RawJson;
 
 /// Generates [`Message`] and its decoding, one line a kind.
 macro_rules! messages {
-    ($( $(#[$m:meta])* $wire:literal => $var:ident($ty:ty) ),+ $(,)?) => {
+    (
+        told { $( $(#[$m:meta])* $wire:literal => $var:ident($ty:ty), )+ }
+        control { $( $(#[$cm:meta])* $cwire:literal => $cvar:ident($cty:ty), )+ }
+    ) => {
         /// One frame, decoded: everything the CLI may write on stdout, by its `type`.
         #[derive(Debug, Clone)]
         #[non_exhaustive]
         pub enum Message {
             $( $(#[$m])* $var(Box<$ty>), )+
+            $( $(#[$cm])* $cvar(Box<$cty>), )+
             /// A `type` that this build does not know, as it came.
             Unknown(RawJson),
         }
 
         impl Message {
             /// The types that this build knows.
-            pub const KNOWN: &'static [&'static str] = &[$($wire),+];
+            pub const KNOWN: &'static [&'static str] = &[$($wire,)+ $($cwire),+];
 
             pub(crate) fn from_text(kind: &str, text: &str) -> Result<Self, serde_json::Error> {
+                match kind {
+                    $( $cwire => crate::direct::decode(text).map(|body| Self::$cvar(Box::new(body))), )+
+                    _ => Self::told_from_text(kind, text),
+                }
+            }
+
+            /// The same without what is asked and answered, each of which would be an `Unknown`.
+            pub(crate) fn told_from_text(kind: &str, text: &str) -> Result<Self, serde_json::Error> {
                 match kind {
                     $( $wire => crate::direct::decode(text).map(|body| Self::$var(Box::new(body))), )+
                     _ => {
@@ -67,6 +79,7 @@ macro_rules! messages {
             pub fn to_body(&self) -> Result<RawJson, serde_json::Error> {
                 crate::whole::write(|| match self {
                     $( Self::$var(body) => RawJson::encode(&**body), )+
+                    $( Self::$cvar(body) => RawJson::encode(&**body), )+
                     Self::Unknown(raw) => Ok(raw.clone()),
                 })
             }
@@ -75,44 +88,48 @@ macro_rules! messages {
 }
 
 messages! {
-    /// What the model said.
-    "assistant" => Assistant(AssistantMessage),
-    /// What goes to the model: tool results, replayed prompts, texts of the CLI.
-    "user" => User(UserMessage),
-    /// The end of a turn.
-    "result" => Result(ResultMessage),
-    /// Everything that is neither said nor asked, by subtype.
-    "system" => System(SystemMessage),
-    /// One event of the API's stream.
-    "stream_event" => StreamEvent(StreamEvent),
-    /// The CLI asks.
-    "control_request" => ControlRequest(ControlRequest),
-    /// The CLI answers.
-    "control_response" => ControlResponse(ControlResponse),
-    /// The CLI takes a request of its own back.
-    "control_cancel_request" => ControlCancelRequest(ControlCancelRequest),
-    /// A sign of life while a long control request runs.
-    "keep_alive" => KeepAlive(KeepAlive),
-    /// What becomes of a prompt.
-    "command_lifecycle" => CommandLifecycle(CommandLifecycle),
-    /// A tool is still running.
-    "tool_progress" => ToolProgress(ToolProgress),
-    /// What a row of tool calls did, in a line.
-    "tool_use_summary" => ToolUseSummary(ToolUseSummary),
-    /// How a login is going.
-    "auth_status" => AuthStatus(AuthStatus),
-    /// How much of a subscription is left.
-    "rate_limit_event" => RateLimitEvent(RateLimitEvent),
-    /// What the user might ask next.
-    "prompt_suggestion" => PromptSuggestion(PromptSuggestion),
-    /// The conversation starts from scratch.
-    "conversation_reset" => ConversationReset(ConversationReset),
-    /// The goal that the session works towards.
-    "active_goal" => ActiveGoal(ActiveGoal),
-    /// When the conversation will be compacted.
-    "autocompact_state" => AutocompactState(AutocompactState),
-    /// What was written to the session file.
-    "transcript_mirror" => TranscriptMirror(TranscriptMirror),
+    told {
+        /// What the model said.
+        "assistant" => Assistant(AssistantMessage),
+        /// What goes to the model: tool results, replayed prompts, texts of the CLI.
+        "user" => User(UserMessage),
+        /// The end of a turn.
+        "result" => Result(ResultMessage),
+        /// Everything that is neither said nor asked, by subtype.
+        "system" => System(SystemMessage),
+        /// One event of the API's stream.
+        "stream_event" => StreamEvent(StreamEvent),
+        /// A sign of life while a long control request runs.
+        "keep_alive" => KeepAlive(KeepAlive),
+        /// What becomes of a prompt.
+        "command_lifecycle" => CommandLifecycle(CommandLifecycle),
+        /// A tool is still running.
+        "tool_progress" => ToolProgress(ToolProgress),
+        /// What a row of tool calls did, in a line.
+        "tool_use_summary" => ToolUseSummary(ToolUseSummary),
+        /// How a login is going.
+        "auth_status" => AuthStatus(AuthStatus),
+        /// How much of a subscription is left.
+        "rate_limit_event" => RateLimitEvent(RateLimitEvent),
+        /// What the user might ask next.
+        "prompt_suggestion" => PromptSuggestion(PromptSuggestion),
+        /// The conversation starts from scratch.
+        "conversation_reset" => ConversationReset(ConversationReset),
+        /// The goal that the session works towards.
+        "active_goal" => ActiveGoal(ActiveGoal),
+        /// When the conversation will be compacted.
+        "autocompact_state" => AutocompactState(AutocompactState),
+        /// What was written to the session file.
+        "transcript_mirror" => TranscriptMirror(TranscriptMirror),
+    }
+    control {
+        /// The CLI asks.
+        "control_request" => ControlRequest(ControlRequest),
+        /// The CLI answers.
+        "control_response" => ControlResponse(ControlResponse),
+        /// The CLI takes a request of its own back.
+        "control_cancel_request" => ControlCancelRequest(ControlCancelRequest),
+    }
 }
 
 #[cfg(test)]

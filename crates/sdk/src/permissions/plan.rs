@@ -4,9 +4,9 @@ use outrigger_protocol::shared::{
     PermissionAllow, PermissionDeny, PermissionMode, PermissionResult, PermissionUpdate,
     PermissionUpdateDestination,
 };
-use outrigger_protocol::tools::ToolInput;
+use outrigger_protocol::tools::ExitPlanModeInput;
 
-use super::{PermissionDecision, PermissionRequest};
+use super::{PLAN, PermissionDecision, PermissionRequest};
 
 /// A plan of the model that waits for approval. Approving it ends plan mode.
 #[derive(Debug, Clone)]
@@ -23,14 +23,12 @@ pub struct PlanRequest {
 impl PlanRequest {
     /// The plan of a request; `None` if it is about another tool, or can't be read.
     pub fn of(request: &PermissionRequest) -> Option<Self> {
-        match request.tool() {
-            ToolInput::ExitPlanMode(input) => Some(Self {
-                plan: input.plan,
-                plan_file_path: input.plan_file_path,
-                request: request.clone(),
-            }),
-            _ => None,
-        }
+        let input: ExitPlanModeInput = request.tool_as(PLAN)?;
+        Some(Self {
+            plan: input.plan,
+            plan_file_path: input.plan_file_path,
+            request: request.clone(),
+        })
     }
 }
 

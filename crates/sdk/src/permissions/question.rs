@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::shared::{PermissionAllow, PermissionDeny, PermissionResult};
-use outrigger_protocol::tools::{AnswerNote, Question, ToolInput, Unanswered};
+use outrigger_protocol::tools::{AnswerNote, AskUserQuestionInput, Question, Unanswered};
 
-use super::{PermissionDecision, PermissionRequest};
+use super::{PermissionDecision, PermissionRequest, QUESTION};
 use crate::error::{Error, Result};
 
 /// Questions of the model to the user, with choices. Answer with [`answers`](Self::answers).
@@ -22,13 +22,11 @@ pub struct QuestionRequest {
 impl QuestionRequest {
     /// The questions of a request; `None` if it is about another tool, or they can't be read.
     pub fn of(request: &PermissionRequest) -> Option<Self> {
-        match request.tool() {
-            ToolInput::AskUserQuestion(input) => Some(Self {
-                questions: input.questions,
-                request: request.clone(),
-            }),
-            _ => None,
-        }
+        let input: AskUserQuestionInput = request.tool_as(QUESTION)?;
+        Some(Self {
+            questions: input.questions,
+            request: request.clone(),
+        })
     }
 
     /// Answers, none of them given yet.

@@ -6,7 +6,7 @@ use outrigger_protocol::inbound::{
     AskRule, CanUseTool, ComputerFolder, DecisionReasonType, RequestingServer,
 };
 use outrigger_protocol::shared::{PermissionUpdate, RequestId};
-use outrigger_protocol::tools::ToolInput;
+use outrigger_protocol::tools::{ToolInput, canonical_name};
 use outrigger_protocol::{Frame, RawJson, walk};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
@@ -204,6 +204,13 @@ impl PermissionRequest {
     #[inline]
     pub fn tool(&self) -> ToolInput {
         ToolInput::read(&self.tool_name, &self.input)
+    }
+
+    /// The input of the tool of this name by its type; `None` if the request is about another tool, or the input does not fit. Unlike
+    /// [`tool`](Self::tool) it needs no code for the others.
+    pub(crate) fn tool_as<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let input = (canonical_name(&self.tool_name) == name).then(|| self.input.read());
+        input?.ok()
     }
 
     /// The whole request in the protocol's own type, which can be serialized.

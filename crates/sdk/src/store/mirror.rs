@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use outrigger_protocol::{Frame, Message, RawJson};
+use outrigger_protocol::inbound::TranscriptMirror;
+use outrigger_protocol::{Frame, RawJson};
 use outrigger_sessions::store::{SessionKey, SessionStore};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
@@ -235,11 +236,10 @@ impl Mirror {
     }
 
     fn add(&self, conn: &Arc<Conn>, work: &mut Work, frame: &Frame) {
-        let mirrored = match frame.decode() {
-            Ok(Message::TranscriptMirror(mirrored)) => mirrored,
+        let mirrored: TranscriptMirror = match frame.decode_as() {
+            Ok(mirrored) => mirrored,
             // It does not fit its type, or was too long to be kept.
-            other => {
-                let why = other.err().map(|misfit| misfit.to_string()).unwrap_or_default();
+            Err(why) => {
                 let what = format!(
                     "what may be a report of the CLI on its transcript (`transcript_mirror`) can't be read: {why}"
                 );
