@@ -3,9 +3,12 @@
 use std::any::Any;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
-use tracing::Instrument as _;
+use tracing::Span;
+
+use crate::spawn::spawn_in;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -44,11 +47,17 @@ pub(crate) async fn in_time<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Missed> {
     let start = Instant::now();
-    let running = Task(tokio::spawn(work.in_current_span()));
-    wait(start, time, running).await
+    let (told, mut value) = oneshot::channel();
+    let work = async move {
+        // Whoever waits no more needs no value.
+        let _ = told.send(work.await);
+    };
+    let running = Task(spawn_in(Span::current(), work));
+    wait(start, time, running).await?;
+    value.try_recv().map_err(|_| Missed::Stopped)
 }
 
-async fn wait<T>(start: Instant, time: Duration, mut running: Task<T>) -> Result<T, Missed> {
+async fn wait(start: Instant, time: Duration, mut running: Task<()>) -> Result<(), Missed> {
     // So long that it can't be told as a point in time is for ever.
     let Some(deadline) = start.checked_add(time) else {
         return (&mut running.0).await.map_err(Missed::of);

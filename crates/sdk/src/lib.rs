@@ -133,6 +133,7 @@ mod redact;
 mod revive;
 mod session;
 mod spare;
+mod spawn;
 mod spelling;
 mod start;
 mod stats;

@@ -10,7 +10,6 @@ use outrigger_protocol::framer::LineFramer;
 use outrigger_protocol::outbound::InitializeReply;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tracing::Instrument as _;
 
 use crate::child::Local;
 use crate::conn::budget::SlowReader;
@@ -29,6 +28,7 @@ use crate::options::{Auth, Host, Launch, Options, OtherAccount, PermissionPrompt
 use crate::peer::BoxFuture;
 use crate::phase::{Phase, Stall};
 use crate::session::{Session, Settings};
+use crate::spawn::{spawn, spawn_in};
 use crate::store::{self, Mirror, Places, Source};
 use crate::version::{AWAITS_INITIALIZE, CliVersion};
 
@@ -373,11 +373,7 @@ impl Opened {
             },
         );
         if let Some(ownership) = &ownership {
-            tokio::spawn(
-                Arc::clone(ownership)
-                    .keep(Arc::clone(&conn))
-                    .instrument(conn.span.clone()),
-            );
+            spawn_in(conn.span.clone(), Arc::clone(ownership).keep(Arc::clone(&conn)));
         }
         bridge.attach(&conn);
         let version = Arc::default();
@@ -388,7 +384,7 @@ impl Opened {
         };
         let asking = cli.map(|cli| {
             let asking = ask_version(Arc::clone(&conn), cli, Arc::clone(&version));
-            tokio::spawn(asking.instrument(conn.span.clone())).abort_handle()
+            spawn_in(conn.span.clone(), asking).abort_handle()
         });
         Ok(Self {
             conn,
@@ -490,7 +486,7 @@ impl Opened {
     pub(crate) fn into_session(mut self, initialized: InitializeReply) -> Session {
         self.is_session = true;
         let conn = Arc::clone(&self.conn);
-        tokio::spawn(watch_account(
+        spawn(watch_account(
             Arc::clone(&conn),
             self.launch.auth.clone(),
             initialized.claude_code_version.is_some(),

@@ -10,7 +10,6 @@ use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
-use tracing::Instrument;
 
 use super::core::{Input, Serial};
 use super::driver::Driver;
@@ -18,6 +17,7 @@ use super::{Conn, Context};
 use crate::error::{Error, Kind};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
+use crate::spawn::spawn_in;
 
 /// What answers one kind of the CLI's requests.
 pub(crate) trait Answerer: Send + Sync + 'static {
@@ -155,7 +155,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Host, serial: Serial, id: RequestId
             conn.give(serial, &id, frame.subtype(), answer);
         }
     };
-    let task = tokio::spawn(task.instrument(span));
+    let task = spawn_in(span, task);
     // It is withdrawn by frames, which come to the task that runs this, or by the session's end meanwhile.
     if !conn.driver().works(serial, task.abort_handle()) {
         // Or it has been answered already, which makes this do nothing.
@@ -239,7 +239,7 @@ impl Conn {
         {
             let conn = Arc::clone(self);
             // Bounded by the number of requests that may be open, which this one is until then.
-            tokio::spawn(async move {
+            crate::spawn::spawn(async move {
                 // A writer that is gone needs no answer.
                 let _ = conn.control.send(line).await;
                 conn.with(written);

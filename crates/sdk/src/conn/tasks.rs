@@ -8,7 +8,6 @@ use outrigger_protocol::{Frame, FrameReader};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
-use tracing::Instrument;
 
 use super::ask::{self, Host};
 use super::core::{Input, Output};
@@ -21,6 +20,7 @@ use crate::holder::LeaseProblem;
 use crate::outcome::is_result;
 use crate::peer::{Connection, Exit, Process, Signal};
 use crate::phase::{Phase, Stall};
+use crate::spawn::{spawn as spawn_task, spawn_in};
 use crate::stderr::{Callback, Lines};
 
 /// How long frames may still arrive once the process has ended.
@@ -77,27 +77,23 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
     let tail = Arc::new(Tail::new(conn.limits.stderr_tail));
     let close_stdin = Arc::new(Notify::new());
 
-    let reader = tokio::spawn(read(Arc::clone(conn), stdout, Arc::new(host)));
+    let reader = spawn_task(read(Arc::clone(conn), stdout, Arc::new(host)));
     let drain = stderr.map(|stderr| {
         let drain = drain_stderr(stderr, Arc::clone(&tail), inputs.stderr);
-        tokio::spawn(drain.instrument(conn.span.clone()))
+        spawn_in(conn.span.clone(), drain)
     });
-    tokio::spawn(write(
+    spawn_task(write(
         Arc::clone(conn),
         stdin,
         inputs.control_lines,
         inputs.prompt_lines,
         Arc::clone(&close_stdin),
     ));
-    tokio::spawn(dispatch(Arc::clone(conn)));
+    spawn_task(dispatch(Arc::clone(conn)));
     if let Some(mirror) = &conn.mirror {
-        tokio::spawn(
-            Arc::clone(mirror)
-                .run(Arc::clone(conn))
-                .instrument(conn.span.clone()),
-        );
+        spawn_in(conn.span.clone(), Arc::clone(mirror).run(Arc::clone(conn)));
     }
-    tokio::spawn(watch(Arc::clone(conn)).instrument(conn.span.clone()));
+    spawn_in(conn.span.clone(), watch(Arc::clone(conn)));
     let supervisor = Supervisor {
         conn: Arc::clone(conn),
         process,
@@ -121,7 +117,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs
         }
         outlived.end.send_replace(Some(end));
     };
-    tokio::spawn(supervised.instrument(span));
+    spawn_in(span, supervised);
 }
 
 /// Tells those who wait that the session is over when the supervisor was dropped in the middle of its work, which is what
@@ -217,7 +213,7 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Insta
 /// begin, and when it seems to end.
 pub(super) fn confirm_later(conn: &Arc<Conn>, turn: u64) {
     let conn = Arc::clone(conn);
-    tokio::spawn(async move {
+    spawn_task(async move {
         let mut ended = conn.ended.clone();
         tokio::select! {
             _ = ended.wait_for(Option::is_some) => {}

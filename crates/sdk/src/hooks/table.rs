@@ -9,7 +9,7 @@ use outrigger_protocol::shared::hook::{AnyHookOutput, HookEvent, HookOutput, eve
 use outrigger_protocol::wire_enum::peek_tag;
 use outrigger_protocol::{Frame, RawJson};
 use tokio::sync::Semaphore;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use super::handler::{Call, Run};
 use super::stance::{self, Stance, stance};
@@ -19,6 +19,7 @@ use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{self, Missed, Task};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
+use crate::spawn::spawn_in;
 
 /// How many hooks may run in the background at once.
 const IN_BACKGROUND: usize = 256;
@@ -192,7 +193,7 @@ impl Hooks {
             }
             drop(room);
         };
-        tokio::spawn(work.in_current_span());
+        spawn_in(Span::current(), work);
     }
 }
 

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use outrigger_sessions::store::StoreError;
-use tokio::task::JoinSet;
+use tokio::sync::oneshot;
 
+use crate::deadline::Task;
 use crate::error::{Error, Kind};
+use crate::spawn::spawn;
 
 /// Why a call of a store gave nothing.
 #[derive(Debug)]
@@ -47,13 +49,22 @@ pub(crate) async fn call<T: Send + 'static>(
     timeout: Duration,
     future: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, Failure> {
-    let mut task = JoinSet::new();
-    task.spawn(future);
-    match tokio::time::timeout(timeout, task.join_next()).await {
-        Ok(Some(Ok(Ok(value)))) => Ok(value),
-        Ok(Some(Ok(Err(error)))) => Err(Failure::Store(error)),
-        Ok(Some(Err(broken))) => Err(Failure::Broken(broken.to_string())),
-        Ok(None) => Err(Failure::Broken("it was not run".to_owned())),
+    let (told, mut value) = oneshot::channel();
+    let work = async move {
+        // Whoever waits no more needs no value.
+        let _ = told.send(future.await);
+    };
+    wait(timeout, Task(spawn(work))).await?;
+    match value.try_recv() {
+        Ok(value) => value.map_err(Failure::Store),
+        Err(_) => Err(Failure::Broken("it was not run".to_owned())),
+    }
+}
+
+async fn wait(timeout: Duration, mut running: Task<()>) -> Result<(), Failure> {
+    match tokio::time::timeout(timeout, &mut running.0).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(broken)) => Err(Failure::Broken(broken.to_string())),
         Err(_) => Err(Failure::Late(timeout)),
     }
 }

@@ -21,6 +21,7 @@ use crate::holder::{Holder, LeaseOptions, LeaseProblem};
 use crate::keeping::{Failure, Keeping, call, failed};
 use crate::options::RunAs;
 use crate::peer::BoxFuture;
+use crate::spawn::spawn_on;
 
 /// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -529,7 +530,11 @@ impl Drop for Ownership {
                 (Right::Store(lease), Where::Store(keeping)) => {
                     let store = Arc::clone(&keeping.store);
                     // If it fails, the lease runs out.
-                    drop(handle.spawn(async move { leases(&*store)?.release(&lease).await }));
+                    spawn_on(&handle, async move {
+                        if let Ok(leases) = leases(&*store) {
+                            let _ = leases.release(&lease).await;
+                        }
+                    });
                 }
                 (Right::Store(_), Where::Disk(..)) => {}
             }

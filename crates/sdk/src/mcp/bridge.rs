@@ -20,6 +20,7 @@ use crate::conn::Conn;
 use crate::conn::Context;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::peer::BoxFuture;
+use crate::spawn::spawn;
 
 /// The servers of one session.
 pub(crate) struct Bridge {
@@ -75,7 +76,7 @@ impl Bridge {
     pub(crate) fn attach(&self, conn: &Arc<Conn>) {
         self.outlet.attach(conn);
         let (end, mut ended) = (self.end.clone(), conn.ended.clone());
-        tokio::spawn(async move {
+        spawn(async move {
             // A connection that is gone has ended.
             let _ = ended.wait_for(Option::is_some).await;
             end.cancel();

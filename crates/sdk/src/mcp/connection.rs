@@ -13,6 +13,7 @@ use super::outlet::Outlet;
 use super::raw::{self, RawMessage, RawSender};
 use super::server::SdkMcpServer;
 use crate::conn::Context;
+use crate::spawn::spawn;
 
 /// How many messages may wait for a server, which takes them as fast as it can read them.
 pub(super) const MAX_WAITING: usize = 4096;
@@ -107,7 +108,7 @@ impl Connection {
             letters,
             sender: RawSender::new(name, Arc::clone(&shared), Arc::clone(outlet)),
         };
-        tokio::spawn(run(server.serve(), link, end.clone()));
+        spawn(run(server.serve(), link, end.clone()));
         Self {
             inbox,
             shared,

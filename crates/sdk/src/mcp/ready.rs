@@ -14,6 +14,7 @@ use crate::conn::Conn;
 use crate::conn::core::Input;
 use crate::conn::encode_request;
 use crate::error::{Error, Problem, Result};
+use crate::spawn::spawn;
 
 /// How soon the CLI is asked again, at first and at last.
 const SOON: Duration = Duration::from_millis(20);
@@ -171,7 +172,7 @@ pub(crate) fn hold_prompts(
     let (told, startup) = watch::channel(McpStartup::Waiting);
     conn.note(Input::HoldBack(true));
     let conn = Arc::clone(conn);
-    tokio::spawn(async move {
+    spawn(async move {
         let became = tokio::select! {
             settled = settle(&conn, &names, wait) => match settled.map(|standing| standing.result(wait)) {
                 Ok(Ok(_)) => McpStartup::Ready,
