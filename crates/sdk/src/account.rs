@@ -91,14 +91,10 @@ impl Opened {
         if let Some(sources) = sources {
             files = files.setting_sources(sources);
         }
-        let Ok(read) = tokio::task::spawn_blocking(move || files.resolve()).await else {
+        let read = tokio::task::spawn_blocking(move || files.variable(CUSTOM_HEADERS));
+        let Ok(headers) = read.await else {
             return true;
         };
-        let headers = read
-            .effective
-            .env
-            .as_ref()
-            .and_then(|env| env.get(CUSTOM_HEADERS));
-        headers.is_some_and(|headers| carry_credentials(headers))
+        headers.iter().any(|headers| carry_credentials(headers))
     }
 }

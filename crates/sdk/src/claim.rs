@@ -14,7 +14,7 @@ use outrigger_protocol::shared::{AgentDefinition, JsonObject, PermissionMode, Sy
 use crate::env::Surroundings;
 use crate::error::{Error, Problem, Result};
 use crate::mcp::SdkMcpServer;
-use crate::options::{Auth, Options, OptionsError, Secret, SettingsInput};
+use crate::options::{Auth, Encoded, Options, OptionsError, Secret, SettingsInput};
 
 /// The settings that decide about hooks. A spare has its hooks from when it was started.
 const HOOK_KEYS: &[&str] = &[
@@ -54,7 +54,7 @@ pub struct Claim {
     /// The most tokens to think with, 0 for none; as the spare was started if unset.
     pub max_thinking_tokens: Option<u64>,
     /// Settings on top of those that the spare was started with, each key as a whole. Keys about hooks are refused.
-    pub settings: Option<Box<Settings>>,
+    pub settings: Option<Encoded<Settings>>,
     /// More directories that tools may work in, besides those that the spare was started with. Relative ones are taken from
     /// `cwd`.
     pub additional_directories: Vec<PathBuf>,
@@ -96,7 +96,7 @@ setters! {
     permission_mode: PermissionMode => Some(permission_mode);
     model: impl Into<String> => Some(model.into());
     max_thinking_tokens: u64 => Some(max_thinking_tokens);
-    settings: Settings => Some(Box::new(settings));
+    settings: Settings => Some(settings.into());
     append_system_prompt: impl Into<String> => Some(append_system_prompt.into());
     title: impl Into<String> => Some(title.into());
     workspace_trust: WorkspaceTrust => Some(workspace_trust);
@@ -290,9 +290,8 @@ impl Claim {
             };
             match merged {
                 Some(merged) => {
-                    let settings = RawJson::encode(&merged).and_then(|json| json.read::<Settings>());
-                    let settings = settings.map_err(|error| Error::invalid_because("settings", error))?;
-                    options.settings = Some(SettingsInput::from(settings));
+                    let settings = Encoded::new(object(&merged)?);
+                    options.settings = Some(SettingsInput::Inline(settings));
                 }
                 // A file stays a file; what is on top of it follows.
                 None => overlay = Some(object(&own)?),
@@ -369,9 +368,11 @@ fn append(options: &mut Options, text: &str) -> Result<()> {
     }
 }
 
-fn fields(settings: &Settings) -> Result<BTreeMap<String, RawJson>> {
-    RawJson::encode(settings)
-        .and_then(|json| json.read())
+fn fields(settings: &Encoded<Settings>) -> Result<BTreeMap<String, RawJson>> {
+    let json = settings.json();
+    let json =
+        json.ok_or_else(|| wrong(OptionsError::invalid("settings", "", "cannot be written as JSON")))?;
+    json.read()
         .map_err(|error| Error::invalid_because("settings", error))
 }
 
@@ -380,7 +381,7 @@ fn object(fields: &BTreeMap<String, RawJson>) -> Result<JsonObject> {
 }
 
 /// The keys that go before a claim, and those that go behind it.
-fn split(settings: &Settings) -> Result<(Option<JsonObject>, Option<JsonObject>)> {
+fn split(settings: &Encoded<Settings>) -> Result<(Option<JsonObject>, Option<JsonObject>)> {
     let (late, early): (BTreeMap<_, _>, BTreeMap<_, _>) = fields(settings)?
         .into_iter()
         .partition(|(key, _)| LATE_KEYS.contains(&key.as_str()));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agent_client_protocol::Error;
 use outrigger::Options;
 use outrigger::options::{SettingsInput, Skills, Tools, Worktree};
-use outrigger::protocol::settings::Settings;
+use outrigger::protocol::settings::{SandboxSettings, Settings};
 use outrigger::protocol::shared::{AgentDefinition, JsonObject, McpServerConfig, OutputFormat};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -101,7 +101,7 @@ pub(super) fn put(mut options: Options, name: &str, value: &Value) -> Result<Opt
             .extend(read::<BTreeMap<String, Option<String>>>(name, value)?),
         "fallbackModel" => options.fallback_model = Some(read(name, value)?),
         "includeHookEvents" => options.include_hook_events = read(name, value)?,
-        "managedSettings" => options.managed_settings = Some(Box::new(read(name, value)?)),
+        "managedSettings" => options.managed_settings = Some(read::<Settings>(name, value)?.into()),
         "maxBudgetUsd" => options.max_budget_usd = Some(read(name, value)?),
         "maxThinkingTokens" => options.max_thinking_tokens = Some(read(name, value)?),
         "maxTurns" => options.max_turns = Some(read(name, value)?),
@@ -117,7 +117,7 @@ pub(super) fn put(mut options: Options, name: &str, value: &Value) -> Result<Opt
         "plugins" => options.plugins.extend(read::<Vec<_>>(name, value)?),
         "projectConfigRoot" => options.project_config_root = Some(read(name, value)?),
         "promptSuggestions" => options.prompt_suggestions = read(name, value)?,
-        "sandbox" => options.sandbox = Some(Box::new(read(name, value)?)),
+        "sandbox" => options.sandbox = Some(read::<SandboxSettings>(name, value)?.into()),
         "settingSources" => options.setting_sources = Some(read(name, value)?),
         "settings" => {
             options.settings = Some(match value {

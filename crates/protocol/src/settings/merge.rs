@@ -36,13 +36,21 @@ pub fn merge_sandbox(
     settings: Option<&JsonObject>,
     sandbox: &SandboxSettings,
 ) -> Result<JsonObject, serde_json::Error> {
-    let asked = RawJson::encode(sandbox)?;
+    merge_sandbox_json(settings, &RawJson::encode(sandbox)?)
+}
+
+/// [`merge_sandbox`] with a sandbox that is JSON already.
+#[doc(hidden)]
+pub fn merge_sandbox_json(
+    settings: Option<&JsonObject>,
+    asked: &RawJson,
+) -> Result<JsonObject, serde_json::Error> {
     let mut settings = match settings {
         Some(settings) => settings.read::<Entries>()?,
         None => Entries::default(),
     };
     let mut had = settings.get("sandbox").and_then(Entries::of).unwrap_or_default();
-    let asked = Entries::of(&asked).unwrap_or_default();
+    let asked = Entries::of(asked).unwrap_or_default();
     give_way(&mut had, &asked)?;
     let mut merged = merge(had, &asked, "")?;
     let on = asked

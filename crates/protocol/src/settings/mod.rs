@@ -25,6 +25,8 @@ mod sandbox;
 
 pub use hooks::*;
 pub use merge::merge_sandbox;
+#[doc(hidden)]
+pub use merge::merge_sandbox_json;
 pub use parts::*;
 pub use permissions::*;
 pub use plugins::*;

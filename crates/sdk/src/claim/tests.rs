@@ -69,7 +69,7 @@ fn everything_of_a_claim_goes_one_way_or_the_other() {
     let Some(SettingsInput::Inline(merged)) = &cold.settings else {
         panic!("no settings");
     };
-    let merged = serde_json::to_value(merged).unwrap();
+    let merged = merged.json().unwrap().to_value().unwrap();
     assert_eq!(
         merged,
         json!({"effortLevel": "high", "permissions": {"deny": ["Bash"]}})
@@ -89,7 +89,7 @@ fn settings_are_merged_by_key_and_a_file_stays_a_file() {
     let Some(SettingsInput::Inline(merged)) = cold.options.settings else {
         panic!("no settings");
     };
-    let merged = serde_json::to_value(&merged).unwrap();
+    let merged = merged.json().unwrap().to_value().unwrap();
     assert_eq!(merged, json!({"effortLevel": "low", "cleanupPeriodDays": 5}));
 
     let cold = prepared(claim(), &base().settings(SettingsInput::File("/s.json".into()))).cold;

@@ -1,10 +1,12 @@
 //! Who would decide about a call, by what options say.
 
+use std::collections::BTreeMap;
+
 use outrigger_protocol::RawJson;
-use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::{HookEvent, PermissionMode};
 
 use super::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
+use crate::fields::Fields;
 use crate::permissions::rules::{About, Rule};
 use crate::permissions::{Decider, Explanation, Foreseen, Outlook, PLAN, QUESTION, Step, Warning};
 
@@ -95,10 +97,6 @@ fn only_reads(tool: &str) -> bool {
     matches!(tool, "Read" | "Glob" | "Grep" | "LS" | "LSP" | "NotebookRead")
 }
 
-fn texts(rules: &Option<Vec<String>>) -> impl Iterator<Item = &str> {
-    rules.iter().flatten().map(String::as_str)
-}
-
 /// Whether a hook with this matcher may be called for the tool. An expression may match anything.
 fn may_match(matcher: Option<&str>, tool: &str) -> bool {
     let Some(matcher) = matcher.filter(|matcher| !matches!(*matcher, "" | "*")) else {
@@ -141,12 +139,23 @@ impl Options {
     }
 
     /// The settings that are given inline.
-    fn inline_settings(&self) -> impl Iterator<Item = &Settings> {
+    fn inline_settings(&self) -> impl Iterator<Item = Fields> {
         let own = match &self.settings {
-            Some(SettingsInput::Inline(settings)) => Some(&**settings),
+            Some(SettingsInput::Inline(settings)) => Some(settings),
             _ => None,
         };
-        self.managed_settings.as_deref().into_iter().chain(own)
+        let all = self.managed_settings.iter().chain(own);
+        all.filter_map(|settings| settings.json().map(|json| Fields::of_object(json)))
+    }
+
+    /// Adds the rules of one behavior that the inline settings have.
+    fn explain_rules(&self, behavior: &str, outlook: Outlook, tool: &str, steps: &mut Steps) {
+        for settings in self.inline_settings() {
+            let permissions: Option<RawJson> = settings.get("permissions");
+            let rules = permissions.and_then(|rules| Fields::of_object(&rules).get(behavior));
+            let rules: Vec<String> = rules.unwrap_or_default();
+            steps.rules(Decider::Settings, outlook, rules.iter().map(String::as_str), tool);
+        }
     }
 
     fn explain_refusals(&self, tool: &str, steps: &mut Steps) {
@@ -167,9 +176,14 @@ impl Options {
             );
         }
         let configured = self.inline_settings().any(|settings| {
-            let hooks = settings.hooks.iter().flatten();
-            settings.disable_all_hooks != Some(true)
+            #[derive(serde::Deserialize)]
+            struct Matched {
+                matcher: Option<String>,
+            }
+            let hooks: BTreeMap<String, Vec<Matched>> = settings.get("hooks").unwrap_or_default();
+            settings.get("disableAllHooks") != Some(true)
                 && hooks
+                    .iter()
                     .filter(|(event, _)| deciding(&HookEvent::from(event.as_str())))
                     .flat_map(|(_, matchers)| matchers)
                     .any(|matcher| may_match(matcher.matcher.as_deref(), tool))
@@ -200,28 +214,13 @@ impl Options {
         let policy = self.hosting.handlers.rules();
         let denied = policy.deny.iter().map(Rule::as_str);
         steps.rules(Decider::Policy, Outlook::Refused, denied, tool);
-        for permissions in self
-            .inline_settings()
-            .filter_map(|settings| settings.permissions.as_ref())
-        {
-            steps.rules(
-                Decider::Settings,
-                Outlook::Refused,
-                texts(&permissions.deny),
-                tool,
-            );
-        }
+        self.explain_rules("deny", Outlook::Refused, tool, steps);
     }
 
     fn explain_allowances(&self, tool: &str, steps: &mut Steps) {
         let policy = self.hosting.handlers.rules();
         let asks = |steps: &mut Steps| {
-            for permissions in self
-                .inline_settings()
-                .filter_map(|settings| settings.permissions.as_ref())
-            {
-                steps.rules(Decider::Settings, Outlook::Asked, texts(&permissions.ask), tool);
-            }
+            self.explain_rules("ask", Outlook::Asked, tool, steps);
             let asked = policy.ask.iter().map(Rule::as_str);
             steps.rules(Decider::Policy, Outlook::Asked, asked, tool);
         };
@@ -286,13 +285,7 @@ impl Options {
         steps.rules(Decider::AllowedTools, Outlook::Allowed, allowed, tool);
         let allowed = policy.allow.iter().map(Rule::as_str);
         steps.rules(Decider::Policy, Outlook::Allowed, allowed, tool);
-        for permissions in self
-            .inline_settings()
-            .filter_map(|settings| settings.permissions.as_ref())
-        {
-            let allowed = texts(&permissions.allow);
-            steps.rules(Decider::Settings, Outlook::Allowed, allowed, tool);
-        }
+        self.explain_rules("allow", Outlook::Allowed, tool, steps);
         match &self.skills {
             Some(Skills::All) if tool == "Skill" => {
                 steps.add(Decider::Skills, Outlook::Allowed, true, "all skills are allowed")

@@ -1,11 +1,13 @@
 //! What options say of hooks.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outrigger_protocol::shared::HookEvent;
 
 use super::{Confirmation, Options, OptionsError, SettingsInput};
 use crate::env::{self, Surroundings};
+use crate::fields::Fields;
 use crate::hooks::{Hook, OnFailure, Registration, matcher};
 
 /// The longest time that a hook can be given: a year.
@@ -88,11 +90,14 @@ impl Options {
         let set = env::get(self.environment.own(), SIMPLE).or_else(|| env::get(&inherited, SIMPLE));
         let is_on = |value: Option<&str>| !matches!(value, Some("" | "0" | "false" | "no" | "off"));
         let by_settings = match &self.settings {
-            Some(SettingsInput::Inline(settings)) => settings.env.as_ref().and_then(|env| env.get(SIMPLE)),
+            Some(SettingsInput::Inline(settings)) => settings.json().and_then(|json| {
+                let env: BTreeMap<String, String> = Fields::of_object(json).get("env")?;
+                env.get(SIMPLE).cloned()
+            }),
             _ => None,
         };
         if set.is_some_and(|value| is_on(value.to_str()))
-            || by_settings.is_some_and(|value| is_on(Some(value)))
+            || by_settings.is_some_and(|value| is_on(Some(&value)))
         {
             return conflict(
                 "environment",

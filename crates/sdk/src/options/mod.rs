@@ -74,8 +74,8 @@ pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
 pub use never_asked::NeverAsked;
 pub use secret::Secret;
 pub use values::{
-    Delivery, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput, Skills,
-    Tools, Worktree,
+    Delivery, Encoded, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput,
+    Skills, Tools, Worktree,
 };
 
 pub use crate::env::Environment;
@@ -304,9 +304,9 @@ options! {
     /// How inline `settings` are delivered.
     own<Delivery> settings_delivery;
     /// The sandbox for commands, merged into inline `settings`.
-    value<Box<SandboxSettings>> sandbox;
+    value<Encoded<SandboxSettings>> sandbox;
     /// Policy from the program that no other settings can loosen. `--managed-settings`, or `initialize.managedSettings`.
-    value<Box<Settings>> managed_settings;
+    value<Encoded<Settings>> managed_settings;
     /// How `managed_settings` is delivered.
     own<Delivery> managed_settings_delivery;
     /// The settings files to load; as `isolation` says if unset, none if empty. `--setting-sources`.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::Initialize;
-use outrigger_protocol::settings::{Settings, merge_sandbox};
+use outrigger_protocol::settings::merge_sandbox_json;
 use outrigger_protocol::shared::{
     JsonObject, McpServerConfig, OutputFormat, SettingSource, ThinkingConfig, ThinkingDisplay,
 };
@@ -17,8 +17,8 @@ use crate::permissions::rules::Rule;
 
 use super::args::{Args, LONG};
 use super::{
-    Confirmation, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree,
-    initialize,
+    Confirmation, Delivery, Encoded, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools,
+    Worktree, initialize,
 };
 
 /// Where every option goes.
@@ -354,32 +354,20 @@ impl Options {
                     advice: "so many rules have to go into inline settings: read the file, or put the rules into it",
                 });
             }
-            Some(SettingsInput::Inline(settings)) => Some(settings.as_ref().clone()),
+            Some(SettingsInput::Inline(settings)) => Some(written("settings", settings)?.clone()),
             None if self.sandbox.is_some() || !spilled.is_empty() || !asked.is_empty() => {
-                Some(Settings::default())
+                Some(JsonObject::empty())
             }
             None => None,
         };
-        if let Some(mut settings) = inline {
-            if !spilled.is_empty() {
-                let rules = settings
-                    .permissions
-                    .get_or_insert_default()
-                    .allow
-                    .get_or_insert_default();
-                rules.extend(spilled);
-            }
-            if !asked.is_empty() {
-                let rules = settings
-                    .permissions
-                    .get_or_insert_default()
-                    .ask
-                    .get_or_insert_default();
-                rules.extend(asked);
-            }
-            let json = object("settings", &settings)?;
+        if let Some(json) = inline {
+            let rules = [("allow", spilled), ("ask", asked)];
+            let json = with_rules(json, rules).map_err(|_| unwritable("settings"))?;
             let json = match &self.sandbox {
-                Some(sandbox) => merge_sandbox(Some(&json), sandbox).map_err(|_| unwritable("sandbox"))?,
+                Some(sandbox) => {
+                    let sandbox = written("sandbox", sandbox)?;
+                    merge_sandbox_json(Some(&json), sandbox).map_err(|_| unwritable("sandbox"))?
+                }
                 None => json,
             };
             match route("settings", self.settings_delivery, &json, looks_secret(&json))? {
@@ -392,7 +380,7 @@ impl Options {
             }
         }
         if let Some(settings) = &self.managed_settings {
-            let json = object("managed_settings", settings)?;
+            let json = written("managed_settings", settings)?.clone();
             match route(
                 "managed_settings",
                 self.managed_settings_delivery,
@@ -495,6 +483,36 @@ fn confirmations(delivered: &Delivered, code_running: bool) -> Vec<Confirmation>
     .into_iter()
     .filter_map(|(is, confirmation)| is.then_some(confirmation))
     .collect()
+}
+
+fn written<'a, T>(option: &'static str, value: &'a Encoded<T>) -> Result<&'a JsonObject, OptionsError> {
+    value.json().ok_or_else(|| unwritable(option))
+}
+
+/// The settings with these rules behind those that they have under `permissions`.
+fn with_rules(
+    settings: JsonObject,
+    rules: [(&str, Vec<String>); 2],
+) -> Result<JsonObject, serde_json::Error> {
+    if rules.iter().all(|(_, rules)| rules.is_empty()) {
+        return Ok(settings);
+    }
+    let mut settings: BTreeMap<String, RawJson> = settings.decode()?;
+    let permissions = settings.entry("permissions".to_owned()).or_default();
+    let all: Option<BTreeMap<String, RawJson>> = permissions.decode()?;
+    let mut all = all.unwrap_or_default();
+    for (behavior, rules) in rules {
+        if !rules.is_empty() {
+            let list = all.entry(behavior.to_owned()).or_default();
+            // A list that cannot be read is an error: without its rules that ask, more would be allowed.
+            let own: Option<Vec<String>> = list.decode()?;
+            let mut own = own.unwrap_or_default();
+            own.extend(rules);
+            *list = RawJson::encode(&own)?;
+        }
+    }
+    *permissions = RawJson::encode(&all)?;
+    JsonObject::encode(&settings)
 }
 
 pub(crate) fn object<T: Serialize + ?Sized>(

@@ -1,8 +1,13 @@
 //! The values of options that are more than a string or a number.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use outrigger_protocol::settings::Settings;
+use outrigger_protocol::settings::{SandboxSettings, Settings};
+use outrigger_protocol::shared::JsonObject;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, Error as _};
 
 /// How much of the user's and the project's configuration a session sees.
 ///
@@ -173,14 +178,96 @@ pub enum SettingsInput {
     /// A file. A relative path is taken from the session's working directory.
     File(PathBuf),
     /// The settings themselves.
-    Inline(Box<Settings>),
+    Inline(Encoded<Settings>),
 }
 
 impl From<Settings> for SettingsInput {
     fn from(settings: Settings) -> Self {
-        Self::Inline(Box::new(settings))
+        Self::Inline(settings.into())
     }
 }
+
+/// A value of type `T` as JSON; `into()` makes it of a `T`.
+///
+/// Settings have hundreds of types. Options keep them as JSON, so that only a program that sets some carries code for these types.
+pub struct Encoded<T> {
+    /// `None` if the value can't be written as JSON, which fails the start.
+    json: Option<JsonObject>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Encoded<T> {
+    pub(crate) fn new(json: JsonObject) -> Self {
+        Self {
+            json: Some(json),
+            of: PhantomData,
+        }
+    }
+
+    /// The JSON. `None` if the value could not be written as JSON; then the session does not start.
+    pub fn json(&self) -> Option<&JsonObject> {
+        self.json.as_ref()
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// When there is no JSON, or the JSON does not fit `T`.
+    pub fn decode(&self) -> Result<T, serde_json::Error>
+    where
+        T: DeserializeOwned,
+    {
+        let json = self
+            .json()
+            .ok_or_else(|| serde_json::Error::custom("the value could not be written as JSON"))?;
+        json.decode()
+    }
+
+    fn encode(value: &T) -> Self
+    where
+        T: Serialize,
+    {
+        Self {
+            json: JsonObject::encode(value).ok(),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> Clone for Encoded<T> {
+    fn clone(&self) -> Self {
+        Self {
+            json: self.json.clone(),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Encoded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.json.fmt(f)
+    }
+}
+
+macro_rules! encoded {
+    ($($ty:ty),+) => {
+        $(
+            impl From<$ty> for Encoded<$ty> {
+                fn from(value: $ty) -> Self {
+                    Self::encode(&value)
+                }
+            }
+
+            impl From<Box<$ty>> for Encoded<$ty> {
+                fn from(value: Box<$ty>) -> Self {
+                    Self::encode(&value)
+                }
+            }
+        )+
+    };
+}
+
+encoded!(Settings, SandboxSettings);
 
 impl From<PathBuf> for SettingsInput {
     fn from(path: PathBuf) -> Self {

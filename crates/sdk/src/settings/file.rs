@@ -21,12 +21,33 @@ const MOST_BYTES: u64 = 16 << 20;
 /// A file was there and could not be taken.
 pub(super) struct Refused;
 
-/// Reads a file. `None` if there is none, or nothing in it.
+/// Reads a file, and takes of it what the CLI would. `None` if there is none, or nothing in it.
 pub(super) fn read(
     path: &Path,
     author: Author,
     problems: &mut Vec<SettingsProblem>,
 ) -> Result<Option<Object>, Refused> {
+    let Some(object) = parse(path, problems)? else {
+        return Ok(None);
+    };
+    let place = path.display().to_string();
+    match fit::fit(object, author) {
+        Ok((taken, notes)) => {
+            problems.extend(notes.into_iter().map(|problem| SettingsProblem {
+                place: place.clone(),
+                problem,
+            }));
+            Ok(Some(taken))
+        }
+        Err(problem) => {
+            problems.push(SettingsProblem { place, problem });
+            Err(Refused)
+        }
+    }
+}
+
+/// Reads a file as it is.
+pub(super) fn parse(path: &Path, problems: &mut Vec<SettingsProblem>) -> Result<Option<Object>, Refused> {
     let place = path.display().to_string();
     let mut refuse = |problem: String| {
         problems.push(SettingsProblem {
@@ -55,20 +76,10 @@ pub(super) fn read(
         return Ok(None);
     }
     let parsed = RawJson::from_text(text).and_then(|raw| value(&raw));
-    let object = match parsed {
-        Ok(Value::Object(object)) => object,
-        Ok(_) => return refuse("is no JSON object, so nothing of it counts".to_owned()),
-        Err(error) => return refuse(format!("is no JSON, so nothing of it counts: {error}")),
-    };
-    match fit::fit(object, author) {
-        Ok((taken, notes)) => {
-            problems.extend(notes.into_iter().map(|problem| SettingsProblem {
-                place: place.clone(),
-                problem,
-            }));
-            Ok(Some(taken))
-        }
-        Err(problem) => refuse(problem),
+    match parsed {
+        Ok(Value::Object(object)) => Ok(Some(object)),
+        Ok(_) => refuse("is no JSON object, so nothing of it counts".to_owned()),
+        Err(error) => refuse(format!("is no JSON, so nothing of it counts: {error}")),
     }
 }
 

@@ -191,6 +191,27 @@ impl ResolveSettings {
         finish(tiers, policy.did_not_load, problems)
     }
 
+    /// What the `env` of any file says of a variable, in whatever of the files it would count: for those who only want to know whether
+    /// it may be set. Of what files say besides, nothing is looked at.
+    pub(crate) fn variable(&self, name: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        let reads = |source| !matches!(&self.setting_sources, Some(sources) if !sources.contains(&source));
+        let own = [
+            (SettingSource::User, self.user_file()),
+            (SettingSource::Project, self.project_file("settings.json")),
+            (SettingSource::Local, self.project_file("settings.local.json")),
+        ];
+        let own = own.into_iter().filter(|(source, _)| reads(*source));
+        let (managed, _) = policy::paths(self, &mut problems);
+        let paths = own.filter_map(|(_, path)| path).chain(managed);
+        paths
+            .filter_map(|path| {
+                let settings = file::parse(&path, &mut problems).ok()??;
+                Some(settings.get("env")?.get(name)?.as_str()?.to_owned())
+            })
+            .collect()
+    }
+
     fn user_file(&self) -> Option<PathBuf> {
         let directory = match &self.config_dir {
             Some(directory) => directory.clone(),

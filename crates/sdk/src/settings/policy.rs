@@ -94,6 +94,20 @@ fn below_admin(mut parent: Object, admin: Object) -> Object {
 /// `managed-settings.json` and on top of it the files of `managed-settings.d`, in the order of their names. Also whether all
 /// that is there could be read.
 fn files(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> (Object, bool) {
+    let (paths, mut complete) = paths(asked, problems);
+    let mut all = Object::new();
+    for path in paths {
+        match file::read(&path, Author::Administrator, problems) {
+            Ok(Some(settings)) => lay_over(&mut all, settings),
+            Ok(None) => {}
+            Err(file::Refused) => complete = false,
+        }
+    }
+    (all, complete)
+}
+
+/// Where these files are, and whether all of them were found.
+pub(super) fn paths(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> (Vec<PathBuf>, bool) {
     let directory = asked.managed_dir.as_deref().unwrap_or_else(|| managed_dir());
     let drop_ins = directory.join("managed-settings.d");
     let mut paths = vec![directory.join("managed-settings.json")];
@@ -120,15 +134,7 @@ fn files(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> (Objec
             });
         }
     }
-    let mut all = Object::new();
-    for path in paths {
-        match file::read(&path, Author::Administrator, problems) {
-            Ok(Some(settings)) => lay_over(&mut all, settings),
-            Ok(None) => {}
-            Err(file::Refused) => complete = false,
-        }
-    }
-    (all, complete)
+    (paths, complete)
 }
 
 /// Policies that may be on this machine and are not read here.

@@ -20,7 +20,7 @@ macro_rules! reachable {
 
 reachable! {
     outrigger::options {
-        AgentDefinition AgentEffort AgentMcpServer AgentMemory Auth Delivery Effort Environment Isolation JsonObject
+        AgentDefinition AgentEffort AgentMcpServer AgentMemory Auth Delivery Effort Encoded Environment Isolation JsonObject
         McpOrgMaxPermission McpPermissionPolicy McpRemoteServerConfig McpSdkServerConfig McpServerConfig McpServerToolPolicy
         McpStdioServerConfig OutputFormat PermissionMode PermissionPrompts PluginConfig PluginKind QuestionPreviewFormat RawJson RunAs
         Runtime SandboxSettings Secret SettingSource Settings SettingsInput Skills SystemPrompt ThinkingConfig ThinkingDisplay Tools

@@ -2,6 +2,7 @@ use outrigger_protocol::RawJson;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::options::Settings;
 use crate::permissions::{PermissionDecision, Policy, chain};
 use crate::start::Agent;
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use outrigger::options::SettingsInput;
+use outrigger::options::Settings;
 use outrigger::protocol::RawJson;
 use outrigger::protocol::outbound::control::*;
 use outrigger::protocol::shared::{
@@ -64,9 +64,7 @@ async fn every_method_is_answered() {
     let settings = json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}});
     let session = rig
         .options()
-        .settings(SettingsInput::Inline(Box::new(
-            serde_json::from_value(settings).unwrap(),
-        )))
+        .settings(serde_json::from_value::<Settings>(settings).unwrap())
         .setting_sources([SettingSource::Local])
         .start()
         .await

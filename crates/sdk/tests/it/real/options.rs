@@ -5,7 +5,7 @@ use std::io;
 use std::process::Stdio;
 
 use outrigger::env::PASSED;
-use outrigger::options::{Auth, Delivery, Isolation, Launch, Secret, SettingsInput, Tools};
+use outrigger::options::{Auth, Delivery, Isolation, Launch, Secret, Settings, Tools};
 use outrigger::protocol::shared::{
     AgentDefinition, Effort, McpServerConfig, McpStdioServerConfig, SystemPrompt, ThinkingConfig,
 };
@@ -188,13 +188,8 @@ async fn long_agents_and_secrets_stay_off_the_command_line() {
 async fn settings_of_the_session() {
     let rig = Rig::start().await;
     let settings = json!({"permissions": {"deny": ["Bash(touch:*)"]}, "sandbox": {"enabled": false}});
-    let settings = serde_json::from_value(settings).unwrap();
-    let session = rig
-        .options()
-        .settings(SettingsInput::Inline(Box::new(settings)))
-        .start()
-        .await
-        .unwrap();
+    let settings: Settings = serde_json::from_value(settings).unwrap();
+    let session = rig.options().settings(settings).start().await.unwrap();
     let in_force = session
         .get_settings()
         .await
