@@ -1,8 +1,9 @@
-//! Fewer and larger updates: pieces of one message, or of one terminal, that come within a moment go out as one.
+//! Fewer and larger updates: pieces of one message, or of one terminal, that come within a moment go out as one, and of an estimate that
+//! changes all the time only the latest goes out.
 
 use std::time::{Duration, Instant};
 
-use crate::event::{Chunk, Content, Event, TerminalEvent};
+use crate::event::{Chunk, Content, Event, TerminalEvent, Topic};
 
 /// How far apart updates of one text are. A screen shows one in 16 ms.
 const APART: Duration = Duration::from_millis(12);
@@ -10,17 +11,28 @@ const APART: Duration = Duration::from_millis(12);
 /// More text is not held back.
 const MOST: usize = 4096;
 
+/// How far apart estimates are. The CLI makes one for each piece of a thought.
+const ESTIMATES: Duration = Duration::from_secs(1);
+
 /// Holds the last piece back for a moment, if one like it went out a moment ago. The first of each goes out at once.
 #[derive(Debug, Default)]
 pub(crate) struct Coalescer {
     held: Option<Event>,
     /// When the last piece went out.
     last: Option<Instant>,
+    /// The latest estimate, if it did not go out yet. It says nothing of what is held, and may overtake it.
+    estimate: Option<Event>,
+    /// When the last estimate went out.
+    estimated: Option<Instant>,
 }
 
 impl Coalescer {
     /// Takes the next event; gives what is to go out now, in order.
     pub(crate) fn push(&mut self, event: Event, now: Instant) -> Vec<Event> {
+        if is_estimate(&event) {
+            self.estimate = Some(event);
+            return self.due_estimate(now).into_iter().collect();
+        }
         let mut out = Vec::new();
         let event = match self.held.take() {
             Some(mut held) => match join(&mut held, event) {
@@ -52,16 +64,45 @@ impl Coalescer {
 
     /// When [`tick`](Self::tick) is to be called.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.held.as_ref().and(self.last).map(|last| last + APART)
+        let held = self.held_until();
+        held.into_iter().chain(self.estimate_at()).min()
     }
 
     /// Lets go what was held back long enough.
-    pub(crate) fn tick(&mut self, now: Instant) -> Option<Event> {
-        if self.due().is_none_or(|due| due > now) {
+    pub(crate) fn tick(&mut self, now: Instant) -> Vec<Event> {
+        let mut out = Vec::new();
+        if self.held_until().is_some_and(|due| due <= now) {
+            self.last = Some(now);
+            out.extend(self.held.take());
+        }
+        out.extend(self.due_estimate(now));
+        out
+    }
+
+    /// Forgets an estimate that did not go out: what it is about has ended.
+    pub(crate) fn drop_estimate(&mut self) {
+        self.estimate = None;
+    }
+
+    fn held_until(&self) -> Option<Instant> {
+        self.held.as_ref().and(self.last).map(|last| last + APART)
+    }
+
+    /// When the latest estimate may go out; nothing if at once.
+    fn estimate_at(&self) -> Option<Instant> {
+        self.estimate
+            .as_ref()
+            .and(self.estimated)
+            .map(|last| last + ESTIMATES)
+    }
+
+    fn due_estimate(&mut self, now: Instant) -> Option<Event> {
+        if self.estimate_at().is_some_and(|at| at > now) {
             return None;
         }
-        self.last = Some(now);
-        self.held.take()
+        let estimate = self.estimate.take()?;
+        self.estimated = Some(now);
+        Some(estimate)
     }
 
     /// Lets go whatever is held back: something else is to be said behind it.
@@ -69,6 +110,11 @@ impl Coalescer {
         self.last = None;
         self.held.take()
     }
+}
+
+/// Whether the event is an estimate, which the next one makes worthless.
+fn is_estimate(event: &Event) -> bool {
+    matches!(event, Event::Extra(extra) if extra.topic == Topic::ThinkingTokens)
 }
 
 /// How much there is to show, of events that may be held back.
@@ -123,7 +169,10 @@ fn append(held: &mut Chunk, next: Chunk) -> Option<Chunk> {
 
 #[cfg(test)]
 mod tests {
+    use outrigger::protocol::RawJson;
+
     use super::*;
+    use crate::event::Extra;
 
     fn piece(message: &str, text: &str) -> Event {
         Event::Text(Chunk {
@@ -137,6 +186,35 @@ mod tests {
         Duration::from_millis(count)
     }
 
+    fn estimate(tokens: u64) -> Event {
+        Event::Extra(Box::new(Extra {
+            topic: Topic::ThinkingTokens,
+            call: None,
+            data: RawJson::from(serde_json::json!({"estimated_tokens": tokens})),
+        }))
+    }
+
+    /// The CLI says how many tokens a thought has before each piece of it.
+    #[test]
+    fn estimates_go_out_once_a_second_and_do_not_part_what_is_said() {
+        let (mut held, mut now) = (Coalescer::default(), Instant::now());
+        let mut out = Vec::new();
+        for number in 0..1000 {
+            out.extend(held.push(estimate(number), now));
+            out.extend(held.push(piece("m", "x"), now));
+            now += ms(3);
+            out.extend(held.tick(now));
+        }
+        let (estimates, pieces): (Vec<Event>, Vec<Event>) = out.iter().cloned().partition(is_estimate);
+        assert_eq!(estimates, [estimate(0), estimate(333), estimate(667)]);
+        assert_eq!(pieces.len(), 251);
+        // The last one of a turn is not told behind it.
+        held.push(estimate(1000), now);
+        held.drop_estimate();
+        held.flush();
+        assert_eq!((held.due(), held.tick(now + ms(5000))), (None, Vec::new()));
+    }
+
     #[test]
     fn the_first_piece_goes_out_at_once_and_the_next_together() {
         let (mut held, start) = (Coalescer::default(), Instant::now());
@@ -144,8 +222,8 @@ mod tests {
         assert_eq!(held.push(piece("m", "b"), start + ms(1)), []);
         assert_eq!(held.push(piece("m", "c"), start + ms(2)), []);
         assert_eq!(held.due(), Some(start + ms(12)));
-        assert_eq!(held.tick(start + ms(11)), None);
-        assert_eq!(held.tick(start + ms(12)), Some(piece("m", "bc")));
+        assert_eq!(held.tick(start + ms(11)), []);
+        assert_eq!(held.tick(start + ms(12)), [piece("m", "bc")]);
         assert_eq!(held.due(), None);
         assert_eq!(held.push(piece("m", "d"), start + ms(30)), [piece("m", "d")]);
     }

@@ -17,7 +17,8 @@
 //! * *memory*: what is resident of the agent's process after all that, the CLI not included.
 //! * *starts*: how often the CLI was started from the beginning to the end of a session with four prompts. It is over before a second has
 //!   gone by, after which the next spare would be started.
-//! * *bytes*: what the agent writes for a turn that reads a file, edits it, and runs a command that prints 600 lines.
+//! * *bytes*: what the agent writes for a turn that reads a file, edits it, and runs a command that prints 600 lines; and for one
+//!   that thinks in 400 pieces.
 
 #![expect(clippy::print_stdout, reason = "a program for a terminal")]
 #![expect(
@@ -62,6 +63,7 @@ struct Run {
     memory_mb: f64,
     starts: f64,
     bytes: f64,
+    thinking: f64,
 }
 
 struct Place {
@@ -100,6 +102,12 @@ impl Place {
         client.answer(prompt).await;
 
         let bytes = self.bytes(&mut client, &id, &sandbox).await;
+        let before = client.bytes();
+        let thought = "Some more of a thought. ".repeat(400);
+        client
+            .turn(&id, &format!("%slow 1 chunk=24\n%think {thought}\n%+say done"))
+            .await;
+        let thinking = (client.bytes() - before) as f64;
 
         let prompt = client.prompt(&id, "%hang\n%say beginning").await;
         client.chunk().await;
@@ -123,6 +131,7 @@ impl Place {
             memory_mb,
             starts: started.lines().count() as f64,
             bytes,
+            thinking,
         }
     }
 
@@ -253,6 +262,9 @@ async fn main() {
     table.print();
     let mut table = Table::new("bytes of a turn");
     each(&mut table, |run| run.bytes);
+    table.print();
+    let mut table = Table::new("bytes of a turn that thinks");
+    each(&mut table, |run| run.thinking);
     table.print();
     let program = std::fs::metadata(ours()).unwrap();
     println!("\nthe program: {:.1} MB", program.len() as f64 / 1e6);

@@ -88,6 +88,7 @@ impl Show {
         let steps = self.reducer.frame(frame, now());
         let mut told = self.steps(steps);
         if frame.kind() == "result" {
+            self.coalescer.drop_estimate();
             told.extend(self.flush());
         }
         if frame.kind() == "system"
@@ -111,7 +112,7 @@ impl Show {
     pub(super) fn tick(&mut self) -> Vec<Tell> {
         let steps = self.reducer.tick(now());
         let mut told = self.steps(steps);
-        if let Some(event) = self.coalescer.tick(now()) {
+        for event in self.coalescer.tick(now()) {
             told.extend(self.event(event));
         }
         told
@@ -125,6 +126,7 @@ impl Show {
 
     /// The process ended.
     pub(super) fn ended(&mut self) -> Vec<Tell> {
+        self.coalescer.drop_estimate();
         let steps = self.reducer.died();
         self.all(steps)
     }

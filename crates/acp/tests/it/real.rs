@@ -510,3 +510,37 @@ async fn what_the_editor_gives_for_a_session_holds() {
     assert!(asked.model().is_some_and(|model| model.contains("haiku")));
     editor.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_much_is_thought_is_told_once_a_second() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&rig.sandbox.project()).await;
+    let thought = "thinking about it. ".repeat(200);
+    let began = std::time::Instant::now();
+    let (lines, _) = editor
+        .turn(
+            &session,
+            &format!("%slow 1 chunk=19\n%think {thought}\n%+say done"),
+        )
+        .await;
+    let seconds = began.elapsed().as_secs() as usize;
+    let told = updates(&lines, "session_info_update");
+    let estimates = told
+        .iter()
+        .filter(|update| update["_meta"]["claudeCode"]["thinking_tokens"].is_object());
+    let estimates = estimates.count();
+    assert!(
+        (1..=seconds + 2).contains(&estimates),
+        "{estimates} in {seconds} s"
+    );
+    let thoughts = updates(&lines, "agent_thought_chunk").into_iter();
+    let pieces: Vec<&str> = thoughts
+        .filter_map(|chunk| chunk["content"]["text"].as_str())
+        .collect();
+    assert_eq!(pieces.concat().trim(), thought.trim());
+    // One in 12 ms, whatever the model does.
+    assert!(pieces.len() < 150, "{}", pieces.len());
+    editor.leave().await;
+}
