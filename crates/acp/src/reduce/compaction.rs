@@ -6,6 +6,7 @@ use outrigger::protocol::inbound::system::{CompactResult, Status as CliStatus, S
 
 use super::step::Steps;
 use crate::event::{Compaction, Event, Status};
+use crate::tool;
 
 #[derive(Debug, Default)]
 pub(super) struct Compactions {
@@ -87,7 +88,41 @@ impl Compactions {
 
 /// The summary, without what the CLI says about it to the model.
 fn essence(text: &str) -> String {
-    let rest = text.split_once("\nSummary:\n").map_or(text, |(_, rest)| rest);
-    let end = rest.find("\n\nIf you need specific details from before compaction");
+    let text = tool::without_reminders(text);
+    let text = text.trim();
+    let rest = match text.strip_prefix("This session is being continued from a previous conversation") {
+        // That is a line of its own.
+        Some(rest) => rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start(),
+        None => text,
+    };
+    let rest = rest.strip_prefix("Summary:\n").unwrap_or(rest);
+    let end = rest.find("If you need specific details from before compaction");
     rest[..end.unwrap_or(rest.len())].trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_without_what_is_for_the_model() {
+        let begin = "This session is being continued from a previous conversation that ran out of context. The summary below \
+            covers the earlier portion of the conversation.\n\n";
+        let reminder = "<system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n</system-reminder>\n";
+        let end = "\n\nIf you need specific details from before compaction (like exact code snippets), read the transcript.";
+        for text in [
+            format!("{begin}{reminder}Summary:\nWe built it.{end}"),
+            format!("{begin}{reminder}We built it.{end}"),
+            format!("{begin}We built it.\n\n{reminder}"),
+            format!("{reminder}We built it."),
+            "We built it.".to_owned(),
+        ] {
+            assert_eq!(essence(&text), "We built it.", "{text}");
+        }
+        // What is no part of the frame stays.
+        assert_eq!(
+            essence("Done:\nSummary:\nall of it"),
+            "Done:\nSummary:\nall of it"
+        );
+    }
 }
