@@ -9,6 +9,8 @@ use outrigger::protocol::shared::{
     PermissionBehavior, PermissionMode, PermissionRuleValue, PermissionUpdateDestination,
 };
 
+use crate::tool::REFUSED;
+
 /// A choice: what the user sees, and what it means.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
@@ -48,7 +50,7 @@ fn always(id: &str, name: impl Into<String>, updates: Vec<PermissionUpdate>) -> 
 }
 
 fn reject(name: &str) -> Choice {
-    let reply = PersonReply::No("User refused permission to run tool".to_owned());
+    let reply = PersonReply::No(REFUSED.to_owned());
     choice("reject", name, acp::PermissionOptionKind::RejectOnce, reply)
 }
 

@@ -293,7 +293,15 @@ impl Calls {
         } else {
             call.tell(place, steps);
         }
-        let Given { shown, status, .. } = given;
+        let Given {
+            mut shown,
+            status,
+            ran,
+        } = given;
+        if let (false, Some(why), Some(look)) = (ran, &mut shown.content, &call.look) {
+            // What it would have done stays, with why it did not.
+            why.splice(0..0, look.content.iter().cloned());
+        }
         let Some(background) = shown.background.clone() else {
             call.finish(status, shown, place, steps);
             return self.close(id);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use outrigger::protocol::inbound::{ApiStreamEvent, AssistantMessage, BlockDelta, StreamEvent, UserMessage};
+use outrigger::protocol::inbound::{
+    ApiStreamEvent, AssistantMessage, BlockDelta, NonExecutionKind, StreamEvent, UserMessage,
+};
 use outrigger::protocol::shared::{ContentBlock, MessageContent, Origin, TextOr, ToolResultBlock};
 use outrigger::protocol::{PieceKind, RawJson};
 
@@ -13,7 +15,7 @@ use super::system::{extra, notice, tell_extra};
 use super::text::Begun;
 use super::{MOST_AGENTS, Reducer};
 use crate::event::{CallContent, Chunk, Content, Event, Severity, Status, Topic};
-use crate::tool::{self, Role, Shown};
+use crate::tool::{self, Printed, Role, Shown};
 
 impl Reducer {
     /// A plain piece of a block.
@@ -351,15 +353,30 @@ impl Reducer {
         }
         let meta = said.tool_result_meta.iter().flatten().find(|meta| meta.id == *id);
         let not_run = meta.and_then(|meta| meta.non_execution_kind.as_ref());
+        let decision = meta.and_then(|meta| meta.permission_decision.as_ref());
+        // A call that the turn was stopped with is "rejected" too, but by no decision about it.
+        let is_stopped = is_error
+            && match not_run {
+                Some(NonExecutionKind::Interrupted | NonExecutionKind::Cancelled) => true,
+                Some(NonExecutionKind::UserRejected) => decision.is_none(),
+                _ => false,
+            };
+        if is_stopped || (is_error && not_run.is_some() && tool::is_refusal(result.content.as_ref())) {
+            // The rest is for the model: what it is to do now, and what the user knows who did it.
+            shown = Shown {
+                printed: shown.printed.map(|_| Printed::default()),
+                ..Shown::default()
+            };
+        }
         if let (Some(output), false) = (output, is_error)
             && let Some(input) = self.calls.input(id)
         {
             self.plan.given(&tool, &input, output, steps);
         }
-        let status = match (is_error, not_run) {
+        let status = match (is_error, is_stopped) {
             (false, _) => Status::Completed,
-            (true, Some(kind)) if matches!(kind.as_str(), "interrupted" | "cancelled") => Status::Cancelled,
-            (true, _) => Status::Failed,
+            (true, true) => Status::Cancelled,
+            (true, false) => Status::Failed,
         };
         if shown.background.is_none() && tool::role(&tool) == Role::Agent {
             self.last_words.remove(id.as_str());

@@ -230,6 +230,16 @@ fn failure(text: &str) -> &str {
         .unwrap_or(text)
 }
 
+/// What the model is told of a call that the user refused.
+pub(crate) const REFUSED: &str = "User refused permission to run tool";
+
+/// Whether a result says only that the user refused the call, in the agent's words or in the CLI's own.
+pub(crate) fn is_refusal(content: Option<&MessageContent>) -> bool {
+    let text = text_of(&blocks(content));
+    let text = failure(&text);
+    text == REFUSED || text.starts_with("The user doesn't want to proceed with this tool use.")
+}
+
 /// What the model is told of a command that printed nothing.
 const NOTHING: &str = "(Bash completed with no output)";
 

@@ -257,3 +257,57 @@ fn a_plan_stays_although_the_question_about_it_comes_without_it() {
     run.take(steps);
     assert_eq!(run.story(), "");
 }
+
+/// The result of a call that did not run.
+fn not_run(id: &str, text: &str, meta: Value) -> Value {
+    let mut line = result(id, text, json!(format!("Error: {text}")), true);
+    let mut meta = meta;
+    meta["id"] = json!(id);
+    line["tool_result_meta"] = json!([meta]);
+    line
+}
+
+/// What the CLI says to the model when the user stops a call.
+const STOP: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, \
+    the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.";
+
+#[test]
+fn what_the_model_is_told_of_a_stopped_call_is_not_shown() {
+    let mut run = Run::new();
+    run.json(call("t", "Bash", json!({"command": "sleep 9"})));
+    run.json(call("p", "ExitPlanMode", json!({"plan": "# Plan"})));
+    run.story();
+    run.json(not_run("t", STOP, json!({"non_execution_kind": "user-rejected"})));
+    run.json(not_run("p", STOP, json!({"non_execution_kind": "user-rejected"})));
+    assert_eq!(
+        run.story(),
+        "  terminal t exits None None\n  call t Cancelled\n  call p Cancelled\n"
+    );
+}
+
+#[test]
+fn a_change_that_was_refused_stays_on_the_screen() {
+    let mut run = Run::new();
+    let edit = json!({"file_path": "/home/user/project/a", "old_string": "x", "new_string": "y"});
+    let diff = "diff /home/user/project/a:None Some(\"x\") -> \"y\"";
+    let by = |source: &str| {
+        json!({"non_execution_kind": "permission-rule",
+            "permission_decision": {"decision": "reject", "source": source}})
+    };
+    run.json(call("t", "Edit", edit.clone()));
+    assert!(run.story().contains(diff));
+    run.json(not_run(
+        "t",
+        "User refused permission to run tool",
+        by("user_reject"),
+    ));
+    assert_eq!(run.story(), "  call t Failed\n");
+    // A rule says why.
+    run.json(call("u", "Edit", edit));
+    run.story();
+    run.json(not_run("u", "No edits on Sundays.", by("config")));
+    assert_eq!(
+        run.story(),
+        format!("  call u Failed [{diff}, \"```\\nNo edits on Sundays.\\n```\"]\n")
+    );
+}
