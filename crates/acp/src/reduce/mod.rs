@@ -206,6 +206,18 @@ impl Reducer {
         steps.0
     }
 
+    /// Whether the CLI is to be asked how much the model takes; true once for each model.
+    pub(crate) fn wants_size(&mut self) -> bool {
+        self.meter.wants_size()
+    }
+
+    /// What the CLI said of that: how many tokens the model takes, and how many there are.
+    pub(crate) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.meter.asked(model, size, used, &mut steps);
+        steps.0
+    }
+
     /// How full the context is, in percent, if that is known.
     pub(crate) fn fullness(&self) -> Option<u64> {
         self.meter.fullness()

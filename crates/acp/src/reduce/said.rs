@@ -38,6 +38,7 @@ impl Reducer {
             ApiStreamEvent::MessageStart(start) => {
                 if parent.is_none() {
                     self.meter.model(&start.message.model);
+                    self.meter.begun(start.message.usage.as_ref());
                 }
                 let id = start.message.id.as_deref().or(event.api_message_id.as_deref());
                 self.streams.name(parent, id.map(Arc::from));

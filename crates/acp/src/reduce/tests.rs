@@ -2,6 +2,7 @@
 
 mod background;
 mod calls;
+mod gauge;
 mod kinds;
 mod laws;
 mod recorded;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger::protocol::inbound::{MessageDeltaUsage, ResultMessage};
+use outrigger::protocol::shared::Usage as Counted;
 
 use super::step::Steps;
 use crate::event::{Event, Usage};
@@ -15,6 +16,10 @@ pub(super) struct Meter {
     used: Option<u64>,
     cost: Option<f64>,
     told: Option<Usage>,
+    /// What the message counted that is being said, when it began: input, output, written to the cache, read from it.
+    begun: Option<[Option<u64>; 4]>,
+    /// The model whose size was asked for last.
+    asked: Option<String>,
 }
 
 impl Meter {
@@ -31,7 +36,19 @@ impl Meter {
         }
     }
 
-    /// A message of the main conversation is over.
+    /// A message of the main conversation begins.
+    pub(super) fn begun(&mut self, usage: Option<&Counted>) {
+        self.begun = Some(usage.map_or([None; 4], |usage| {
+            [
+                Some(usage.input_tokens),
+                Some(usage.output_tokens),
+                usage.cache_creation_input_tokens,
+                usage.cache_read_input_tokens,
+            ]
+        }));
+    }
+
+    /// A message of the main conversation is over. What is not said again is as it was when it began.
     pub(super) fn message(&mut self, usage: &MessageDeltaUsage, steps: &mut Steps) {
         let parts = [
             usage.input_tokens,
@@ -39,7 +56,36 @@ impl Meter {
             usage.cache_creation_input_tokens,
             usage.cache_read_input_tokens,
         ];
-        self.used = Some(parts.into_iter().flatten().fold(0, u64::saturating_add));
+        let begun = self.begun.unwrap_or_default();
+        let parts = parts.into_iter().zip(begun).map(|(now, then)| now.or(then));
+        self.used = Some(parts.flatten().fold(0, u64::saturating_add));
+        self.tell(steps);
+    }
+
+    /// Whether the size of the model that is used is not known, and nobody asked for it yet. That has time until the API answers: the
+    /// CLI has nothing else to do then.
+    pub(super) fn wants_size(&mut self) -> bool {
+        let Some(model) = self.model.as_ref().filter(|_| self.begun.is_some()) else {
+            return false;
+        };
+        if self.windows.contains_key(model) || self.asked.as_ref() == Some(model) {
+            return false;
+        }
+        self.asked = Some(model.clone());
+        true
+    }
+
+    /// What the CLI says when it is asked for the size, and for what is used; the API counts that better.
+    pub(super) fn asked(&mut self, model: &str, size: u64, used: u64, steps: &mut Steps) {
+        // What it is called to have more room is no part of its name in answers.
+        let model = model.split('[').next().unwrap_or(model);
+        self.window(model, size);
+        if self.model.is_none() {
+            self.model(model);
+        }
+        if used > 0 {
+            self.used.get_or_insert(used);
+        }
         self.tell(steps);
     }
 

@@ -8,6 +8,7 @@ mod foreground;
 pub(crate) mod front;
 mod identity;
 mod life;
+mod lookups;
 pub(crate) mod owed;
 pub(crate) mod prompts;
 mod rewind;

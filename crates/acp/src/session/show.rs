@@ -178,6 +178,17 @@ impl Show {
         self.all(steps)
     }
 
+    /// Whether the CLI is to be asked how much the model takes.
+    pub(super) fn wants_size(&mut self) -> bool {
+        self.reducer.wants_size()
+    }
+
+    /// What the CLI said of that.
+    pub(super) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Tell> {
+        let steps = self.reducer.sized(model, size, used);
+        self.steps(steps)
+    }
+
     /// How full the context is, in percent, if that is known.
     pub(super) fn fullness(&self) -> Option<u64> {
         self.reducer.fullness()

@@ -544,3 +544,39 @@ async fn how_much_is_thought_is_told_once_a_second() {
     assert!(pieces.len() < 150, "{}", pieces.len());
     editor.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_full_the_context_is_is_told_while_the_first_turn_runs() {
+    let rig = Rig::start().await;
+    let cwd = rig.sandbox.project();
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&cwd).await;
+    let is_gauge = |line: &serde_json::Value| line["params"]["update"]["sessionUpdate"] == "usage_update";
+    // The second answer never ends, and so does the turn.
+    let read = json!({"file_path": cwd.join("a.txt")});
+    editor
+        .prompt(
+            &session,
+            &format!("%usage in=1200 out=42\n%tool Read {read}\n%hang\n%say and on"),
+        )
+        .await;
+    let gauge = editor.wait_for(is_gauge).await;
+    let gauge = &gauge["params"]["update"];
+    assert_eq!(gauge["used"], 1242, "{gauge:#}");
+    assert!(
+        gauge["size"].as_u64().is_some_and(|size| size >= 200_000),
+        "{gauge:#}"
+    );
+    editor.call("session/close", json!({"sessionId": session})).await;
+    editor.leave().await;
+
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    editor.call("session/load", load).await;
+    let gauge = editor.wait_for(is_gauge).await;
+    let gauge = &gauge["params"]["update"];
+    assert!(gauge["used"].as_u64().is_some_and(|used| used > 0), "{gauge:#}");
+    editor.leave().await;
+}

@@ -26,6 +26,7 @@ use super::buffers::Read;
 use super::foreground::Questions;
 use super::front::Front;
 use super::life::{self, Life, Running};
+use super::lookups::Lookups;
 use super::owed::Owed;
 use super::prompts::{How, MOST, Prompts, ToSend};
 use super::rewind::Rewinding;
@@ -106,6 +107,7 @@ pub(crate) struct Actor {
     /// Turns that ended, whose result has not come by among the frames yet.
     ending: Vec<TurnEnd>,
     results: VecDeque<String>,
+    pub(super) lookups: Lookups,
     /// What is being changed, one after the other.
     change: Option<BoxFuture<'static, Changed>>,
     changes: VecDeque<Change>,
@@ -163,6 +165,7 @@ impl Actor {
             reading: FuturesUnordered::new(),
             ending: Vec::new(),
             results: VecDeque::new(),
+            lookups: Lookups::new(),
             change: None,
             changes: VecDeque::new(),
             lost: None,
@@ -184,8 +187,11 @@ impl Actor {
         if self.told.as_options() != self.choices.as_options() {
             self.tell_options();
         }
-        if self.again.resume.is_some() && self.choices.settle_agent() {
-            self.tell_options();
+        if self.again.resume.is_some() {
+            self.look_up_context();
+            if self.choices.settle_agent() {
+                self.tell_options();
+            }
         }
         if self.choices.has_agents() {
             self.changes
@@ -253,6 +259,11 @@ impl Actor {
                 self.tell(updates);
             }
             changed = pending(&mut self.change) => self.changed(changed),
+            Some(found) = self.lookups.next(), if open && !self.lookups.is_empty() => {
+                if let Some(found) = found {
+                    self.found(found);
+                }
+            }
             Some(read) = self.reading.next(), if !self.reading.is_empty() => self.buffers_read(read),
             planned = self.rewinding.planned() => self.planned(planned),
             Some(end) = self.turns.next(), if open && !self.turns.is_empty() => self.turn_ended(end),
@@ -398,6 +409,9 @@ impl Actor {
         self.follow(frame);
         let updates = self.show.frame(frame);
         self.tell(updates);
+        if self.show.wants_size() {
+            self.look_up_context();
+        }
         self.follow_conversation(frame);
         self.follow_auth(frame);
         if frame.kind() != "result" {
@@ -429,6 +443,7 @@ impl Actor {
         self.settle_all();
         // Their attempts are given up with the process.
         self.turns = FuturesUnordered::new();
+        self.lookups = Lookups::new();
     }
 
     fn ended(&mut self, why: &outrigger::Error) {
