@@ -120,6 +120,16 @@ fn listed(id: String, info: SessionInfo) -> Option<acp::SessionInfo> {
     )
 }
 
+/// What a conversation is called: the title that it has, or else how it began. Nothing if nothing was said in it.
+pub(crate) async fn title_of(options: &Options, conversation: &str) -> Result<Option<String>, Error> {
+    let Ok(id) = SessionId::new(conversation) else {
+        return Ok(None);
+    };
+    let info = work(options, move |sessions| sessions.info(&id, None)).await?;
+    let known = info.and_then(|info| info.custom_title.or(info.first_prompt));
+    Ok(known.and_then(|text| title(&text).ok()))
+}
+
 /// Gives a session at rest a title.
 pub(crate) async fn set_title(options: &Options, id: &acp::SessionId, title: &str) -> Result<(), Error> {
     let id = known(id)?;

@@ -65,6 +65,9 @@ pub(crate) struct Reducer {
     commands: Commands,
     mode: Option<String>,
     model: Option<String>,
+    title: Option<String>,
+    /// The CLI said itself what the session is called.
+    is_named: bool,
     /// Ids of frames that were seen, as hashes.
     frames: Seen<u64>,
     /// Prompts of this client.
@@ -93,6 +96,8 @@ impl Reducer {
             commands: Commands::default(),
             mode: None,
             model: None,
+            title: None,
+            is_named: false,
             frames: Seen::new(REMEMBERED),
             prompts: Seen::new(REMEMBERED),
             said: Seen::new(REMEMBERED),
@@ -203,6 +208,16 @@ impl Reducer {
         self.plan.clear(&mut steps);
         self.streams = Streams::default();
         self.meter.context(0, &mut steps);
+        self.is_named = false;
+        steps.0
+    }
+
+    /// This is what the session is called on disk, where it may be a moment late. Tells of it if that is news.
+    pub(crate) fn titled(&mut self, title: String) -> Vec<Step> {
+        let mut steps = Steps::default();
+        if !self.is_named {
+            self.title(title, &mut steps);
+        }
         steps.0
     }
 
@@ -284,6 +299,7 @@ impl Reducer {
             Message::ConversationReset(reset) => {
                 self.plan.clear(steps);
                 self.streams = Streams::default();
+                self.is_named = false;
                 extra(steps, Topic::ConversationReset, None, &*reset);
             }
             Message::ActiveGoal(goal) => extra(steps, Topic::ActiveGoal, None, &*goal),

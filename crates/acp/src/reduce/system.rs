@@ -214,7 +214,10 @@ impl Reducer {
 
             // The session follows these itself.
             S::SessionStateChanged(_) | S::WorkerShuttingDown(_) => {}
-            S::SessionTitleChanged(title) => steps.event(Event::Title(title.title)),
+            S::SessionTitleChanged(title) => {
+                self.is_named = true;
+                self.title(title.title, steps);
+            }
             S::SessionMetadata(metadata) => extra(steps, Topic::SessionMetadata, None, &metadata),
             S::SessionWritesLost(lost) => {
                 let title = format!("The conversation can't be saved ({})", lost.error_code);
@@ -524,6 +527,13 @@ impl Reducer {
         if self.mode.as_deref() != Some(mode) {
             self.mode = Some(mode.to_owned());
             steps.event(Event::Mode(mode.to_owned()));
+        }
+    }
+
+    pub(super) fn title(&mut self, title: String, steps: &mut Steps) {
+        if self.title.as_ref() != Some(&title) {
+            self.title = Some(title.clone());
+            steps.event(Event::Title(title));
         }
     }
 

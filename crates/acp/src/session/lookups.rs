@@ -8,6 +8,7 @@ use outrigger::Session;
 use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
 
 use super::actor::Actor;
+use crate::rest;
 
 /// What is being looked up.
 pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<Found>>>;
@@ -16,6 +17,8 @@ pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<Found>>>;
 pub(super) enum Found {
     /// How many tokens the model takes, and how many the context has.
     Context { model: String, size: u64, used: u64 },
+    /// What to call the session.
+    Title(String),
 }
 
 impl Actor {
@@ -25,11 +28,26 @@ impl Actor {
         self.lookups.push(lookup.unwrap_or_else(|| Box::pin(ready(None))));
     }
 
+    /// Looks for the title that the model gave the session, which the CLI writes down without a word.
+    pub(super) fn look_up_title(&self) {
+        let options = self.again.clone();
+        let conversation = self.conversation.clone();
+        self.lookups.push(Box::pin(async move {
+            let title = rest::title_of(&options, &conversation).await;
+            let title = title.inspect_err(|error| tracing::debug!(%error, "the title is not known"));
+            title.ok().flatten().map(Found::Title)
+        }));
+    }
+
     /// Tells what was found.
     pub(super) fn found(&mut self, found: Found) {
         match found {
             Found::Context { model, size, used } => {
                 let updates = self.show.sized(&model, size, used);
+                self.tell(updates);
+            }
+            Found::Title(title) => {
+                let updates = self.show.titled(title);
                 self.tell(updates);
             }
         }

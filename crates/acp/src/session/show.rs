@@ -178,6 +178,12 @@ impl Show {
         self.all(steps)
     }
 
+    /// The session is called this, which may be no news.
+    pub(super) fn titled(&mut self, title: String) -> Vec<Tell> {
+        let steps = self.reducer.titled(title);
+        self.all(steps)
+    }
+
     /// Whether the CLI is to be asked how much the model takes.
     pub(super) fn wants_size(&mut self) -> bool {
         self.reducer.wants_size()

@@ -185,6 +185,38 @@ async fn titles_and_the_archive_are_those_of_the_cli() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_has_a_name_after_its_first_turn() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, _) = editor.open(&rig.sandbox.project()).await;
+    turn(&mut editor, &session, "Rename the parser\n%say done").await;
+    let title = |line: &Value| title_of(&line["params"]["update"]);
+    let told = editor.wait_for(|line| title(line).is_some()).await;
+    assert_eq!(told["params"]["sessionId"], session.as_str());
+    assert!(
+        title(&told).is_some_and(|title| title.starts_with("Rename the parser")),
+        "{told:#}"
+    );
+    // What the user calls it holds.
+    let (lines, _) = editor.turn(&session, "/rename A name of mine").await;
+    let last = |lines: &[Value]| {
+        updates(lines, "session_info_update")
+            .into_iter()
+            .rev()
+            .find_map(title_of)
+    };
+    assert_eq!(last(&lines).as_deref(), Some("A name of mine"), "{lines:#?}");
+    let (lines, _) = editor.turn(&session, "%say more").await;
+    assert_eq!(last(&lines), None, "{lines:#?}");
+    editor.leave().await;
+}
+
+fn title_of(update: &Value) -> Option<String> {
+    update["title"].as_str().map(str::to_owned)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_agents_did_is_told_again_below_their_calls() {
     let rig = Rig::start().await;
     let cwd = rig.sandbox.project();

@@ -138,3 +138,25 @@ fn only_what_others_said_is_news() {
         assert_eq!(echo(uuid, name, value), "", "{name}");
     }
 }
+
+#[test]
+fn a_title_is_told_once_and_that_of_the_user_holds() {
+    let mut run = Run::new();
+    for (title, told) in [
+        ("How it began", "Title(\"How it began\")\n"),
+        ("How it began", ""),
+        ("By the model", "Title(\"By the model\")\n"),
+    ] {
+        let steps = run.reducer.titled(title.to_owned());
+        run.take(steps);
+        assert_eq!(run.story(), told);
+    }
+    run.json(
+        serde_json::json!({"type": "system", "subtype": "session_title_changed", "title": "Mine", "uuid": "1",
+        "session_id": "s"}),
+    );
+    assert_eq!(run.story(), "Title(\"Mine\")\n");
+    let steps = run.reducer.titled("By the model".to_owned());
+    run.take(steps);
+    assert_eq!(run.story(), "");
+}
