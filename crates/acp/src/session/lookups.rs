@@ -1,10 +1,10 @@
 //! What the CLI does not say by itself: it is asked, or looked up where the CLI writes it down. Nothing waits for it.
 
-use std::future::ready;
-
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use outrigger::Session;
+use outrigger::protocol::Frame;
+use outrigger::protocol::inbound::Message;
 use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
 
 use super::actor::Actor;
@@ -17,6 +17,8 @@ pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<Found>>>;
 pub(super) enum Found {
     /// How many tokens the model takes, and how many the context has.
     Context { model: String, size: u64, used: u64 },
+    /// Which model answers.
+    Model(String),
     /// What to call the session.
     Title(String),
 }
@@ -24,8 +26,28 @@ pub(super) enum Found {
 impl Actor {
     /// Asks how much the model takes: a turn says so only at its end.
     pub(super) fn look_up_context(&self) {
-        let lookup = self.life.running().cloned().map(context);
-        self.lookups.push(lookup.unwrap_or_else(|| Box::pin(ready(None))));
+        if let Some(session) = self.life.running().cloned() {
+            self.lookups.push(context(session));
+        }
+    }
+
+    /// Asks which model answers, once a turn is over that the API had no part in: a slash command may have chosen another.
+    pub(super) fn look_up_model(&self, result: &Frame) {
+        let Some(session) = self.life.running().cloned() else {
+            return;
+        };
+        let turns = match result.decode() {
+            Ok(Message::Result(result)) => result.num_turns,
+            _ => return,
+        };
+        if turns > 0 {
+            return;
+        }
+        self.lookups.push(Box::pin(async move {
+            let settings = session.get_settings().await;
+            let settings = settings.inspect_err(|error| tracing::debug!(%error, "the model is not known"));
+            settings.ok()?.applied.map(|applied| Found::Model(applied.model))
+        }));
     }
 
     /// Looks for the title that the model gave the session, which the CLI writes down without a word.
@@ -46,6 +68,7 @@ impl Actor {
                 let updates = self.show.sized(&model, size, used);
                 self.tell(updates);
             }
+            Found::Model(model) => self.model_is(&model),
             Found::Title(title) => {
                 let updates = self.show.titled(title);
                 self.tell(updates);

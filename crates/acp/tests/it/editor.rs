@@ -237,6 +237,20 @@ impl Editor {
         (before, answer["result"].clone())
     }
 
+    /// A whole turn, and on until something comes that may be late.
+    pub(crate) async fn turn_until(
+        &mut self,
+        session: &str,
+        text: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let (lines, _) = self.turn(session, text).await;
+        match lines.into_iter().find(&wanted) {
+            Some(found) => found,
+            None => self.wait_for(wanted).await,
+        }
+    }
+
     /// Closes this end, and waits for the agent to go.
     pub(crate) async fn leave(mut self) -> Vec<Value> {
         // Half of a duplex stream closes nothing by being dropped.

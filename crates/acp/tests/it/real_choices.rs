@@ -97,6 +97,19 @@ async fn effort_fast_mode_and_the_agent_reach_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_a_slash_command_chooses_is_told_at_once() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    editor.initialize(json!({})).await;
+    let (session, opened) = editor.open(&rig.sandbox.project()).await;
+    assert_ne!(values(&opened)["model"], "haiku");
+    let is_news = |line: &Value| line["params"]["update"]["sessionUpdate"] == "config_option_update";
+    let told = editor.turn_until(&session, "/model haiku", is_news).await;
+    assert_eq!(values(&told["params"]["update"])["model"], "haiku", "{told:#}");
+    editor.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_of_the_settings_is_told() {
     let rig = Rig::start().await.interactive();
     let agents = rig.sandbox.config().join("agents");

@@ -190,12 +190,15 @@ async fn a_session_has_a_name_after_its_first_turn() {
     let mut editor = rig.editor();
     editor.initialize(json!({})).await;
     let (session, _) = editor.open(&rig.sandbox.project()).await;
-    turn(&mut editor, &session, "Rename the parser\n%say done").await;
-    let title = |line: &Value| title_of(&line["params"]["update"]);
-    let told = editor.wait_for(|line| title(line).is_some()).await;
+    let told = editor
+        .turn_until(&session, "Rename the parser\n%say done", |line| {
+            title_of(&line["params"]["update"]).is_some()
+        })
+        .await;
     assert_eq!(told["params"]["sessionId"], session.as_str());
+    let title = title_of(&told["params"]["update"]);
     assert!(
-        title(&told).is_some_and(|title| title.starts_with("Rename the parser")),
+        title.is_some_and(|title| title.starts_with("Rename the parser")),
         "{told:#}"
     );
     // What the user calls it holds.

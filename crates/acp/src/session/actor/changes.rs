@@ -193,7 +193,7 @@ impl Actor {
     }
 
     /// The CLI uses this model.
-    pub(super) fn model_is(&mut self, model: &str) {
+    pub(in crate::session) fn model_is(&mut self, model: &str) {
         if self.choices.model_is(model) {
             self.modes.set(self.choices.mode_ids());
             self.tell_options();

@@ -418,6 +418,7 @@ impl Actor {
             return;
         }
         self.turn_is_over(frame);
+        self.look_up_model(frame);
         self.look_up_title();
         if let Some(uuid) = frame.uuid() {
             if self.results.len() == RESULTS {
