@@ -194,6 +194,32 @@ pub(crate) async fn answer(known: &Known, options: &Options, is_open: bool) -> a
     }
 }
 
+/// Finishes a sign-in: it was done in a terminal, and the CLI says whether that came to anything.
+pub(crate) async fn authenticate(method: &str, options: &Options, client: &Client) -> Result<(), Error> {
+    let known = capabilities::sign_ins(client.capabilities());
+    if !known.iter().any(|known| known.id().0.as_ref() == method) {
+        return Err(error::bad(
+            "methodId",
+            format!("{method:?} is none of the ways to sign in"),
+        ));
+    }
+    signed_in(ask(options).await, client)
+}
+
+fn signed_in(status: acp::AuthStatusResponse, client: &Client) -> Result<(), Error> {
+    let state = status.state.clone();
+    client.learned_auth(status);
+    if matches!(state, acp::AuthState::Authenticated | acp::AuthState::NotRequired) {
+        return Ok(());
+    }
+    let mut error = Error::new(
+        ErrorCode::AUTH_REQUIRED,
+        "Nobody is signed in yet: that is done in a terminal, by this agent with the method's arguments",
+    );
+    with_methods(&mut error, client);
+    Err(error)
+}
+
 /// Says how to sign in, beside an error that says that it is necessary: `data.authMethods`.
 pub(crate) fn with_methods(error: &mut Error, client: &Client) -> bool {
     if error.code != ErrorCode::AUTH_REQUIRED {

@@ -147,6 +147,22 @@ impl Hub {
         });
     }
 
+    pub(super) fn authenticate(
+        self: &Arc<Self>,
+        request: acp::AuthenticateRequest,
+        connection: impl Into<Connection>,
+        answer: Answer<acp::AuthenticateResponse>,
+    ) {
+        let options = self.config.options.clone();
+        // It knows who was signed in before.
+        self.spare().clear();
+        let client = self.client(connection);
+        self.answer(answer, async move {
+            auth::authenticate(&request.method_id.0, &options, &client).await?;
+            Ok(acp::AuthenticateResponse::new())
+        });
+    }
+
     pub(super) fn logout(
         self: &Arc<Self>,
         connection: impl Into<Connection>,

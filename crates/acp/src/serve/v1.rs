@@ -25,7 +25,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let (load_session, resume_session, fork_session) = (of(), of(), of());
     let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
     let (rewind, set_title, archive, unarchive, status) = (of(), of(), of(), of(), of());
-    let auth_status = of();
+    let (auth_status, authenticate) = (of(), of());
     let (set_servers, status_of_servers, reconnect, toggle) = (of(), of(), of(), of());
     Agent
         .v1()
@@ -35,6 +35,13 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
                 let answer = capabilities::answer(&request.client_capabilities);
                 Answer::from(responder).give(Ok(answer));
                 initialize.met(request.client_capabilities, connection);
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: acp::AuthenticateRequest, responder, connection| {
+                authenticate.authenticate(request, connection, responder.into());
                 Ok(())
             },
             on_receive_request!(),

@@ -45,6 +45,20 @@ async fn terminals_are_offered_to_those_who_have_them() {
     assert!(whole["label"].is_string());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sign_in_that_was_done_in_a_terminal_is_finished() {
+    let rig = Rig::start().await;
+    let mut editor = rig.editor();
+    editor.initialize(json!({"auth": {"terminal": true}})).await;
+    let done = editor
+        .call("authenticate", json!({"methodId": "claude-ai-login"}))
+        .await;
+    assert_eq!(done, json!({}));
+    let refused = editor.refused("authenticate", json!({"methodId": "magic"})).await;
+    assert_eq!(refused["data"]["parameter"], "methodId", "{refused:#}");
+    editor.leave().await;
+}
+
 #[tokio::test]
 async fn a_turn_that_needs_a_sign_in_says_how() {
     let (mut editor, _cli) = Editor::simulated();
@@ -152,5 +166,10 @@ async fn a_session_without_an_account_says_how_to_sign_in() {
     }
     let status = editor.call("auth/status", json!({})).await;
     assert_eq!(status["state"], "unauthenticated", "{status:#}");
+    let refused = editor
+        .refused("authenticate", json!({"methodId": "claude-ai-login"}))
+        .await;
+    assert_eq!(refused["code"], -32000, "{refused:#}");
+    assert_eq!(refused["data"]["authMethods"][0]["id"], "claude-ai-login");
     editor.leave().await;
 }
