@@ -35,6 +35,8 @@ pub(crate) struct Choices {
     effort: Option<Effort>,
     fast: Fast,
     agents: Agents,
+    /// The editor has switches besides lists.
+    has_switches: bool,
 }
 
 impl Choices {
@@ -50,6 +52,7 @@ impl Choices {
             effort: None,
             fast: Fast::default(),
             agents: Agents::new(told),
+            has_switches: false,
         };
         choices.fast_is(
             told.fast_mode_state.as_ref(),
@@ -59,6 +62,12 @@ impl Choices {
             choices.model_is(model);
         }
         choices
+    }
+
+    /// For an editor that has switches, or does not.
+    pub(crate) fn switches(mut self, has_switches: bool) -> Self {
+        self.has_switches = has_switches;
+        self
     }
 
     /// The mode that holds.
@@ -92,7 +101,7 @@ impl Choices {
 
     /// What the CLI says in a new process.
     pub(crate) fn renewed(&self, told: &InitializeReply) -> Self {
-        let mut renewed = Self::new(told, self.bypass);
+        let mut renewed = Self::new(told, self.bypass).switches(self.has_switches);
         if self.agents.is_settled() {
             renewed.agents.settle();
         }
@@ -134,9 +143,13 @@ impl Choices {
         self.fast.can_be_had() && current.is_some_and(|info| info.supports_fast_mode == Some(true))
     }
 
-    /// What fast mode is to be for an id; nothing where it is not offered, or knows no such id.
-    pub(crate) fn find_fast(&self, id: &str) -> Option<bool> {
-        Fast::find(id).filter(|_| self.has_fast())
+    /// What fast mode is to be for a value; nothing where it is not offered, or knows no such value.
+    pub(crate) fn find_fast(&self, value: &acp::SessionConfigOptionValue) -> Option<bool> {
+        let on = match value {
+            acp::SessionConfigOptionValue::Boolean { value } => Some(*value),
+            value => value.as_value_id().and_then(|id| Fast::find(&id.0)),
+        };
+        on.filter(|_| self.has_fast())
     }
 
     /// Whether there are agents to choose from.
@@ -297,7 +310,7 @@ impl Choices {
             );
         }
         if self.has_fast() {
-            options.push(self.fast.option());
+            options.push(self.fast.option(self.has_switches));
         }
         options.extend(self.agents.option());
         options

@@ -89,6 +89,14 @@ impl Client {
         elicitation.is_some_and(|elicitation| elicitation.url.is_some())
     }
 
+    /// Whether it has switches, and not only lists to choose from. In the draft every editor has.
+    pub(crate) fn has_switches(&self) -> bool {
+        let options = self.capabilities.session.as_ref();
+        let options = options.and_then(|session| session.config_options.as_ref());
+        let can = options.is_some_and(|options| options.boolean.is_some());
+        can || matches!(self.connection, Connection::V2(_))
+    }
+
     /// What writes the events of one session for it.
     pub(crate) fn encoder(&self) -> Encoder {
         match &self.connection {

@@ -307,7 +307,8 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
         Opening::Claimed(start) => session::arrival(start, &mut orders, &cancel, &stop).await,
     };
     if let Some((session, early)) = arrived {
-        let choices = Choices::new(session.initialized(), again.allow_dangerously_skip_permissions);
+        let choices = Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
+            .switches(client.has_switches());
         let actor = Actor::new(Parts {
             id: id.clone(),
             client,
@@ -397,7 +398,8 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let known = auth::of_account(&told.account);
             client.learned_auth(known);
             Ready {
-                choices: Choices::new(told, again.allow_dangerously_skip_permissions),
+                choices: Choices::new(told, again.allow_dangerously_skip_permissions)
+                    .switches(client.has_switches()),
                 meta: account(told),
                 opening: Opening::Claimed(becomes(hub, warm.spare, claim, again.clone())),
                 id: warm.id,
@@ -425,7 +427,8 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
             let known = auth::of_account(&session.initialized().account);
             client.learned_auth(known);
             Ready {
-                choices: Choices::new(session.initialized(), again.allow_dangerously_skip_permissions),
+                choices: Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
+                    .switches(client.has_switches()),
                 meta: account(session.initialized()),
                 opening: Opening::Started(session),
                 id,

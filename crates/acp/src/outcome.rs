@@ -110,6 +110,8 @@ fn failed(verdict: &Verdict, outcome: &Outcome) -> Error {
     };
     let code = match verdict.cause() {
         Some(Cause::NotLoggedIn | Cause::InvalidKey) => ErrorCode::AUTH_REQUIRED,
+        // A 403 may be about other things, too. The CLI tells them apart.
+        _ if said.starts_with("Failed to authenticate") => ErrorCode::AUTH_REQUIRED,
         _ => ErrorCode::INTERNAL_ERROR,
     };
     let mut data = Map::new();

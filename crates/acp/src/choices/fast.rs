@@ -58,13 +58,21 @@ impl Fast {
         }
     }
 
-    pub(super) fn option(&self) -> acp::SessionConfigOption {
+    /// A switch for editors that have switches.
+    pub(super) fn option(&self, has_switches: bool) -> acp::SessionConfigOption {
+        self.plain_option(has_switches)
+            .description("Answers sooner, for more money".to_owned())
+            .category(acp::SessionConfigOptionCategory::ModelConfig)
+    }
+
+    fn plain_option(&self, has_switches: bool) -> acp::SessionConfigOption {
+        if has_switches {
+            return acp::SessionConfigOption::boolean(FAST, "Fast mode", self.is_on);
+        }
         let values = [(OFF, "Off"), (ON, "On")];
         let values = values.map(|(id, name)| acp::SessionConfigSelectOption::new(id, name));
         let current = if self.is_on { ON } else { OFF };
         acp::SessionConfigOption::select(FAST, "Fast mode", current, values.to_vec())
-            .description("Answers sooner, for more money".to_owned())
-            .category(acp::SessionConfigOptionCategory::ModelConfig)
     }
 }
 

@@ -671,8 +671,8 @@ pub(super) fn notice<T: Serialize>(
 ) {
     steps.event(Event::Notice(Notice {
         severity,
-        title,
-        description,
+        title: tool::without_keys(&title),
+        description: description.map(|text| tool::without_keys(&text)),
         topic,
         data: RawJson::encode(data).ok(),
         important,

@@ -52,6 +52,26 @@ pub(crate) fn without_reminders(text: &str) -> String {
     kept
 }
 
+/// A text without the keys of the CLI's terminal that it names: ` · ctrl+o to see`, ` (ctrl+o to expand)`.
+pub(crate) fn without_keys(text: &str) -> String {
+    let mut kept = text.to_owned();
+    for (begin, end) in [(" · ctrl+", None), (" (ctrl+", Some(')'))] {
+        while let Some(from) = kept.find(begin) {
+            let rest = &kept[from + begin.len()..];
+            let over = match end {
+                Some(end) => rest.find(end).map(|at| at + end.len_utf8()),
+                None => Some(
+                    rest.find(['\n', '·'])
+                        .map_or(rest.len(), |at| rest[..at].trim_end_matches(' ').len()),
+                ),
+            };
+            let Some(over) = over else { break };
+            kept.replace_range(from..from + begin.len() + over, "");
+        }
+    }
+    kept
+}
+
 /// What the CLI keeps in a file for being too long comes with a wrapper for the model. What is in it says where the file is.
 pub(crate) fn unwrapped(text: String) -> String {
     let inner = text.trim().strip_prefix("<persisted-output>");
@@ -138,5 +158,19 @@ mod tests {
             "a <system-reminder> b"
         );
         assert_eq!(without_reminders("<b>"), "<b>");
+    }
+
+    #[test]
+    fn keys_of_the_terminal_are_not_named() {
+        for (text, told) in [
+            ("stop hook problem · ctrl+o to see", "stop hook problem"),
+            ("a · ctrl+o to see\nb", "a\nb"),
+            ("a · ctrl+o to see · b", "a · b"),
+            ("Read 1 file (ctrl+o to expand)", "Read 1 file"),
+            ("press ctrl+c", "press ctrl+c"),
+            ("one (ctrl+o", "one (ctrl+o"),
+        ] {
+            assert_eq!(without_keys(text), told);
+        }
     }
 }

@@ -56,6 +56,18 @@ async fn a_sign_in_that_was_done_in_a_terminal_is_finished() {
     assert_eq!(done, json!({}));
     let refused = editor.refused("authenticate", json!({"methodId": "magic"})).await;
     assert_eq!(refused["data"]["parameter"], "methodId", "{refused:#}");
+    // An account that the API does not let in.
+    let (session, _) = editor.open(&rig.sandbox.project()).await;
+    let prompt = editor
+        .prompt(&session, "%error 403 n=99 msg=\"no such account\"")
+        .await;
+    let (_, answer) = editor.until(prompt).await;
+    let error = &answer["error"];
+    assert_eq!(error["code"], -32000, "{answer:#}");
+    assert_eq!(
+        error["data"]["authMethods"][0]["id"], "claude-ai-login",
+        "{answer:#}"
+    );
     editor.leave().await;
 }
 

@@ -84,6 +84,24 @@ async fn effort_fast_mode_and_the_agent_reach_the_model() {
     assert_ne!(body["output_config"]["effort"], "low", "{body:#}");
     assert_ne!(body["speed"], "fast", "{body:#}");
 
+    // Where the editor has switches it is one.
+    let mut other = rig.editor();
+    other
+        .initialize(json!({"session": {"configOptions": {"boolean": {}}}}))
+        .await;
+    let (switched, opened) = other.open(&rig.sandbox.project()).await;
+    let fast = |told: &Value| {
+        let options = told["configOptions"].as_array().expect("options").iter();
+        let mut fast = options.filter(|option| option["id"] == "fast");
+        fast.next().cloned().expect("fast mode is there")
+    };
+    assert_eq!(fast(&opened)["type"], "boolean", "{opened:#}");
+    assert_eq!(fast(&opened)["currentValue"], false);
+    let on = json!({"sessionId": switched, "configId": "fast", "type": "boolean", "value": true});
+    let told = other.call("session/set_config_option", on).await;
+    assert_eq!(fast(&told)["currentValue"], true, "{told:#}");
+    other.leave().await;
+
     // One that was taken back before the first prompt never led.
     let (session, _) = editor.open(&rig.sandbox.project()).await;
     for agent in ["poet", "default"] {

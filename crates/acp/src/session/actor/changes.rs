@@ -3,6 +3,7 @@
 use agent_client_protocol::v1::schema as acp;
 use outrigger::Session;
 use outrigger::protocol::shared::{Effort, PermissionMode};
+use serde_json::json;
 
 use super::Actor;
 use crate::answer::Answer;
@@ -82,11 +83,15 @@ impl Actor {
         &self,
         request: &acp::SetSessionConfigOptionRequest,
     ) -> Result<What, agent_client_protocol::Error> {
-        let Some(value) = request.value.as_value_id() else {
+        let value = &request.value;
+        let unknown = || error::bad("value", format!("{} is no choice of this option", json!(value)));
+        if request.config_id.0.as_ref() == choices::FAST && self.choices.has_option(choices::FAST) {
+            return self.choices.find_fast(value).map(What::Fast).ok_or_else(unknown);
+        }
+        let Some(id) = value.as_value_id() else {
             return Err(error::bad("value", "this option takes the id of a choice"));
         };
-        let value = value.0.as_ref();
-        let unknown = || error::bad("value", format!("{value:?} is no choice of this option"));
+        let value = id.0.as_ref();
         match request.config_id.0.as_ref() {
             choices::MODE => self.choices.find_mode(value).map(What::Mode).ok_or_else(unknown),
             choices::MODEL if self.choices.has_model(value) => Ok(What::Model(value.to_owned())),
@@ -99,7 +104,6 @@ impl Actor {
             id if !self.choices.has_option(id) => {
                 Err(error::bad("configId", format!("there is no option {id:?}")))
             }
-            choices::FAST => self.choices.find_fast(value).map(What::Fast).ok_or_else(unknown),
             choices::AGENT => self
                 .choices
                 .find_agent(value)
