@@ -110,6 +110,8 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
         .agent_capabilities(capabilities)
         .agent_info(this)
         .auth_methods(sign_ins(client))
+        // Where editors look that know the TypeScript adapter.
+        .meta(json!({ "steering": { "supported": true } }).as_object().cloned())
 }
 
 /// The ways to sign in: the CLI's own, in a terminal. The editor starts this program for that as it started it before, with these

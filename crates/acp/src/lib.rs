@@ -32,6 +32,7 @@ mod rewind;
 mod serve;
 mod session;
 mod spare;
+mod steer;
 mod tool;
 mod wire;
 mod words;

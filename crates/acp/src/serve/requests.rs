@@ -15,6 +15,7 @@ use crate::rewind::{Rewind, Rewound};
 use crate::session::Order;
 use crate::session::owed::Owed;
 use crate::session::servers::{Told, Wish};
+use crate::steer::{Steer, Steered};
 use crate::{auth, error, rest, spare};
 
 impl Hub {
@@ -40,6 +41,14 @@ impl Hub {
             Err(error) => return answer.refuse(error),
         };
         self.answer(answer, async move { session.rewind(request).await });
+    }
+
+    pub(super) fn steer(self: &Arc<Self>, request: Steer, answer: Answer<Steered>) {
+        let session = match self.session(&request.session_id) {
+            Ok(session) => session,
+            Err(error) => return answer.refuse(error),
+        };
+        self.answer(answer, async move { session.steer(request).await });
     }
 
     pub(super) fn list_sessions(

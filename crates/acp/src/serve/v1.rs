@@ -16,6 +16,7 @@ use crate::mcp::Servers;
 use crate::open::{Opened, Wanted};
 use crate::rewind::Rewind;
 use crate::session::servers::{McpReconnect, McpStatus, McpToggle, SetMcpServers, Wish};
+use crate::steer::Steer;
 
 /// Serves an editor that speaks this version.
 pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
@@ -25,7 +26,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
     let (load_session, resume_session, fork_session) = (of(), of(), of());
     let (list_sessions, delete_session, logout, of_server) = (of(), of(), of(), of());
     let (rewind, set_title, archive, unarchive, status) = (of(), of(), of(), of(), of());
-    let (auth_status, authenticate) = (of(), of());
+    let (auth_status, authenticate, steer) = (of(), of(), of());
     let (set_servers, status_of_servers, reconnect, toggle) = (of(), of(), of(), of());
     Agent
         .v1()
@@ -60,6 +61,13 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         .on_receive_request(
             async move |request: acp::PromptRequest, responder, _| {
                 prompt.prompt(request, Answer::from(responder).into());
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: Steer, responder, _| {
+                steer.steer(request, responder.into());
                 Ok(())
             },
             on_receive_request!(),

@@ -29,6 +29,7 @@ use self::owed::Owed;
 use crate::answer::Answer;
 use crate::error;
 use crate::rewind::{Rewind, Rewound};
+use crate::steer::{Steer, Steered};
 
 /// How many orders may wait for a session. Those of an editor that sends more are refused.
 const ORDERS: usize = 256;
@@ -39,6 +40,11 @@ pub(crate) enum Order {
     Prompt {
         request: acp::PromptRequest,
         answer: Owed,
+    },
+    /// Says something to the model while it works.
+    Steer {
+        request: Steer,
+        reply: oneshot::Sender<Result<Steered, Error>>,
     },
     /// Ends all prompts that are open.
     Cancel,
@@ -79,6 +85,7 @@ impl Order {
             // Whoever asked may have gone.
             Self::Rewind { reply, .. } => drop(reply.send(Err(error))),
             Self::SetTitle { reply, .. } => drop(reply.send(Err(error))),
+            Self::Steer { reply, .. } => drop(reply.send(Err(error))),
             Self::Mcp { reply, .. } => drop(reply.send(Err(error))),
             Self::Cancel | Self::Close(_) => {}
         }
@@ -132,6 +139,11 @@ impl Handle {
     /// Gives the session a title, and returns whether the CLI has taken it.
     pub(crate) async fn set_title(&self, title: String) -> Result<bool, Error> {
         self.told(|reply| Order::SetTitle { title, reply }).await
+    }
+
+    /// Says something to the model while it works.
+    pub(crate) async fn steer(&self, request: Steer) -> Result<Steered, Error> {
+        self.told(|reply| Order::Steer { request, reply }).await
     }
 
     async fn told<T>(

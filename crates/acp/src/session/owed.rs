@@ -20,6 +20,8 @@ enum What {
     AtEnd(Answer<acp::PromptResponse>),
     /// The draft of the second: an answer as soon as the prompt is part of the conversation.
     AtBegin(Begin),
+    /// Nothing: what asked for it was answered. What is said to it comes as updates.
+    Nothing,
     /// That answer was given. How the turn ended is told as the state of the session.
     End,
 }
@@ -44,6 +46,11 @@ impl Owed {
         Self { what, open }
     }
 
+    /// Of one that is owed nothing.
+    pub(super) fn nothing() -> Self {
+        Self::new(What::Nothing)
+    }
+
     /// Of a prompt of the second version.
     pub(crate) fn at_begin(answer: Answer<draft::PromptResponse>, said: Vec<draft::ContentBlock>) -> Self {
         Self::new(What::AtBegin(Begin { answer, said }))
@@ -66,6 +73,11 @@ impl Owed {
         match self.what {
             What::AtEnd(answer) => answer.give(end),
             What::End => return Some(end),
+            What::Nothing => {
+                if let Err(error) = end {
+                    tracing::warn!(%error, "what was said while the model worked came to nothing");
+                }
+            }
             // It never was part of the conversation.
             What::AtBegin(Begin { answer, .. }) => answer.refuse(match end {
                 Err(error) if !is_cancelled => error,
@@ -90,7 +102,7 @@ impl Owed {
         let cancellation: Option<RequestCancellation> = match &self.what {
             What::AtEnd(answer) => Some(answer.cancellation()),
             What::AtBegin(begin) => Some(begin.answer.cancellation()),
-            What::End => None,
+            What::End | What::Nothing => None,
         };
         let over = self.open.as_ref().map(|open| open.token().clone());
         async move {

@@ -215,3 +215,58 @@ async fn a_prompt_can_be_folded_into_the_turn_that_runs() {
     assert_eq!(refused["data"]["parameter"], "_meta.claudeCode.delivery");
     editor.leave().await;
 }
+
+#[tokio::test]
+async fn the_turn_that_runs_can_be_steered() {
+    let (mut editor, cli, session, _home) = started().await;
+    let steer = |text: &str, meta: serde_json::Value| json!({"sessionId": session, "prompt": [{"type": "text", "text": text}], "_meta": meta});
+    let waits = json!({"steering": {"idleBehavior": "promptRequired"}});
+    let told = editor
+        .call("_session/steering", steer("%say unheard", waits.clone()))
+        .await;
+    assert_eq!(
+        told,
+        json!({"outcome": "promptRequired", "reason": "noRunningTurn"})
+    );
+    let running = editor
+        .prompt(
+            &session,
+            "%slow 20 chunk=1\n%say a longer answer that takes its time",
+        )
+        .await;
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    let told = editor
+        .call("_session/steering", steer("%say steered", waits))
+        .await;
+    assert_eq!(told, json!({"outcome": "injected"}));
+    let (_, answer) = editor.until(running).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let report = cli.report().expect("it was started");
+    let heard = |text: &str| report.received().any(|line| line.to_string().contains(text));
+    assert!(heard("%say steered") && !heard("%say unheard"));
+    // Behind all that was said before.
+    editor.turn(&session, "%say between").await;
+    // Without a turn it begins one, which ends unasked.
+    let told = editor
+        .call("_session/steering", steer("%say by itself", json!({})))
+        .await;
+    assert_eq!(told, json!({"outcome": "startedNewTurn"}));
+    editor
+        .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    let (lines, _) = editor.turn(&session, "%say and on").await;
+    assert!(said(&lines).ends_with("and on"), "{lines:#?}");
+    for (name, params) in [
+        ("prompt", json!({"sessionId": session, "prompt": []})),
+        (
+            "_meta.steering.idleBehavior",
+            steer("x", json!({"steering": {"idleBehavior": "wait"}})),
+        ),
+    ] {
+        let refused = editor.refused("_session/steering", params).await;
+        assert_eq!(refused["data"]["parameter"], name, "{refused:#}");
+    }
+    editor.leave().await;
+}

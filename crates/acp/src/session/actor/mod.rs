@@ -38,7 +38,8 @@ use crate::choices::Choices;
 use crate::client::Client;
 use crate::given::Raw;
 use crate::outcome::End;
-use crate::{error, outcome, prompt, words};
+use crate::steer::{Steer, Steered};
+use crate::{error, outcome, prompt, steer, words};
 
 /// How many result frames are remembered for turns whose end was not told yet.
 const RESULTS: usize = 64;
@@ -339,6 +340,10 @@ impl Actor {
     fn order(&mut self, order: Order) {
         match order {
             Order::Prompt { request, answer } => self.prompt(request, answer),
+            Order::Steer { request, reply } => {
+                // Whoever asked may have gone.
+                let _ = reply.send(self.steer(request));
+            }
             Order::Cancel => self.cancel_all(),
             Order::SetMode { request, answer } => {
                 let id = request.mode_id.0.as_ref();
@@ -369,6 +374,25 @@ impl Actor {
     pub(super) fn is_busy(&self) -> bool {
         let is_prompted = self.prompts.is_running() || self.prompts.is_waiting();
         is_prompted || self.front.has_own() || self.change.is_some() || !self.changes.is_empty()
+    }
+
+    fn steer(&mut self, request: Steer) -> Result<Steered, agent_client_protocol::Error> {
+        let outcome = if self.prompts.is_running() || self.front.has_own() {
+            steer::Outcome::Injected
+        } else if request.begins_a_turn()? {
+            steer::Outcome::StartedNewTurn
+        } else {
+            return Ok(Steered {
+                outcome: steer::Outcome::PromptRequired,
+                reason: Some("noRunningTurn".to_owned()),
+            });
+        };
+        prompt::of(&request.prompt, |_| false)?;
+        self.prompt(request.into_prompt(), Owed::nothing());
+        Ok(Steered {
+            outcome,
+            reason: None,
+        })
     }
 
     fn prompt(&mut self, request: acp::PromptRequest, answer: Owed) {
