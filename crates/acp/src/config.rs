@@ -19,7 +19,7 @@ pub struct Config {
     pub cancel_floor: Duration,
     /// How long all sessions together may take to end once the editor has gone; then their processes are killed. 3 s unless set.
     pub exit_grace: Duration,
-    /// Whether a CLI is started ahead for the next session, which then opens at once. It is an idle process of 160 to 260 MB that
+    /// Whether a CLI is started ahead for the next session, once one was opened that it could have been. The next then opens at once. It is an idle process of 160 to 260 MB that
     /// nobody else sees. True unless set.
     pub spare: bool,
     /// How old such a CLI may become. Then it is ended, and another is started after the next session. One that was started before

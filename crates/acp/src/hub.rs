@@ -54,10 +54,6 @@ impl Hub {
         &self.stop
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
     /// Where the CLI is that was started ahead.
     pub(crate) fn spare(&self) -> &Place {
         &self.spare

@@ -445,7 +445,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
         }
     };
     if can_be_claimed {
-        spare::warm(hub, client, spare::When::Opened);
+        spare::warm(hub, client);
     }
     Ok(ready)
 }

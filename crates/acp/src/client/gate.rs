@@ -10,7 +10,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
 /// How many updates may wait to be written before nothing more is sent.
 const MOST: usize = 64;
@@ -23,8 +22,6 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) struct Gate {
     waiting: Mutex<Waiting>,
     opened: Notify,
-    /// Fires when the first line was written.
-    spoken: CancellationToken,
 }
 
 /// What was sent and not written, in order.
@@ -64,16 +61,6 @@ impl Gate {
             drop(waiting);
             self.opened.notify_waiters();
         }
-    }
-
-    /// A line was written, of whatever kind.
-    pub(crate) fn speaks(&self) {
-        self.spoken.cancel();
-    }
-
-    /// Waits until the first line was written.
-    pub(crate) async fn spoken(&self) {
-        self.spoken.cancelled().await;
     }
 
     /// Whether another may be sent.

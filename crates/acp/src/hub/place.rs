@@ -31,12 +31,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes room for another spare; whoever starts it waits for the wish for it. `None` if none is to be started any more, or one
-    /// is there that is not to be replaced.
-    pub(crate) fn fill(&self, replace: bool) -> Option<oneshot::Receiver<Wish>> {
+    /// Makes room for a spare; whoever starts it waits for the wish for it. `None` if none is to be started any more, or one is there.
+    pub(crate) fn fill(&self) -> Option<oneshot::Receiver<Wish>> {
         let mut place = self.place();
         let is_filled = place.as_ref().is_some_and(|place| !place.is_closed());
-        if self.given_up.load(Ordering::Acquire) || is_filled && !replace {
+        if self.given_up.load(Ordering::Acquire) || is_filled {
             return None;
         }
         let (sender, wishes) = oneshot::channel();

@@ -102,7 +102,6 @@ pub(super) fn outgoing(
         bytes.push(b'\n');
         writer.write_all(&bytes).await?;
         writer.flush().await?;
-        gate.speaks();
         if is_update {
             gate.written();
         }

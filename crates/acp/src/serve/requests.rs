@@ -16,13 +16,14 @@ use crate::session::Order;
 use crate::session::owed::Owed;
 use crate::session::servers::{Told, Wish};
 use crate::steer::{Steer, Steered};
-use crate::{auth, error, rest, spare};
+use crate::{auth, error, rest};
 
 impl Hub {
-    /// The editor said what it can, and is answered.
-    pub(super) fn met(self: &Arc<Self>, client: acp::ClientCapabilities, connection: impl Into<Connection>) {
+    /// The editor said what it can.
+    pub(super) fn met(&self, client: acp::ClientCapabilities) {
         self.introduced(client);
-        spare::warm(self, self.client(connection), spare::When::Introduced);
+        // It knows what the editor said before.
+        self.spare().clear();
     }
 
     /// Opens a session.

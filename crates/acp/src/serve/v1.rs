@@ -32,10 +32,10 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         .v1()
         .name("outrigger-acp")
         .on_receive_request(
-            async move |request: acp::InitializeRequest, responder, connection| {
+            async move |request: acp::InitializeRequest, responder, _| {
                 let answer = capabilities::answer(&request.client_capabilities);
                 Answer::from(responder).give(Ok(answer));
-                initialize.met(request.client_capabilities, connection);
+                initialize.met(request.client_capabilities);
                 Ok(())
             },
             on_receive_request!(),

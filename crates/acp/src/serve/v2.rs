@@ -34,10 +34,10 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         .v2()
         .name("outrigger-acp")
         .on_receive_request(
-            async move |request: draft::InitializeRequest, responder, connection| {
+            async move |request: draft::InitializeRequest, responder, _| {
                 let client = convert::capabilities(request.capabilities);
                 let answer = capabilities::draft_answer(&client);
-                initialize.met(client, connection);
+                initialize.met(client);
                 Answer::from(responder).give(Ok(answer));
                 Ok(())
             },

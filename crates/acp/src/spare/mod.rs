@@ -4,8 +4,9 @@
 //! claimed. A full session that is started ahead would be a few milliseconds faster, but other programs would see it, `SessionStart`
 //! hooks would run for nobody, and what it had read of its directory would be old.
 //!
-//! There is one at most. It is started once the editor was introduced to, and again after each session that it could have been; a
-//! session that asks for what no spare can have is started as usual, and with it ends the spare, since the next is likely to be like it.
+//! There is one at most. It is started after each session that it could have been: the first session of an editor does not compete with it,
+//! and an editor whose sessions no spare can be, since they are loaded or have MCP servers of the editor, has none. A new session that asks
+//! for what no spare can have is started as usual, and with it ends the spare, since the next is likely to be like it.
 
 mod marks;
 
@@ -26,33 +27,23 @@ use crate::hub::{Hub, Warm, Wish};
 /// left to the first turn.
 const REST: Duration = Duration::from_secs(1);
 
-/// When to start one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
-    /// The answer to `initialize` is on its way; once it is written.
-    Introduced,
-    /// A session was opened.
-    Opened,
-}
-
-/// Has a spare started, unless there is one.
-pub(crate) fn warm(hub: &Arc<Hub>, client: Client, when: When) {
+/// A session was opened that a spare could have been: has one started for the next, unless there is one.
+pub(crate) fn warm(hub: &Arc<Hub>, client: Client) {
     if !hub.config.spare {
         return;
     }
-    // What answers a spare knows what the editor can, which it may just have said anew.
-    if let Some(wishes) = hub.spare().fill(when == When::Introduced) {
-        hub.spawn(keep(Arc::clone(hub), client, when, wishes));
+    if let Some(wishes) = hub.spare().fill() {
+        hub.spawn(keep(Arc::clone(hub), client, wishes));
     }
 }
 
 /// Starts a spare, and keeps it until it is wanted, dies, becomes too old, or the connection ends.
-async fn keep(hub: Arc<Hub>, client: Client, when: When, mut wishes: oneshot::Receiver<Wish>) {
+async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<Wish>) {
     tokio::select! {
         // Somebody wants a session before the start of the spare: that one is not slower.
         _ = &mut wishes => return,
         () = hub.stop().cancelled() => return,
-        () = rest(&hub, when) => {}
+        () = tokio::time::sleep(REST) => {}
     }
     let config = hub.config.options.clone();
     let Ok(marks) = tokio::task::spawn_blocking(move || Marks::of(&config)).await else {
@@ -94,13 +85,6 @@ async fn keep(hub: Arc<Hub>, client: Client, when: When, mut wishes: oneshot::Re
         && let Err(error) = warm.spare.close().await
     {
         tracing::debug!(%error, "a spare CLI was not seen ending");
-    }
-}
-
-async fn rest(hub: &Hub, when: When) {
-    match when {
-        When::Introduced => hub.gate().spoken().await,
-        When::Opened => tokio::time::sleep(REST).await,
     }
 }
 

@@ -100,6 +100,9 @@ async fn a_cli_that_is_started_ahead_is_seen_by_nobody_until_it_is_a_session() {
     let cwd = rig.sandbox.project().canonicalize().expect("it is there");
     let mut editor = rig.editor();
     editor.initialize(json!({})).await;
+    let (before, _) = editor.open(&cwd).await;
+    editor.call("session/close", json!({"sessionId": before})).await;
+    std::fs::remove_file(&seen).expect("the hook ran for the session before");
     rig.parked().await;
     let listed = editor.call("session/list", json!({})).await;
     assert_eq!(listed["sessions"], json!([]));
@@ -136,6 +139,7 @@ async fn a_project_that_no_spare_can_work_in_gets_a_cli_of_its_own() {
     assert!(cwd.join(".claude/settings.json").exists());
     let mut editor = rig.editor();
     editor.initialize(json!({})).await;
+    editor.open(&std::env::temp_dir()).await;
     rig.parked().await;
     let (session, opened) = editor.open(&cwd).await;
     // As the spare had it; the session itself says what the project wants.

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use crate::editor::{Editor, PATIENCE, said};
 use crate::sessions::agent;
 
-/// An editor that was introduced to, and has a spare that is ready, unless there is to be none.
+/// An editor that has a session, which is the first CLI, and a spare that is ready, which is the second.
 async fn with_spare(cli: &Simulated, change: impl FnOnce(Config) -> Config) -> Editor {
     let config = Config::new().options(cli.options());
     let mut editor = Editor::with(change(config));
     editor.initialize(json!({})).await;
-    ready(cli, 0).await;
+    editor.open(&std::env::temp_dir()).await;
+    ready(cli, 1).await;
     editor
 }
 
@@ -93,8 +94,8 @@ async fn it_becomes_the_next_session_and_asks_in_its_name() {
     assert_eq!(question["params"]["sessionId"], session.as_str());
 
     let started = cli.started();
-    assert_eq!(started.len(), 1, "one process was enough");
-    let report = started[0].report();
+    assert_eq!(started.len(), 2, "one process for each was enough");
+    let report = started[1].report();
     let claim = report
         .received()
         .find(|frame| frame["request"]["subtype"] == "claim_session")
@@ -106,10 +107,10 @@ async fn it_becomes_the_next_session_and_asks_in_its_name() {
     assert_eq!(init.expect("a turn ran")["session_id"], session.as_str());
 
     // Its place is filled again, and that one becomes another session.
-    ready(&cli, 1).await;
+    ready(&cli, 2).await;
     let other = works(&mut editor, home.path()).await;
     assert_ne!(other, session);
-    assert!(was_claimed(&cli.started()[1]));
+    assert!(was_claimed(&cli.started()[2]));
     editor.leave().await;
     assert!(cli.started().iter().all(|cli| cli.exited().is_some()));
 }
@@ -125,9 +126,9 @@ async fn what_a_spare_can_not_be_is_started_and_ends_it() {
         let mut wanted = new_session(home.path());
         wanted[key] = value;
         editor.call("session/new", wanted).await;
-        ended(&cli.started()[0]).await;
-        assert_eq!(cli.started().len(), 2, "{key}");
-        assert!(!was_claimed(&cli.started()[0]));
+        ended(&cli.started()[1]).await;
+        assert_eq!(cli.started().len(), 3, "{key}");
+        assert!(!was_claimed(&cli.started()[1]));
         editor.leave().await;
     }
 }
@@ -137,18 +138,18 @@ async fn one_that_died_or_is_old_is_not_used() {
     let home = tempfile::tempdir().unwrap();
     let cli = simulated();
     let mut editor = with_spare(&cli, |config| config).await;
-    cli.started()[0].signal(Signal::Kill);
-    ended(&cli.started()[0]).await;
+    cli.started()[1].signal(Signal::Kill);
+    ended(&cli.started()[1]).await;
     works(&mut editor, home.path()).await;
-    assert!(!was_claimed(&cli.started()[1]));
+    assert!(!was_claimed(&cli.started()[2]));
     editor.leave().await;
 
     let cli = simulated();
     let age = Duration::from_millis(20);
     let mut editor = with_spare(&cli, |config| config.spare_age(age)).await;
-    ended(&cli.started()[0]).await;
+    ended(&cli.started()[1]).await;
     works(&mut editor, home.path()).await;
-    assert!(!was_claimed(&cli.started()[1]));
+    assert!(!was_claimed(&cli.started()[2]));
     editor.leave().await;
 }
 
@@ -160,9 +161,9 @@ async fn one_that_has_read_old_settings_is_not_used() {
     let mut editor = with_spare(&cli, |config| config.options(options)).await;
     std::fs::write(home.path().join("settings.json"), r#"{"model":"opus"}"#).unwrap();
     works(&mut editor, home.path()).await;
-    ended(&cli.started()[0]).await;
-    assert!(!was_claimed(&cli.started()[0]));
-    assert_eq!(cli.started().len(), 2);
+    ended(&cli.started()[1]).await;
+    assert!(!was_claimed(&cli.started()[1]));
+    assert_eq!(cli.started().len(), 3);
     editor.leave().await;
 }
 
@@ -177,15 +178,15 @@ async fn it_ends_with_the_editor() {
         } else {
             editor.leave().await;
         }
-        assert_eq!(cli.started().len(), 1);
-        assert!(cli.started()[0].exited().is_some());
+        assert_eq!(cli.started().len(), 2);
+        assert!(cli.started()[1].exited().is_some());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits() {
     let cli = Simulated::start(|launch, number| match number {
-        0 => Script::new()
+        1 => Script::new()
             .initialize()
             .stop_reading()
             // Longer than the test; a signal ends it.
@@ -203,7 +204,7 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
         .await;
     let (_, answer) = editor.until(prompt).await;
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
-    assert!(cli.started().len() < 2 || !is_ready(&cli, 1));
+    assert!(cli.started().len() < 3 || !is_ready(&cli, 2));
     // A prompt does, and a mode that was chosen before it holds.
     let mode = json!({"sessionId": session, "modeId": "acceptEdits"});
     let mode = editor.ask("session/set_mode", mode).await;
@@ -216,7 +217,7 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
     // The next one would be no better, so that there is none.
     works(&mut editor, home.path()).await;
     let started = cli.started();
-    assert!(started.iter().skip(1).all(|cli| !was_claimed(cli)));
+    assert!(started.iter().skip(2).all(|cli| !was_claimed(cli)));
     editor.leave().await;
 }
 
@@ -224,12 +225,12 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
 async fn a_session_that_does_not_begin_says_why_and_is_tried_again() {
     let cli = Simulated::start(|launch, number| match number {
         // Gone as soon as it is claimed, and whoever takes its place as well.
-        0 => Script::new()
+        1 => Script::new()
             .initialize()
             .expect("control_request")
             .exit(1)
             .spawn_in_memory(),
-        1 | 2 => Script::new().complain("out of order").exit(1).spawn_in_memory(),
+        2 | 3 => Script::new().complain("out of order").exit(1).spawn_in_memory(),
         _ => agent(launch, number),
     });
     let mut editor = with_spare(&cli, |config| config).await;
@@ -249,5 +250,26 @@ async fn a_session_that_does_not_begin_says_why_and_is_tried_again() {
     };
     assert!((1..=2).contains(&refused), "{refused}");
     assert_eq!(said(&lines), "again");
+    editor.leave().await;
+}
+
+/// An editor that goes on with what it had open has its cores for that, and one that needs no spare does not pay for one.
+#[tokio::test(start_paused = true)]
+async fn there_is_none_before_a_session_that_it_could_have_been() {
+    let cli = simulated();
+    let mut editor = Editor::with(Config::new().options(cli.options()));
+    editor.initialize(json!({})).await;
+    let minute = Duration::from_secs(60);
+    tokio::time::sleep(minute).await;
+    assert_eq!(cli.started().len(), 0);
+    let home = tempfile::tempdir().unwrap();
+    let mut wanted = new_session(home.path());
+    wanted["mcpServers"] = json!([{"name": "a", "command": "/bin/true", "args": [], "env": []}]);
+    editor.call("session/new", wanted).await;
+    tokio::time::sleep(minute).await;
+    assert_eq!(cli.started().len(), 1);
+    editor.open(home.path()).await;
+    ready(&cli, 2).await;
+    assert!(!was_claimed(&cli.started()[1]));
     editor.leave().await;
 }
