@@ -18,7 +18,13 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
         put("cause", json!(cause.to_string()));
     }
     let told = error.told(setting);
-    let advice = error.hint().map(|hint| reworded(hint, setting));
+    let is_missing = matches!(cause, Some(Cause::BinaryMissing));
+    // The path that was given came from there.
+    let whole = |hint: String| match is_missing && !hint.contains(CLI) {
+        true => format!("{hint}; the path is that of {CLI}"),
+        false => hint,
+    };
+    let advice = error.hint().map(|hint| whole(reworded(hint, setting)));
     if let Some(advice) = advice {
         put("advice", json!(advice));
     }
@@ -40,18 +46,21 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
         message.push_str(": ");
         message.push_str(behind);
     }
-    if let Some(hint) = told.hint {
+    if let Some(hint) = told.hint.map(whole) {
         message.push_str(&format!(" ({hint})"));
     }
     Error::new(code, message).data(Value::Object(data))
 }
+
+/// Where an editor says which CLI is to be driven.
+const CLI: &str = "CLAUDE_CODE_EXECUTABLE in the agent's environment (the editor's settings have it)";
 
 /// What an option is for the user of an editor; `None` if they can't set it.
 pub(crate) fn setting(name: &str) -> Option<String> {
     let known = match name {
         "assume_sandbox" => "IS_SANDBOX=1 in the agent's environment",
         "auth" => "the agent's environment",
-        "cli_path" => "CLAUDE_CODE_EXECUTABLE in the agent's environment",
+        "cli_path" => CLI,
         "cwd" => "the session's directory",
         "fork_session" => "a fork",
         "resume" => "session/resume",
@@ -98,6 +107,13 @@ mod tests {
         for nothing in ["include_partial_messages", "session_id", "no_such_option"] {
             assert_eq!(setting(nothing), None);
         }
+    }
+
+    #[test]
+    fn a_cli_that_is_missing_is_named_where_an_editor_sets_it() {
+        let told = reworded(Cause::BinaryMissing.advice(), setting);
+        assert!(told.contains(CLI), "{told}");
+        assert!(!told.contains("cli_path"), "{told}");
     }
 
     #[test]

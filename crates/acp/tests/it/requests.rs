@@ -144,5 +144,11 @@ async fn a_cli_that_is_missing_is_told_with_what_to_do() {
             .is_some_and(|advice| advice.contains("install")),
         "{refused:#}"
     );
+    // Rust's names are none that an editor's user could set.
+    let told = refused.to_string();
+    assert!(
+        told.contains("CLAUDE_CODE_EXECUTABLE") && !told.contains("cli_path"),
+        "{refused:#}"
+    );
     editor.leave().await;
 }
