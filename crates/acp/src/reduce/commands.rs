@@ -8,7 +8,7 @@ use super::step::Steps;
 use crate::event::{Command, Event};
 
 /// Commands of the CLI that make sense in its own terminal only, or for its own machinery.
-const HIDDEN: [&str; 18] = [
+const HIDDEN: [&str; 17] = [
     "clear",
     "color",
     "config",
@@ -24,7 +24,6 @@ const HIDDEN: [&str; 18] = [
     "output-style:new",
     "release-notes",
     "reload-plugins",
-    "reload-skills",
     "todos",
     "workflow-launch-exec",
 ];
@@ -53,5 +52,27 @@ impl Commands {
             self.told = Some(shown.clone());
             steps.event(Event::Commands(shown));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_for_the_terminal_alone_is_not_offered() {
+        let command = |name: &str| {
+            let json =
+                serde_json::json!({"name": name, "description": "", "argumentHint": "", "builtin": true});
+            serde_json::from_value::<SlashCommand>(json).expect("a command")
+        };
+        let names = ["reload-skills", "__remote-workflow", "heapdump", "model", "model"];
+        let mut steps = Steps::default();
+        Commands::default().changed(&names.map(command), &mut steps);
+        let [crate::reduce::Step::Event(Event::Commands(told))] = steps.0.as_slice() else {
+            panic!("{:?}", steps.0);
+        };
+        let told: Vec<&str> = told.iter().map(|command| command.name.as_str()).collect();
+        assert_eq!(told, ["reload-skills", "model"]);
     }
 }
