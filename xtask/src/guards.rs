@@ -147,9 +147,15 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "policies::rules_taken_away_by_an_answer",
+        file: "crates/sdk/src/rule/change.rs",
+        line: "if is(\"destination\", &[\"cliArg\"])",
+        instead: "if is(\"destination\", &[\"nowhere\"])",
+    },
+    Guard {
+        trap: "policies::wide_rules_of_an_answer",
         file: "crates/sdk/src/permissions/mod.rs",
-        line: "if updates.iter().any(takes_rules_away) {",
-        instead: "if updates.len() > 99 && updates.iter().any(takes_rules_away) {",
+        line: "if let Some(why) = refused {",
+        instead: "if let Some(why) = refused.filter(|why| why.contains(\"taken\")) {",
     },
     Guard {
         trap: "policies::plan_of_an_older_cli",
@@ -202,7 +208,7 @@ const GUARDS: &[Guard] = &[
     Guard {
         trap: "policies::ask_rules_are_handed_over",
         file: "crates/sdk/src/options/plan.rs",
-        line: "rules.extend(asked);",
+        line: "own.extend(rules);",
         instead: "let _ = rules;",
     },
     Guard {

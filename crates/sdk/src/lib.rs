@@ -131,6 +131,7 @@ mod prompt;
 mod query;
 mod redact;
 mod revive;
+mod rule;
 mod session;
 mod spare;
 mod spawn;

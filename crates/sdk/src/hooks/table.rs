@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outrigger_protocol::outbound::{HookCallbackMatcher, HookFailure};
+use outrigger_protocol::shared::PermissionUpdate;
 use outrigger_protocol::shared::hook::{AnyHookOutput, HookEvent, HookOutput, event};
 use outrigger_protocol::wire_enum::peek_tag;
 use outrigger_protocol::{Frame, RawJson};
+use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span};
 
@@ -19,6 +21,7 @@ use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{self, Missed, Task};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
+use crate::rule::refused_change;
 use crate::spawn::spawn_in;
 
 /// How many hooks may run in the background at once.
@@ -95,6 +98,13 @@ impl Request {
             left,
         })
     }
+
+    /// The changes of permissions that the CLI suggests.
+    fn suggestions(&self) -> Vec<PermissionUpdate> {
+        Fields::of_object(&self.input)
+            .get("permission_suggestions")
+            .unwrap_or_default()
+    }
 }
 
 /// The time that is left of `deadline_ms`, less what the answer takes to get there.
@@ -140,7 +150,9 @@ impl Hooks {
             Call::Answer(run) => {
                 let on_failure = hook.on_failure();
                 let input = (on_failure == OnFailure::Block).then(|| request.input.clone());
-                match in_time(hook, run, request, context).await {
+                let suggestions = request.suggestions();
+                let answered = in_time(hook, run, request, context).await;
+                match answered.and_then(|output| checked(hook, output, &suggestions)) {
                     Ok(output) => Answer::Success(output),
                     Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why),
                 }
@@ -194,6 +206,44 @@ impl Hooks {
             drop(room);
         };
         spawn_in(Span::current(), work);
+    }
+}
+
+/// The answer of a hook, unless it changes permissions in a way in which no answer may.
+fn checked(
+    hook: &Registration,
+    output: RawJson,
+    suggestions: &[PermissionUpdate],
+) -> Result<RawJson, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Output {
+        hook_specific_output: Option<Specific>,
+    }
+    #[derive(Deserialize)]
+    struct Specific {
+        decision: Option<Decision>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Decision {
+        updated_permissions: Option<Vec<PermissionUpdate>>,
+    }
+    if hook.event != HookEvent::PermissionRequest {
+        return Ok(output);
+    }
+    let read: Output = output
+        .decode()
+        .map_err(|error| format!("its answer cannot be read: {error}"))?;
+    let decision = read.hook_specific_output.and_then(|specific| specific.decision);
+    let updates = decision.and_then(|decision| decision.updated_permissions);
+    let refused = updates
+        .iter()
+        .flatten()
+        .find_map(|update| refused_change(update, suggestions));
+    match refused {
+        Some(why) => Err(format!("it allowed the call {why}")),
+        None => Ok(output),
     }
 }
 

@@ -255,6 +255,39 @@ async fn a_turn_is_not_kept_going_for_ever() {
     }
 }
 
+/// An allowance that changes permissions passes the check of every other answer.
+#[tokio::test]
+async fn rules_of_an_answer_allow_no_more_than_they_say() {
+    let rule = |behavior: &str, content: &str| {
+        json!({"type": "addRules", "behavior": behavior, "destination": "session",
+            "rules": [{"toolName": "Bash", "ruleContent": content}]})
+    };
+    let odd = rule("allow", "find . -name \\*.rs");
+    let taken = json!({"type": "removeRules", "behavior": "deny", "destination": "cliArg", "rules": [{"toolName": "Bash"}]});
+    for (update, suggested, is_allowed) in [
+        (rule("allow", "e* a*"), None, false),
+        (taken, None, false),
+        (odd.clone(), None, false),
+        (odd.clone(), Some(odd), true),
+        (rule("allow", "git log:*"), None, true),
+        (rule("deny", "e* a*"), None, true),
+    ] {
+        let answer = json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest",
+            "decision": {"behavior": "allow", "updatedPermissions": [update]}}});
+        let answer = RawJson::from(answer);
+        let run = Call::raw(move |_, _| std::future::ready(Ok::<_, String>(answer.clone())));
+        let hooks = Hooks::new(&[Registration::new(HookEvent::PermissionRequest, run)]);
+        let mut told = input("PermissionRequest");
+        told["permission_suggestions"] = json!(suggested.iter().collect::<Vec<_>>());
+        let said = said(ask(&hooks, frame(&json!("hook_0"), &told)).await);
+        let behavior = if is_allowed { "allow" } else { "deny" };
+        assert_eq!(
+            said["hookSpecificOutput"]["decision"]["behavior"], behavior,
+            "{update}: {said}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_time_is_the_shorter_one_of_ours_and_the_clis() {
     let hooks = Hooks::new(&[failing("PreToolUse", "deadline")]);

@@ -7,7 +7,7 @@ use outrigger_protocol::shared::{McpServerConfig, OutputFormat, PermissionMode, 
 use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
 use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree};
 use crate::env::{self, Surroundings};
-use crate::permissions::rules::{Rule, RuleError};
+use crate::rule::{Rule, RuleError};
 use crate::spelling;
 
 impl Options {

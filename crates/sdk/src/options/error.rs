@@ -10,7 +10,7 @@ use crate::cause::Cause;
 use crate::discover::FindError;
 use crate::error::{Error, Problem, debug_for_people};
 use crate::permissions::PolicyError;
-use crate::permissions::rules::RuleError;
+use crate::rule::RuleError;
 
 /// Options that contradict each other, miss something or cannot be passed on. Nothing has been started.
 ///

@@ -7,8 +7,8 @@ use outrigger_protocol::shared::{HookEvent, PermissionMode};
 
 use super::{Isolation, Options, PermissionPrompts, SettingsInput, Skills, Tools};
 use crate::fields::Fields;
-use crate::permissions::rules::{About, Rule};
 use crate::permissions::{Decider, Explanation, Foreseen, Outlook, PLAN, QUESTION, Step, Warning};
+use crate::rule::{About, Rule};
 
 struct Steps(Vec<Step>);
 

@@ -13,7 +13,7 @@ use outrigger_protocol::shared::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::permissions::rules::Rule;
+use crate::rule::Rule;
 
 use super::args::{Args, LONG};
 use super::{

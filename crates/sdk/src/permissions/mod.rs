@@ -19,9 +19,8 @@ pub use outrigger_protocol::shared::{
     PermissionAllow, PermissionDecisionClassification, PermissionDeny, PermissionResult, PermissionUpdate,
 };
 
-use outrigger_protocol::shared::{JsonObject, PermissionRuleValue};
+use outrigger_protocol::shared::JsonObject;
 use outrigger_protocol::{Frame, RawJson};
-use serde::Deserialize as _;
 
 pub use self::explain::{Decider, Explanation, Step, Warning};
 pub use self::file::PolicyFile;
@@ -33,11 +32,11 @@ pub use self::plan::{PlanReply, PlanRequest};
 pub use self::policy::{Policy, PolicyDefault, PolicyError};
 pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
-use self::rules::Rule;
 use crate::callback::Callback;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{Missed, in_time};
 use crate::peer::BoxFuture;
+use crate::rule::refused_change;
 
 /// Decides about tool calls that the CLI asks about.
 ///
@@ -328,50 +327,14 @@ impl Call {
                 PermissionUpdate::LIMIT
             ));
         }
-        if let Some(why) = updates
+        let refused = updates
             .iter()
-            .find_map(|update| refused_change(update, &self.suggestions))
-        {
-            return Some(why);
+            .find_map(|update| refused_change(update, &self.suggestions));
+        if let Some(why) = refused {
+            return Some(format!("the permission handler allowed this {why}"));
         }
         (self.is_question && !has_answers(allow)).then(|| question::UNANSWERED.to_owned())
     }
-}
-
-const TAKES_RULES_AWAY: &str = "the permission handler allowed this with a change that takes away rules by which the session was started: \
-     what they refuse or want asked is decided when it starts";
-
-/// Why a change of permissions can't go out. Looked at as it would go out, whatever its form is.
-fn refused_change(update: &PermissionUpdate, suggestions: &[PermissionUpdate]) -> Option<String> {
-    let update = serde_json::to_value(update).unwrap_or_default();
-    let is = |field: &str, values: &[&str]| {
-        update[field]
-            .as_str()
-            .is_some_and(|value| values.contains(&value))
-    };
-    // Rules of the command line that ask or refuse are those of a policy and of the options. The CLI would do it.
-    if is("destination", &["cliArg"])
-        && is("type", &["replaceRules", "removeRules"])
-        && !is("behavior", &["allow"])
-    {
-        return Some(TAKES_RULES_AWAY.to_owned());
-    }
-    if !is("type", &["addRules", "replaceRules"]) || is("behavior", &["ask", "deny"]) {
-        return None;
-    }
-    let is_suggested = suggestions
-        .iter()
-        .any(|own| serde_json::to_value(own).is_ok_and(|own| own == update));
-    let checked = match Vec::<PermissionRuleValue>::deserialize(&update["rules"]) {
-        Ok(rules) => rules
-            .iter()
-            .try_for_each(|rule| Rule::check_answer(rule, is_suggested))
-            .map_err(|error| error.to_string()),
-        Err(_) => Err("its rules cannot be read".to_owned()),
-    };
-    checked.err().map(|why| {
-        format!("the permission handler allowed this with rules that could allow more than they say: {why}")
-    })
 }
 
 /// Whether the call is to run with the input that it has.

@@ -8,10 +8,11 @@ use outrigger_protocol::shared::PermissionDeny;
 use serde::Deserialize;
 
 use super::layers::{DecidedBy, Foreseen, Layer, Opinion, Outlook};
-use super::rules::{About, Rule, RuleError, Rules};
+use super::rules::{Rule, RuleError, Rules};
 use super::{PLAN, PermissionDecision, PermissionHandler, PermissionRequest, QUESTION};
 use crate::error::debug_for_people;
 use crate::peer::BoxFuture;
+use crate::rule::About;
 
 /// [Rules](super::rules) for the CLI, and what becomes of the calls that it asks about all the same.
 ///

@@ -464,15 +464,10 @@ fn calls_that_nobody_is_asked_about() {
             .map(|n| format!("{} {}", n.calls, n.option))
             .collect::<Vec<_>>()
     };
-    let rules = ["Read", "Bash(git log:*)", "Edit(*)", "Write()"];
+    let rules = ["Read", "Bash(git log:*)", "Edit(*)"];
     assert_eq!(
         unasked(bare().allowed_tools(rules).skills(Skills::All)),
-        [
-            "Read allowed_tools",
-            "Edit allowed_tools",
-            "Write allowed_tools",
-            "Skill skills"
-        ]
+        ["Read allowed_tools", "Edit allowed_tools", "Skill skills"]
     );
     assert_eq!(
         unasked(bare().permission_mode(PermissionMode::DontAsk)),

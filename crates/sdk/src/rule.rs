@@ -1,0 +1,200 @@
+//! One permission rule, as far as it is read; see [`permissions::rules`](crate::permissions::rules).
+
+mod change;
+mod syntax;
+
+use std::fmt;
+use std::str::FromStr;
+
+use outrigger_protocol::shared::PermissionRuleValue;
+use outrigger_protocol::tools::canonical_name;
+
+pub(crate) use self::change::refused_change;
+
+/// A permission rule: `Tool` or `Tool(what)`. See the [module](crate::permissions::rules).
+///
+/// ```
+/// use outrigger::permissions::rules::Rule;
+///
+/// let rule: Rule = "Bash(git log *)".parse()?;
+/// assert_eq!(rule.as_str(), "Bash(git log *)");
+/// let error = "bash(git log *)".parse::<Rule>().unwrap_err();
+/// assert_eq!(error.to_string(), "the rule `bash(git log *)` names a tool in other letters than its own: write `Bash`");
+/// # Ok::<(), outrigger::permissions::rules::RuleError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    text: String,
+    tools: Tools,
+    /// Whether it is about every call of these tools.
+    is_whole: bool,
+    /// Why it can't stand among the rules that allow.
+    not_to_allow: Option<&'static str>,
+}
+
+/// A rule that can't be read, or could be read otherwise than it looks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RuleError {
+    rule: String,
+    problem: String,
+}
+
+/// The tools that a rule is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Tools {
+    One(String),
+    /// Those of an MCP server, whose names begin like this.
+    Server(String),
+    /// Names with `*` in them.
+    Pattern(String),
+}
+
+/// Which calls of a tool a rule could be about, as far as its name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    None,
+    /// Some of them; only the CLI can tell which.
+    Some,
+    All,
+}
+
+/// Tools whose rules are written with the name of another tool.
+const GOES_BY: &[(&str, &str)] = &[
+    ("Write", "Edit"),
+    ("NotebookEdit", "Edit"),
+    ("MultiEdit", "Edit"),
+    ("Glob", "Read"),
+    ("Grep", "Read"),
+    ("LS", "Read"),
+    ("LSP", "Read"),
+    ("NotebookRead", "Read"),
+];
+
+impl RuleError {
+    fn new(rule: &str, problem: impl Into<String>) -> Self {
+        Self {
+            rule: rule.chars().take(200).collect(),
+            problem: problem.into(),
+        }
+    }
+
+    /// The rule, as it was given, up to 200 characters.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the rule `{}` {}", self.rule.escape_debug(), self.problem)
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+crate::error::debug_for_people!(RuleError);
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        syntax::read(text).map_err(|problem| RuleError::new(text, problem))
+    }
+}
+
+impl TryFrom<&PermissionRuleValue> for Rule {
+    type Error = RuleError;
+
+    fn try_from(value: &PermissionRuleValue) -> Result<Self, RuleError> {
+        value.to_string().parse()
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Rule {
+    /// The rule as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether this may stand in a list of rules that allow.
+    ///
+    /// # Errors
+    /// When it names its tools by a pattern, which the CLI skips; when it leaves open which program a command runs; when it is
+    /// about a field, which says nothing of the rest of a call.
+    pub fn check_allow(&self) -> Result<(), RuleError> {
+        match self.not_to_allow {
+            Some(problem) => Err(RuleError::new(&self.text, problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks a rule of an answer that allows. The CLI would take it in its two parts, without splitting it.
+    fn check_answer(value: &PermissionRuleValue, is_suggested: bool) -> Result<(), RuleError> {
+        let text = value.to_string();
+        match syntax::parts(&text, &value.tool_name, value.rule_content.as_deref()) {
+            Ok(rule) => rule.check_allow(),
+            // The CLI knows what it means by a rule of its own that is not understood here.
+            Err(_) if is_suggested => Ok(()),
+            Err(problem) => Err(RuleError::new(&text, problem)),
+        }
+    }
+
+    /// Whether it is about every call of this tool.
+    pub fn names_all_of(&self, tool: &str) -> bool {
+        self.about(tool) == About::All
+    }
+
+    /// Which calls of this tool the rule could be about.
+    pub(crate) fn about(&self, tool: &str) -> About {
+        let tool = canonical_name(tool);
+        let named = match &self.tools {
+            Tools::One(name) => name == tool,
+            Tools::Server(prefix) => tool.len() > prefix.len() && tool.starts_with(prefix),
+            Tools::Pattern(pattern) => matches(pattern, tool),
+        };
+        if named {
+            return if self.is_whole { About::All } else { About::Some };
+        }
+        let Tools::One(name) = &self.tools else {
+            return About::None;
+        };
+        let runs_commands = matches!(tool, "Bash" | "Monitor");
+        let by = GOES_BY.iter().find(|(own, _)| *own == tool).map(|(_, by)| *by);
+        let goes_by = match name.as_str() {
+            "Read" | "Edit" => by.is_some() || matches!(tool, "Read" | "Edit") || runs_commands,
+            "Bash" => runs_commands,
+            _ => false,
+        };
+        if goes_by { About::Some } else { About::None }
+    }
+}
+
+/// Whether the name matches the pattern, in which a `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return name.ends_with(part);
+        }
+        match name.find(part) {
+            Some(at) => name = &name[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

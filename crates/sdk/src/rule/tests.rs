@@ -1,0 +1,160 @@
+use super::*;
+
+fn rule(text: &str) -> Rule {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn rules_that_can_be_read() {
+    for text in [
+        "Bash",
+        "Bash(*)",
+        "Bash(git *)",
+        "Bash(npm run test:*)",
+        "Bash(git log * main)",
+        "Bash(echo (x))",
+        "Read(./src/**)",
+        "Edit(//abs/**)",
+        "Edit(~/x)",
+        "Edit(/docs/*.md)",
+        "Read(.env)",
+        "Read([{]x[}])",
+        "Read(a\\*b)",
+        "WebFetch(domain:*.example.com)",
+        "mcp__server",
+        "mcp__server__*",
+        "mcp__my_server__*",
+        "mcp__server__get_*",
+        "mcp__*",
+        "*",
+        "Agent(Explore)",
+        "Task(plugin:reviewer)",
+        "Agent(model:opus)",
+        "Skill(pdf)",
+        "Skill(review *)",
+        "Bash(run_in_background:true)",
+        "WebSearch",
+        "SomethingNew",
+    ] {
+        let rule = rule(text);
+        assert_eq!(rule.as_str(), text);
+        assert_eq!(rule.to_string().parse(), Ok(rule));
+    }
+}
+
+#[test]
+fn rules_that_could_be_misread() {
+    for (text, says) in [
+        ("", "empty"),
+        ("Bash(", "closing parenthesis"),
+        ("Bash()", "write `Bash`"),
+        ("Bash(a) b", "goes on"),
+        ("Bash, Read", "comma"),
+        ("bash", "write `Bash`"),
+        ("webfetch(domain:a.b)", "write `WebFetch`"),
+        ("B\u{e4}sh", "names no tool"),
+        ("Bash( git)", "blank"),
+        ("Bash(git \\*)", "backslash"),
+        ("Bash(git:* push)", "before its end"),
+        ("Bash(a *:*)", "before its"),
+        ("Bash(* *)", "names no command"),
+        ("Bash(command:rm *)", "Bash(git log *)"),
+        ("Read(file_path:x)", "Read(./path)"),
+        ("Write(src/**)", "write `Edit(src/**)`"),
+        ("Grep(src/**)", "write `Read(src/**)`"),
+        ("Read(*)", "in several ways"),
+        ("Read(./)", "names no file"),
+        ("Read(//)", "names no file"),
+        ("Read(../x)", "write the path from the root"),
+        ("Read(a/./b)", "write the path from the root"),
+        ("Read(!.env)", "exception"),
+        ("Read(#x)", "comment"),
+        ("Read(~user/x)", "begins with `~`"),
+        ("Read(C:/x)", "drive"),
+        ("Read(src\\x)", "slashes"),
+        ("Read({a,b}.js)", "brace"),
+        ("Read(a[b)", "bracket"),
+        ("Read(a//b)", "two slashes"),
+        ("Read(a**)", "stands between slashes"),
+        ("WebFetch(example.com)", "domain:example.com"),
+        ("WebFetch(domain:)", "names no domain"),
+        ("WebFetch(url:https)", "domain:example.com"),
+        ("PowerShell(rm *)", "write `PowerShell`"),
+        ("WebSearch(rust)", "write `WebSearch`"),
+        ("mcp__", "names no MCP server"),
+        ("mcp__server__", "none of its tools"),
+        ("mcp__server__tool(*)", "more than is known"),
+        ("mcp__server(x)", "leave them out"),
+        ("mcp__*(x)", "leave them out"),
+        ("Skill(*)x", "goes on"),
+        ("Skill(a*b)", "name of a skill"),
+        ("Agent(a*)", "more than is known"),
+    ] {
+        let error = text.parse::<Rule>().expect_err(text).to_string();
+        assert!(error.contains(says), "{error}");
+        assert!(
+            error.starts_with(&format!("the rule `{}`", text.escape_debug())),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn rules_that_only_refuse() {
+    for text in [
+        "*",
+        "B*",
+        "mcp__*",
+        "mcp__*__read",
+        "Bash(* --version)",
+        "Bash(*sh *)",
+        "Bash(e* a*)",
+        "Bash(git*)",
+        "Bash(run_in_background:true)",
+        "WebSearch(query:x)",
+    ] {
+        assert!(rule(text).check_allow().is_err(), "{text}");
+    }
+    for text in [
+        "Bash(*)",
+        "mcp__a__*",
+        "mcp__a__get_*",
+        "Agent(plugin:x)",
+        "Bash(git * main)",
+        "Bash(npm:*)",
+    ] {
+        assert_eq!(rule(text).check_allow(), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn tools_by_name() {
+    for (text, tool, expected) in [
+        ("Bash", "Bash", About::All),
+        ("Bash(*)", "Bash", About::All),
+        ("Bash(git *)", "Bash", About::Some),
+        ("Bash(git *)", "Monitor", About::Some),
+        ("Bash(git *)", "Read", About::None),
+        ("Task", "Agent", About::All),
+        ("Agent", "Task", About::All),
+        ("Read(.env)", "Grep", About::Some),
+        ("Read(.env)", "Bash", About::Some),
+        ("Read(.env)", "Write", About::Some),
+        ("Edit(src/**)", "NotebookEdit", About::Some),
+        ("Edit(src/**)", "WebFetch", About::None),
+        ("WebFetch(domain:a.b)", "WebFetch", About::Some),
+        ("mcp__a", "mcp__a__b", About::All),
+        ("mcp__a", "mcp__ab__c", About::None),
+        ("mcp__a__*", "mcp__a__b", About::All),
+        ("mcp__a__get_*", "mcp__a__get_x", About::All),
+        ("mcp__a__get_*", "mcp__a__set_x", About::None),
+        ("mcp__*", "mcp__a__b", About::All),
+        ("*", "Bash", About::All),
+        ("B*h", "Bash", About::All),
+        ("B*h", "Batch2", About::None),
+        ("*a*a*", "aa", About::All),
+        ("*a*a*", "a", About::None),
+    ] {
+        assert_eq!(rule(text).about(tool), expected, "{text} {tool}");
+    }
+}
