@@ -39,7 +39,9 @@ async fn a_title_is_kept_listed_and_told() {
             assert_eq!(answer["result"]["sessions"][0]["title"], stored, "{answer:#}");
             (lines, answer)
         };
-        assert_eq!(told(&[lines, more].concat()), [stored]);
+        // How the first turn named the session may come as late as this.
+        let news = told(&[lines, more].concat());
+        assert_eq!(news.iter().filter(|news| *news == stored).count(), 1, "{news:?}");
         if title != "Another" {
             editor.call("session/close", json!({"sessionId": session})).await;
         }
