@@ -211,6 +211,18 @@ fn the_core_of_the_connection_names_no_tokio() {
     }
 }
 
+/// The reader gives derived visitors the numbers of fields, and serde counts an alias as a field of its own.
+#[test]
+fn no_wire_type_has_an_alias() {
+    for file in files("crates/protocol/src/*.rs") {
+        let text = std::fs::read_to_string(root().join(&file)).unwrap();
+        let alias = text
+            .lines()
+            .find(|line| line.contains("serde(") && line.contains("alias"));
+        assert_eq!(alias, None, "{file}");
+    }
+}
+
 #[test]
 fn every_source_file_says_what_it_is() {
     let names = files("*.rs");
