@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use outrigger_sim::claude::Sandbox;
+use outrigger_claude::Sandbox;
 
 use crate::{clients, fetch};
 

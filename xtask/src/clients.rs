@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use outrigger_sim::claude::Sandbox;
+use outrigger_claude::Sandbox;
 use serde::Deserialize;
 use serde_json::Value;
 

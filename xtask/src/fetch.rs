@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use outrigger_sim::claude::{Fetch, FetchFailure, Progress};
+use outrigger_claude::{Fetch, FetchFailure, Progress};
 
 /// The executable, fetched if it is not there yet.
 pub(crate) fn run() -> Result<PathBuf> {

@@ -96,6 +96,7 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             set(&["outrigger-protocol", "outrigger-sessions"]),
         ),
         ("outrigger-acp".to_owned(), set(&["outrigger"])),
+        ("outrigger-claude".to_owned(), set(&[])),
         ("outrigger-sim".to_owned(), set(&["outrigger-protocol"])),
         (
             "outrigger-cli".to_owned(),
@@ -112,15 +113,18 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
             set(&["outrigger", "outrigger-protocol"]),
         ),
         ("outrigger-needs".to_owned(), set(&[])),
-        ("xtask".to_owned(), set(&["outrigger-needs", "outrigger-sim"])),
+        ("xtask".to_owned(), set(&["outrigger-claude", "outrigger-needs"])),
     ]);
     assert_eq!(normal, expected, "an arrow that ARCHITECTURE.md does not have");
     let mut optional = arrows(&metadata, &kinds, true);
     optional.retain(|_, used| !used.is_empty());
     assert_eq!(
         optional,
-        BTreeMap::from([("outrigger".to_owned(), set(&["outrigger-sim"]))]),
-        "only the feature `testing` brings the simulation"
+        BTreeMap::from([
+            ("outrigger".to_owned(), set(&["outrigger-sim"])),
+            ("outrigger-sim".to_owned(), set(&["outrigger-claude"])),
+        ]),
+        "only the feature `testing` brings the simulation, and only `claude` the real CLI"
     );
     let tests = arrows(&metadata, &["dev".into()], false);
     assert!(
@@ -304,7 +308,7 @@ fn the_changelog_knows_the_version() {
 #[test]
 fn the_tested_version_is_the_pinned_one() {
     let protocol = std::fs::read_to_string(root().join("crates/protocol/src/lib.rs")).unwrap();
-    let pinned = &outrigger_sim::claude::pin().version;
+    let pinned = &outrigger_claude::pin().version;
     let (_, stated) = protocol
         .split_once("pub const TESTED_CLI_VERSIONS: (&str, &str) = (")
         .expect("it is stated");
@@ -312,7 +316,7 @@ fn the_tested_version_is_the_pinned_one() {
     let newest = stated.rsplit(", ").next().unwrap().trim_matches('"');
     assert_eq!(
         newest, pinned,
-        "`TESTED_CLI_VERSIONS` and crates/sim/claude-cli.json have to move together"
+        "`TESTED_CLI_VERSIONS` and crates/claude/claude-cli.json have to move together"
     );
 }
 
@@ -373,7 +377,7 @@ fn the_inventory_is_not_behind_the_pinned_version() {
     let numbers =
         |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap()).collect() };
     assert!(
-        numbers(cli) >= numbers(&outrigger_sim::claude::pin().version),
+        numbers(cli) >= numbers(&outrigger_claude::pin().version),
         "upstream/inventory.json is of {cli}, older than the pinned CLI: run `cargo xtask inventory`"
     );
 }

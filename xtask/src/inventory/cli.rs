@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use outrigger_sim::claude::Sandbox;
+use outrigger_claude::Sandbox;
 use serde_json::{Map, Value, json};
 
 /// How long one run may take. It only reads its arguments.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
-use outrigger_sim::claude::{Fetch, pin};
+use outrigger_claude::{Fetch, pin};
 use serde_json::Value;
 
 use self::npm::{Npm, Pinned};

@@ -22,14 +22,12 @@
 //! # }
 //! ```
 
-mod fetch;
-mod pin;
 mod process;
-mod sandbox;
 mod transcript;
 
-pub use fetch::{Fetch, FetchError, FetchFailure, Progress, TERMS, executable};
-pub use pin::{Package, Pin, Platform, pin};
+pub use outrigger_claude::{
+    DUMMY_KEY, Fetch, FetchError, FetchFailure, Package, Pin, Platform, Progress, Sandbox, TERMS, executable,
+    pin,
+};
 pub use process::{ClaudeProcess, DriveError, Launch, Seen};
-pub use sandbox::Sandbox;
 pub use transcript::{Direction, Entry, Transcript};

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::sandbox::Sandbox;
+use super::Sandbox;
 use super::transcript::{Direction, Transcript};
 
 /// The default limit of each wait. A turn takes some tens of milliseconds; this is for overloaded machines.

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use sha2::{Digest, Sha512};
 
-use super::pin::{Package, Platform, pin};
+use crate::pin::{Package, Platform, pin};
 
 mod error;
 
@@ -27,7 +27,7 @@ pub const TERMS: &str = "Claude Code is Anthropic's program and not part of Outr
      https://code.claude.com/docs/en/legal-and-compliance";
 
 /// Names another directory for the cache, in place of `outrigger/claude` in the user's cache directory.
-pub(super) const CACHE_VARIABLE: &str = "OUTRIGGER_CLAUDE_CACHE";
+const CACHE_VARIABLE: &str = "OUTRIGGER_CLAUDE_CACHE";
 
 /// The default limit of a download.
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::CACHE_VARIABLE;
-use crate::claude::Platform;
+use crate::Platform;
 
 /// The pinned `claude` could not be had.
 #[derive(Debug, thiserror::Error)]

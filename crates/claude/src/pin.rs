@@ -48,7 +48,7 @@ pub struct Platform(String);
 )]
 pub fn pin() -> &'static Pin {
     static PIN: LazyLock<Pin> = LazyLock::new(|| {
-        serde_json::from_str(include_str!("../../claude-cli.json")).expect("claude-cli.json is well-formed")
+        serde_json::from_str(include_str!("../claude-cli.json")).expect("claude-cli.json is well-formed")
     });
     &PIN
 }

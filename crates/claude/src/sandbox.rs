@@ -6,8 +6,8 @@ use std::{env, fs, io};
 
 use tempfile::TempDir;
 
-/// The key that is none; the scripted API keeps it as it is.
-const DUMMY_KEY: &str = "dummy";
+/// The API key in the environment of a sandbox: no key of anybody's.
+pub const DUMMY_KEY: &str = "dummy";
 
 /// A temporary home, configuration and project, removed when this is dropped.
 ///
@@ -132,8 +132,6 @@ mod tests {
             assert!(path.starts_with(sandbox.path()) && path.is_dir(), "{name}");
         }
         assert_eq!(variables["ANTHROPIC_API_KEY"], DUMMY_KEY);
-        #[cfg(feature = "api")]
-        assert_eq!(DUMMY_KEY, crate::api::ApiRequest::DUMMY_KEY);
         assert_eq!(variables["ANTHROPIC_BASE_URL"], "http://127.0.0.1:1");
         assert_eq!(variables["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"], "1");
         let file = sandbox.write("a/b.txt", "x").unwrap();
