@@ -1,10 +1,10 @@
 //! Measures one store after the other.
 
-#[path = "../../tests/servers/mod.rs"]
+#[path = "../../tests/it/servers/postgres.rs"]
 mod postgresql;
-#[path = "../../tests/servers/redis.rs"]
+#[path = "../../tests/it/servers/redis.rs"]
 mod redis;
-#[path = "../../tests/servers/seaweedfs.rs"]
+#[path = "../../tests/it/servers/seaweedfs.rs"]
 mod seaweedfs;
 
 use std::fs::{self, OpenOptions};

@@ -1,22 +1,14 @@
 //! The SQLite store.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod owners;
-
 use std::path::Path;
 use std::sync::Arc;
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, conformance};
 use outrigger_stores::SqliteStore;
-use owners::desk::StoreDesk;
-use owners::processes;
+
+use crate::owners::desk::StoreDesk;
+use crate::owners::{self, processes};
 
 fn open(directory: &Path) -> SqliteStore {
     SqliteStore::open(directory.join("sessions.db")).unwrap()
@@ -125,5 +117,5 @@ fn owner_process() {
 fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("sessions.db");
-    processes::trial(file.to_str().unwrap(), desk);
+    processes::trial(module_path!(), file.to_str().unwrap(), desk);
 }

@@ -1,14 +1,4 @@
 //! The PostgreSQL store, against a real server.
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod owners;
-mod servers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,11 +10,12 @@ use outrigger_sessions::store::{
     LeaseStore as _, Result, SessionKey, SessionStore, StoreErrorKind, conformance,
 };
 use outrigger_stores::PostgresStore;
-use owners::desk::StoreDesk;
-use owners::processes;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use servers::Server;
 use tokio_postgres::Client;
+
+use crate::owners::desk::StoreDesk;
+use crate::owners::{self, processes};
+use crate::servers::postgres::{self as servers, Server};
 
 fn config(server: &Server, schema: &str) -> String {
     let place = server.directory.path().display();
@@ -134,7 +125,7 @@ fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
     let server = servers::postgres();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(sql(&server, "CREATE SCHEMA processes"));
-    processes::trial(&config(&server, "processes"), desk);
+    processes::trial(module_path!(), &config(&server, "processes"), desk);
 }
 
 #[tokio::test(flavor = "multi_thread")]

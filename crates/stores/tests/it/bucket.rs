@@ -1,17 +1,6 @@
 //! The store in a bucket, in memory and against a real server.
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
 
 mod faulty;
-#[path = "../owners/mod.rs"]
-mod owners;
-#[path = "../servers/seaweedfs.rs"]
-mod seaweedfs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,8 +15,10 @@ use outrigger_needs::needs;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::{BucketStore, S3};
-use owners::desk::StoreDesk;
-use owners::processes;
+
+use crate::owners::desk::StoreDesk;
+use crate::owners::{self, processes};
+use crate::servers::seaweedfs;
 
 fn raw(text: &str) -> RawJson {
     RawJson::from_text(text).unwrap()
@@ -456,5 +447,5 @@ fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
     let server = seaweedfs::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(open_s3(&s3(&server)));
-    processes::trial(&server.url, desk);
+    processes::trial(module_path!(), &server.url, desk);
 }

@@ -1,22 +1,8 @@
 //! Sessions whose stores go away and come back, at random: nothing is lost, and nothing is out of order.
 //!
 //! The CLI is a simulated one that keeps transcripts as the real one does; [`real`] has the real one.
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
 
-#[path = "../servers/mod.rs"]
-mod postgres;
 mod real;
-#[path = "../servers/redis.rs"]
-#[allow(dead_code, reason = "not every test has a use for all servers")]
-mod redis;
-#[path = "../servers/seaweedfs.rs"]
-mod seaweedfs;
 mod trial;
 
 use std::sync::Arc;
@@ -27,6 +13,8 @@ use outrigger_sessions::store::conformance::{Fault, FaultyStore};
 use outrigger_sessions::store::{MemoryStore, SessionStore};
 use outrigger_stores::{BucketStore, DirectoryStore, PostgresStore, RedisOptions, S3, SqliteStore};
 use trial::{Outage, Rng, trial};
+
+use crate::servers::{postgres, redis, seaweedfs};
 
 /// An outage on command, of any kind.
 struct Told(FaultyStore, &'static [Fault]);

@@ -1,14 +1,4 @@
 //! The lease on a session of this machine, by the same trial as those of the stores.
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "owners/processes.rs"]
-mod processes;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -16,7 +6,8 @@ use std::time::Duration;
 
 use outrigger_sessions::lease::{Lease, OnBusy};
 use outrigger_sessions::{Error, Result, SessionId, Sessions};
-use processes::{Desk, Record};
+
+use crate::owners::processes::{self, Desk, Record};
 
 /// A session that is a file, to which is only written under the guard of the lease.
 struct LocalDesk {
@@ -98,5 +89,5 @@ fn owner_process() {
 #[test]
 fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
     let place = tempfile::tempdir().unwrap();
-    processes::trial(place.path().to_str().unwrap(), desk);
+    processes::trial(module_path!(), place.path().to_str().unwrap(), desk);
 }

@@ -1,22 +1,14 @@
 //! The store of plain files.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod owners;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{LeaseStore as _, SessionKey, SessionStore, conformance};
 use outrigger_stores::DirectoryStore;
-use owners::desk::StoreDesk;
-use owners::processes;
+
+use crate::owners::desk::StoreDesk;
+use crate::owners::{self, processes};
 
 fn entry(uuid: &str) -> [RawJson; 1] {
     [RawJson::from_text(format!(r#"{{"uuid":"{uuid}","customTitle":"{uuid}"}}"#)).unwrap()]
@@ -227,5 +219,5 @@ fn owner_process() {
 #[test]
 fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
     let place = tempfile::tempdir().unwrap();
-    processes::trial(place.path().to_str().unwrap(), desk);
+    processes::trial(module_path!(), place.path().to_str().unwrap(), desk);
 }

@@ -1,15 +1,4 @@
 //! The Redis store, against real servers.
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod owners;
-#[path = "servers/redis.rs"]
-mod servers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,9 +8,10 @@ use outrigger_needs::needs;
 use outrigger_protocol::RawJson;
 use outrigger_sessions::store::{SessionKey, SessionStore, StoreErrorKind, conformance};
 use outrigger_stores::{RedisOptions, RedisStore};
-use owners::desk::StoreDesk;
-use owners::processes;
-use servers::Server;
+
+use crate::owners::desk::StoreDesk;
+use crate::owners::{self, processes};
+use crate::servers::redis::{self as servers, Server};
 
 fn entry(uuid: &str) -> [RawJson; 1] {
     [RawJson::from_text(format!(r#"{{"uuid":"{uuid}","customTitle":"{uuid}"}}"#)).unwrap()]
@@ -339,7 +329,7 @@ fn owner_process() {
 fn owners_whose_processes_are_killed_or_stopped_do_everything_once() {
     needs!(outrigger_needs::redis());
     let server = servers::redis(&[]);
-    processes::trial(&server.redis_url(), desk);
+    processes::trial(module_path!(), &server.redis_url(), desk);
 }
 
 /// Runs one of the store's scripts by hand.

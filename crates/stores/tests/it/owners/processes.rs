@@ -147,9 +147,9 @@ struct Owner {
 }
 
 impl Owner {
-    fn start(name: u64, place: &str, said: &Sender<(u64, Said)>) -> Self {
+    fn start(name: u64, test: &str, place: &str, said: &Sender<(u64, Said)>) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "owner_process", "--nocapture", "--test-threads=1"])
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(PLACE, place)
             .env(NAME, name.to_string())
             .stdin(Stdio::piped())
@@ -239,12 +239,16 @@ impl Heard {
     }
 }
 
-/// Has processes fight for one session, which is empty, and looks at what came of it: each number was done by one owner alone, what
+/// Starts processes that compete for one empty session, and checks the result. `module` is the `module_path!()` of the store's test, which
+/// has `owner_process`. Each number was done by one owner alone, what
 /// was acknowledged is there once and in order, and who was overtaken got nothing written.
-pub(crate) fn trial<D: Desk>(place: &str, open: impl FnOnce(&str) -> D) {
+pub(crate) fn trial<D: Desk>(module: &str, place: &str, open: impl FnOnce(&str) -> D) {
     let (says, said) = channel();
     let mut names = 1..;
-    let mut start = || Owner::start(names.next().unwrap(), place, &says);
+    // The harness names a test without its crate.
+    let (_, module) = module.split_once("::").unwrap();
+    let test = format!("{module}::owner_process");
+    let mut start = || Owner::start(names.next().unwrap(), &test, place, &says);
     let mut owners: Vec<Owner> = (0..OWNERS).map(|_| start()).collect();
     let mut heard = Heard {
         said,

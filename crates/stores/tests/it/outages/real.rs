@@ -10,8 +10,8 @@ use outrigger_sim::api::{ApiRequest, MessagesApi};
 use outrigger_sim::claude::{Sandbox, executable};
 use outrigger_stores::PostgresStore;
 
-use super::postgres;
 use super::trial::{Rng, again, start};
+use crate::servers::postgres;
 
 /// Longer than a turn takes on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,0 +1,24 @@
+//! The session stores against real servers, files and buckets, and sessions whose stores fail.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[cfg(target_os = "linux")]
+mod bucket;
+mod directory;
+#[cfg(unix)]
+mod local;
+#[cfg(target_os = "linux")]
+mod outages;
+mod owners;
+#[cfg(target_os = "linux")]
+mod postgres;
+#[cfg(target_os = "linux")]
+mod redis;
+#[cfg(target_os = "linux")]
+mod servers;
+mod sqlite;
