@@ -1,6 +1,6 @@
 //! Has the official SDKs read the sessions that `outrigger-sessions` reads, and compares.
 //!
-//! What is compared is in `crates/sessions/tests/official`, and what the SDKs are asked in `clients/`.
+//! What is compared is in `crates/sessions/tests/it/official`, and what the SDKs are asked in `clients/`.
 
 use std::env;
 use std::ffi::OsString;
@@ -29,8 +29,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let chosen = [
         "--locked",
         "--package=outrigger-sessions",
-        "--test=official",
+        "--test=it",
         "--",
+        "official::",
         "--ignored",
         "--nocapture",
     ];

@@ -1,7 +1,5 @@
 //! Runs the examples, with what a person would type, and looks at what they show.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may end in a panic")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;

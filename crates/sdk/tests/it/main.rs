@@ -9,6 +9,7 @@
 
 mod callbacks;
 mod cancel;
+mod examples;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
@@ -28,6 +29,7 @@ mod slash;
 mod stderr;
 mod stores;
 mod support;
+mod testing;
 mod unreaped;
 #[cfg(unix)]
 mod version;

@@ -8,7 +8,7 @@ use outrigger::testing::{Recording, Replay, Traced};
 use outrigger::{Local, Options, Session};
 use serde_json::Value;
 
-use crate::rig::{Rig, turn};
+use crate::real::rig::{Rig, turn};
 
 const PROMPTS: [&str; 3] = [
     "%say Looking.\n%+tool Bash {\"command\":\"echo $PWD > here.txt; cat here.txt\"}\n%say Done.",

@@ -6,7 +6,7 @@ use outrigger::testing::Faulty;
 use outrigger::testing::sim::fault::{At, Effect, Phase as FaultPhase, Profile, Schedule, chaos};
 use outrigger::{Local, Options, Policy};
 
-use crate::rig::Rig;
+use crate::real::rig::Rig;
 use crate::witness::{living_in, none_left, until};
 
 /// Longer than any wait of a session with these options.

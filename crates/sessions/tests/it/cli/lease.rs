@@ -6,7 +6,7 @@ use outrigger_sessions::Error;
 use outrigger_sessions::lease::{OnBusy, driven_by_cli};
 use outrigger_sessions::relocate::RelocateOptions;
 
-use crate::rig::Rig;
+use super::rig::Rig;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_a_cli_drives_is_busy() {

@@ -3,7 +3,7 @@
 use outrigger_sessions::relocate::RelocateOptions;
 use outrigger_sessions::{Error, ListOptions};
 
-use crate::rig::{Rig, THREE_TURNS, json, lines};
+use super::rig::{Rig, THREE_TURNS, json, lines};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_goes_on_in_another_directory() {

@@ -6,7 +6,7 @@ use outrigger_sessions::SessionFile;
 use outrigger_sessions::repair::Problem;
 use serde_json::Value;
 
-use crate::rig::{Rig, THREE_TURNS, json, line_with, lines};
+use super::rig::{Rig, THREE_TURNS, json, line_with, lines};
 
 /// What is done to a transcript: its name, and the damaged lines.
 type Damage = (&'static str, fn(&mut Vec<String>));

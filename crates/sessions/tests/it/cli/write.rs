@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outrigger_sessions::write::ForkOptions;
 
-use crate::rig::{Rig, THREE_TURNS, json, line_with, lines};
+use super::rig::{Rig, THREE_TURNS, json, line_with, lines};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_goes_on_where_the_session_was() {

@@ -3,13 +3,6 @@
 //! The transcripts are made by the real CLI against a scripted API, and by chance. `cargo xtask sessions-diff` installs the SDKs and
 //! runs the tests that need them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 mod compare;
 mod corpus;
 mod trees;
