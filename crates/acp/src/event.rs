@@ -312,7 +312,40 @@ pub(crate) struct Notice {
     pub(crate) important: bool,
 }
 
-/// See [`Notice`].
+impl Notice {
+    pub(crate) fn new(severity: Severity, topic: Topic, title: impl Into<String>) -> Self {
+        Self {
+            severity,
+            title: title.into(),
+            description: None,
+            topic,
+            data: None,
+            important: false,
+        }
+    }
+
+    pub(crate) fn info(topic: Topic, title: impl Into<String>) -> Self {
+        Self::new(Severity::Info, topic, title)
+    }
+
+    pub(crate) fn warning(topic: Topic, title: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, topic, title)
+    }
+
+    pub(crate) fn error(topic: Topic, title: impl Into<String>) -> Self {
+        Self::new(Severity::Error, topic, title)
+    }
+
+    pub(crate) fn description(self, description: Option<String>) -> Self {
+        Self { description, ..self }
+    }
+
+    pub(crate) fn important(self) -> Self {
+        let important = true;
+        Self { important, ..self }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
     Info,

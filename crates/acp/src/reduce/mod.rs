@@ -32,10 +32,9 @@ use self::plan::Plan;
 use self::seen::Seen;
 use self::step::Steps;
 pub(crate) use self::step::{Effect, Step};
-use self::system::{extra, notice, tell_extra};
 use self::text::Streams;
 use self::usage::Meter;
-use crate::event::{Event, Severity, Status, Subagent, Topic};
+use crate::event::{Event, Notice, Status, Subagent, Topic};
 use crate::tool::{self, Place};
 
 /// How many frames are remembered, so that none counts twice.
@@ -72,8 +71,8 @@ pub(crate) struct Reducer {
     frames: Seen<u64>,
     /// Prompts of this client.
     prompts: Seen<String>,
-    /// Notices that are said once in a session.
-    said: Seen<String>,
+    /// Notices that a session gets only once.
+    notices: Seen<String>,
     /// What a slash command said last in this turn.
     local: Option<String>,
     /// The last text of each agent, by its call.
@@ -100,7 +99,7 @@ impl Reducer {
             is_named: false,
             frames: Seen::new(REMEMBERED),
             prompts: Seen::new(REMEMBERED),
-            said: Seen::new(REMEMBERED),
+            notices: Seen::new(REMEMBERED),
             local: None,
             last_words: HashMap::new(),
             subagents: HashMap::new(),
@@ -134,7 +133,7 @@ impl Reducer {
                     let line = RawJson::from_text(frame.text().into_owned());
                     let line = line.or_else(|_| RawJson::encode(&frame.text()));
                     if let Ok(line) = line {
-                        tell_extra(&mut steps, Topic::Misfit, None, line);
+                        steps.raw_extra(Topic::Misfit, line);
                     }
                 }
             },
@@ -292,18 +291,18 @@ impl Reducer {
             Message::System(message) => self.system(*message, now, steps),
             Message::Result(result) => self.result(&result, steps),
             Message::ToolProgress(progress) => self.progress(&progress, steps),
-            Message::ToolUseSummary(summary) => extra(steps, Topic::ToolUseSummary, None, &*summary),
+            Message::ToolUseSummary(summary) => steps.extra(Topic::ToolUseSummary, &*summary),
             Message::AuthStatus(status) => auth(&status, steps),
             Message::RateLimitEvent(event) => rate_limit(&event, steps),
-            Message::PromptSuggestion(prompt) => extra(steps, Topic::PromptSuggestion, None, &*prompt),
+            Message::PromptSuggestion(prompt) => steps.extra(Topic::PromptSuggestion, &*prompt),
             Message::ConversationReset(reset) => {
                 self.plan.clear(steps);
                 self.streams = Streams::default();
                 self.is_named = false;
-                extra(steps, Topic::ConversationReset, None, &*reset);
+                steps.extra(Topic::ConversationReset, &*reset);
             }
-            Message::ActiveGoal(goal) => extra(steps, Topic::ActiveGoal, None, &*goal),
-            Message::AutocompactState(state) => extra(steps, Topic::Autocompact, None, &*state),
+            Message::ActiveGoal(goal) => steps.extra(Topic::ActiveGoal, &*goal),
+            Message::AutocompactState(state) => steps.extra(Topic::Autocompact, &*state),
             // The connection's own business, and the session's.
             Message::ControlRequest(_)
             | Message::ControlResponse(_)
@@ -311,11 +310,11 @@ impl Reducer {
             | Message::CommandLifecycle(_)
             | Message::KeepAlive(_)
             | Message::TranscriptMirror(_) => {}
-            Message::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
+            Message::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
             // The union may grow; see `system`.
             other => {
                 if let Ok(data) = other.to_body() {
-                    tell_extra(steps, Topic::Unknown, None, data);
+                    steps.raw_extra(Topic::Unknown, data);
                 }
             }
         }
@@ -324,7 +323,7 @@ impl Reducer {
     fn result(&mut self, result: &ResultMessage, steps: &mut Steps) {
         self.meter.result(result, steps);
         if let Some(output) = &result.structured_output {
-            tell_extra(steps, Topic::StructuredOutput, None, output.clone());
+            steps.raw_extra(Topic::StructuredOutput, output.clone());
         }
         let status = match &result.terminal_reason {
             // What is deferred goes on in another process, or never.
@@ -349,7 +348,7 @@ impl Reducer {
         self.calls
             .progress(id, progress.elapsed_time_seconds, &self.place, steps);
         if progress.subagent_retry.is_some() {
-            extra(steps, Topic::SubagentRetry, Some(id), progress);
+            steps.extra_of(Some(id), Topic::SubagentRetry, progress);
         }
     }
 
@@ -384,19 +383,10 @@ impl Reducer {
 fn auth(status: &AuthStatus, steps: &mut Steps) {
     match &status.error {
         Some(error) => {
-            let title = "The login failed".to_owned();
-            let why = Some(error.clone());
-            notice(
-                steps,
-                Severity::Error,
-                title,
-                why,
-                Topic::AuthStatus,
-                status,
-                true,
-            );
+            let notice = Notice::error(Topic::AuthStatus, "The login failed");
+            steps.notice(notice.description(Some(error.clone())).important(), status);
         }
-        None => extra(steps, Topic::AuthStatus, None, status),
+        None => steps.extra(Topic::AuthStatus, status),
     }
 }
 
@@ -407,19 +397,20 @@ fn rate_limit(event: &RateLimitEvent, steps: &mut Steps) {
         .as_ref()
         .map_or("usage", |kind| kind.as_str());
     let limit = limit.replace('_', " ");
-    let (severity, title) = match info.status {
-        RateLimitStatus::Rejected => (Severity::Error, format!("The {limit} limit is reached")),
+    let notice = match info.status {
+        RateLimitStatus::Rejected => {
+            Notice::error(Topic::RateLimit, format!("The {limit} limit is reached")).important()
+        }
         RateLimitStatus::AllowedWarning => {
             let used = info
                 .utilization
                 .map(|used| format!(" ({:.0} % used)", used * 100.0));
             let title = format!("The {limit} limit is close{}", used.unwrap_or_default());
-            (Severity::Warning, title)
+            Notice::warning(Topic::RateLimit, title)
         }
-        _ => return extra(steps, Topic::RateLimit, None, event),
+        _ => return steps.extra(Topic::RateLimit, event),
     };
-    let important = severity == Severity::Error;
-    notice(steps, severity, title, None, Topic::RateLimit, event, important);
+    steps.notice(notice, event);
 }
 
 fn hash(text: &str) -> u64 {

@@ -11,10 +11,9 @@ use outrigger::protocol::{PieceKind, RawJson};
 
 use super::calls::Given;
 use super::step::Steps;
-use super::system::{extra, notice, tell_extra};
 use super::text::Begun;
 use super::{MOST_AGENTS, Reducer};
-use crate::event::{CallContent, Chunk, Content, Event, Severity, Status, Topic};
+use crate::event::{CallContent, Chunk, Content, Event, Notice, Status, Topic};
 use crate::tool::{self, Printed, Role, Shown};
 
 impl Reducer {
@@ -75,8 +74,8 @@ impl Reducer {
                     }
                     // Seals are for the API, references come with the whole block, and a summary with its own.
                     BlockDelta::Signature(_) | BlockDelta::Citations(_) | BlockDelta::Compaction(_) => {}
-                    BlockDelta::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
-                    BlockDelta::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
+                    BlockDelta::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
+                    BlockDelta::Misfit(misfit) => steps.raw_extra(Topic::Misfit, misfit.raw),
                     _ => {}
                 }
             }
@@ -90,8 +89,8 @@ impl Reducer {
             | ApiStreamEvent::MessageStop(_)
             | ApiStreamEvent::Ping(_)
             | ApiStreamEvent::Error(_) => {}
-            ApiStreamEvent::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
-            ApiStreamEvent::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
+            ApiStreamEvent::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
+            ApiStreamEvent::Misfit(misfit) => steps.raw_extra(Topic::Misfit, misfit.raw),
             _ => {}
         }
     }
@@ -104,10 +103,10 @@ impl Reducer {
             return;
         }
         if let Some(usage) = &said.context_usage {
-            extra(steps, Topic::ContextUsage, None, usage);
+            steps.extra(Topic::ContextUsage, usage);
         }
         if let Some(report) = &said.usage_report {
-            extra(steps, Topic::UsageReport, None, report);
+            steps.extra(Topic::UsageReport, report);
         }
         let parent: Option<Arc<str>> = said.parent_tool_use_id.as_deref().map(Arc::from);
         let message: Option<Arc<str>> = said.message.id.as_deref().map(Arc::from);
@@ -180,23 +179,15 @@ impl Reducer {
                         model.map_or_else(|| "another model".to_owned(), |model| model.model.clone())
                     };
                     let title = format!("{} goes on", name(fallback.to.as_ref()));
-                    notice(
-                        steps,
-                        Severity::Warning,
-                        title,
-                        None,
-                        Topic::Fallback,
-                        &fallback,
-                        true,
-                    );
+                    steps.notice(Notice::warning(Topic::Fallback, title).important(), &fallback);
                 }
                 ContentBlock::Compaction(block) => {
                     if let Some(summary) = &block.content {
                         self.compactions.summary(summary, Some(&said.uuid), steps);
                     }
                 }
-                ContentBlock::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
-                ContentBlock::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
+                ContentBlock::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
+                ContentBlock::Misfit(misfit) => steps.raw_extra(Topic::Misfit, misfit.raw),
                 // Nothing that could be shown, or nothing that answers have.
                 _ => {}
             }

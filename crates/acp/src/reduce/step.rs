@@ -1,33 +1,35 @@
-//! What the reducer has to say: events for the client, and things to do for the session.
+//! The output of the reducer: events for the client, and effects for the session's task.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::event::{CallChange, Event};
+use outrigger::protocol::RawJson;
+use serde::Serialize;
 
-/// One thing that follows from a frame.
+use crate::event::{CallChange, Event, Extra, Notice, Topic};
+use crate::tool;
+
+/// One consequence of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// To be told to the client.
+    /// The client gets it.
     Event(Event),
-    /// To be done.
+    /// The session's task does it.
     Effect(Effect),
 }
 
-/// Something that the session has to do, since reducing does no I/O.
+/// I/O for the session's task: the reducer does none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Follow a file that a command in the background writes to: hand what is in it, and what is added, to
-    /// [`tailed`](super::Reducer::tailed).
+    /// Follow the output file of a background command: pass its bytes to [`tailed`](super::Reducer::tailed) as they come.
     Tail {
-        /// The call that it belongs to.
+        /// The command's call.
         call: Arc<str>,
-        /// The file.
         file: PathBuf,
     },
-    /// The command has ended: read what is left, hand it over, and say [`tail_ended`](super::Reducer::tail_ended).
+    /// The command has ended: pass the rest of its output, then call [`tail_ended`](super::Reducer::tail_ended).
     Untail {
-        /// The call that it belonged to.
+        /// The command's call.
         call: Arc<str>,
     },
 }
@@ -47,5 +49,34 @@ impl Steps {
 
     pub(super) fn effect(&mut self, effect: Effect) {
         self.0.push(Step::Effect(effect));
+    }
+
+    /// A notice, with the CLI's message for programs.
+    pub(super) fn notice<T: Serialize>(&mut self, notice: Notice, data: &T) {
+        self.event(Event::Notice(Notice {
+            title: tool::without_keys(&notice.title),
+            description: notice.description.map(|text| tool::without_keys(&text)),
+            data: RawJson::encode(data).ok(),
+            ..notice
+        }));
+    }
+
+    /// A message for programs only.
+    pub(super) fn extra<T: Serialize>(&mut self, topic: Topic, data: &T) {
+        self.extra_of(None, topic, data);
+    }
+
+    /// A message for programs only, about a call.
+    pub(super) fn extra_of<T: Serialize>(&mut self, call: Option<&str>, topic: Topic, data: &T) {
+        if let Ok(data) = RawJson::encode(data) {
+            let call = call.map(Arc::from);
+            self.event(Event::Extra(Box::new(Extra { topic, call, data })));
+        }
+    }
+
+    /// Raw JSON for programs only.
+    pub(super) fn raw_extra(&mut self, topic: Topic, data: RawJson) {
+        let call = None;
+        self.event(Event::Extra(Box::new(Extra { topic, call, data })));
     }
 }

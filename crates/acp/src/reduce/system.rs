@@ -1,9 +1,8 @@
-//! What is neither said nor asked: each kind of system message, to what a person or a program is told of it.
+//! System messages: each kind becomes an update, a notice for the user, an extra for programs, or nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use outrigger::protocol::RawJson;
 use outrigger::protocol::inbound::SystemMessage;
 use outrigger::protocol::inbound::system::{
     CheckStatus, HookOutcome, Informational, Init, Level, MemoryRecall, NotificationPriority,
@@ -15,7 +14,7 @@ use super::Reducer;
 use super::calls::Ending;
 use super::step::Steps;
 use crate::event::{
-    Call, CallChange, Chunk, Content, Event, Extra, Kind, Location, Notice, Severity, Status, Topic,
+    Call, CallChange, Chunk, Content, Event, Kind, Location, Notice, Severity, Status, Topic,
 };
 use crate::tool;
 
@@ -39,43 +38,28 @@ impl Reducer {
                 }
             }
 
-            S::HookStarted(hook) => extra(steps, Topic::HookStarted, None, &hook),
-            S::HookProgress(hook) => extra(steps, Topic::HookProgress, None, &hook),
+            S::HookStarted(hook) => steps.extra(Topic::HookStarted, &hook),
+            S::HookProgress(hook) => steps.extra(Topic::HookProgress, &hook),
             S::HookResponse(hook) => match hook.outcome {
                 HookOutcome::Error => {
-                    let said = [&hook.stderr, &hook.stdout, &hook.output];
-                    let said = said.into_iter().find(|said| !said.trim().is_empty());
+                    let output = [&hook.stderr, &hook.stdout, &hook.output];
+                    let output = output.into_iter().find(|text| !text.trim().is_empty());
                     let code = hook.exit_code.map(|code| format!(" (exit code {code})"));
                     let title = format!("Hook {} failed{}", hook.hook_name, code.unwrap_or_default());
-                    let said = said.cloned();
-                    notice(
-                        steps,
-                        Severity::Warning,
-                        title,
-                        said,
-                        Topic::HookResponse,
-                        &hook,
-                        false,
-                    );
+                    let notice = Notice::warning(Topic::HookResponse, title).description(output.cloned());
+                    steps.notice(notice, &hook);
                 }
-                _ => extra(steps, Topic::HookResponse, None, &hook),
+                _ => steps.extra(Topic::HookResponse, &hook),
             },
             S::StopHookSummary(hooks) => {
                 match hooks.hook_errors.is_empty() && !hooks.prevented_continuation {
-                    true => extra(steps, Topic::StopHookSummary, None, &hooks),
+                    true => steps.extra(Topic::StopHookSummary, &hooks),
                     false => {
-                        let said = hooks.stop_reason.iter().chain(&hooks.hook_errors);
-                        let said = said.cloned().collect::<Vec<_>>().join("\n");
-                        let title = "A stop hook had something to say".to_owned();
-                        notice(
-                            steps,
-                            Severity::Warning,
-                            title,
-                            Some(said),
-                            Topic::StopHookSummary,
-                            &hooks,
-                            false,
-                        );
+                        let reasons = hooks.stop_reason.iter().chain(&hooks.hook_errors);
+                        let reasons = reasons.cloned().collect::<Vec<_>>().join("\n");
+                        let title = "A stop hook had something to say";
+                        let notice = Notice::warning(Topic::StopHookSummary, title);
+                        steps.notice(notice.description(Some(reasons)), &hooks);
                     }
                 }
             }
@@ -87,13 +71,13 @@ impl Reducer {
                 if let Some(call) = call {
                     self.calls.run(call, &self.place, steps);
                 }
-                extra(steps, Topic::TaskProgress, call, &task);
+                steps.extra_of(call, Topic::TaskProgress, &task);
             }
             S::TaskNotification(task) => self.task_ended(&task, now, steps),
-            S::BackgroundTasksChanged(tasks) => extra(steps, Topic::BackgroundTasks, None, &tasks),
-            S::TaskSummary(summary) => extra(steps, Topic::TaskSummary, None, &summary),
+            S::BackgroundTasksChanged(tasks) => steps.extra(Topic::BackgroundTasks, &tasks),
+            S::TaskSummary(summary) => steps.extra(Topic::TaskSummary, &summary),
             S::TaskListStatuses(list) => self.plan.statuses(&list.statuses, steps),
-            S::AgentsKilled(all) => extra(steps, Topic::AgentsKilled, None, &all),
+            S::AgentsKilled(all) => steps.extra(Topic::AgentsKilled, &all),
 
             S::ApiRetry(retry) => {
                 let cause = match retry.error_status {
@@ -103,335 +87,174 @@ impl Reducer {
                 let wait = retry.retry_delay_ms / 1000.0;
                 let count = format!("{} of {}", retry.attempt, retry.max_retries);
                 let title = format!("{cause}; trying again in {wait:.1} s ({count})");
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    None,
-                    Topic::ApiRetry,
-                    &retry,
-                    false,
-                );
+                steps.notice(Notice::warning(Topic::ApiRetry, title), &retry);
             }
-            // What the terminal is told beside `api_retry`.
-            S::ApiError(error) => extra(steps, Topic::ApiError, None, &error),
-            S::ControlRequestProgress(progress) => {
-                extra(steps, Topic::ControlRequestProgress, None, &progress)
-            }
+            // The CLI writes it for its terminal, beside `api_retry`.
+            S::ApiError(error) => steps.extra(Topic::ApiError, &error),
+            S::ControlRequestProgress(progress) => steps.extra(Topic::ControlRequestProgress, &progress),
             S::ModelFallback(to) => {
-                let title = to.content.clone();
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    None,
-                    Topic::ModelFallback,
+                steps.notice(
+                    Notice::warning(Topic::ModelFallback, &to.content).important(),
                     &to,
-                    true,
                 );
                 steps.event(Event::ConfigChanged);
             }
             S::ModelConsentFallback(to) => {
-                let title = to.content.clone();
-                notice(
-                    steps,
-                    Severity::Info,
-                    title,
-                    None,
-                    Topic::ModelConsentFallback,
-                    &to,
-                    true,
-                );
+                let notice = Notice::info(Topic::ModelConsentFallback, &to.content);
+                steps.notice(notice.important(), &to);
                 steps.event(Event::ConfigChanged);
             }
             S::ModelRefusalFallback(to) => {
-                let title = to.content.clone();
-                let why = to.api_refusal_explanation.clone();
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    why,
-                    Topic::ModelRefusalFallback,
-                    &to,
-                    true,
-                );
+                let notice = Notice::warning(Topic::ModelRefusalFallback, &to.content);
+                let notice = notice.description(to.api_refusal_explanation.clone());
+                steps.notice(notice.important(), &to);
             }
             S::ModelRefusalNoFallback(no) => {
-                let title = no.content.clone();
-                let why = no.api_refusal_explanation.clone();
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    why,
-                    Topic::ModelRefusalNoFallback,
-                    &no,
-                    true,
-                );
+                let notice = Notice::warning(Topic::ModelRefusalNoFallback, &no.content);
+                let notice = notice.description(no.api_refusal_explanation.clone());
+                steps.notice(notice.important(), &no);
             }
 
-            // The result of the call follows, and says the same.
+            // The result of the call follows, with the same text.
             S::PermissionDenied(denied) => {
-                extra(steps, Topic::PermissionDenied, Some(&denied.tool_use_id), &denied);
+                steps.extra_of(Some(&denied.tool_use_id), Topic::PermissionDenied, &denied);
             }
             S::PermissionCheckStatus(check) => {
                 let is_waiting = check.status == CheckStatus::Checking;
                 self.calls.checked(&check.tool_use_id, is_waiting, now);
-                extra(
-                    steps,
-                    Topic::PermissionCheckStatus,
-                    Some(&check.tool_use_id),
-                    &check,
-                );
+                steps.extra_of(Some(&check.tool_use_id), Topic::PermissionCheckStatus, &check);
             }
             S::PermissionRetry(retry) => {
-                let title = retry.content.clone();
-                notice(
-                    steps,
-                    Severity::Info,
-                    title,
-                    None,
-                    Topic::PermissionRetry,
-                    &retry,
-                    false,
-                );
+                steps.notice(Notice::info(Topic::PermissionRetry, &retry.content), &retry);
             }
-            S::InheritedAsksSettled(asks) => extra(steps, Topic::InheritedAsksSettled, None, &asks),
+            S::InheritedAsksSettled(asks) => steps.extra(Topic::InheritedAsksSettled, &asks),
             S::LateAllowNotRun(late) => {
                 let title = format!("An approval came too late ({})", late.reason);
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    None,
-                    Topic::LateAllowNotRun,
-                    &late,
-                    true,
-                );
+                steps.notice(Notice::warning(Topic::LateAllowNotRun, title).important(), &late);
             }
-            S::ElicitationComplete(done) => extra(steps, Topic::ElicitationComplete, None, &done),
+            S::ElicitationComplete(done) => steps.extra(Topic::ElicitationComplete, &done),
 
-            // The session follows these itself.
+            // The session's task handles these itself.
             S::SessionStateChanged(_) | S::WorkerShuttingDown(_) => {}
             S::SessionTitleChanged(title) => {
                 self.is_named = true;
                 self.title(title.title, steps);
             }
-            S::SessionMetadata(metadata) => extra(steps, Topic::SessionMetadata, None, &metadata),
+            S::SessionMetadata(metadata) => steps.extra(Topic::SessionMetadata, &metadata),
             S::SessionWritesLost(lost) => {
                 let title = format!("The conversation can't be saved ({})", lost.error_code);
-                let what = Some(lost.lost.join("\n")).filter(|lost| !lost.is_empty());
-                notice(
-                    steps,
-                    Severity::Error,
-                    title,
-                    what,
-                    Topic::SessionWritesLost,
-                    &lost,
-                    true,
-                );
+                let paths = Some(lost.lost.join("\n")).filter(|paths| !paths.is_empty());
+                let notice = Notice::error(Topic::SessionWritesLost, title).description(paths);
+                steps.notice(notice.important(), &lost);
             }
             S::MirrorError(error) => {
-                let title = "A session store did not take the conversation".to_owned();
-                let why = Some(error.error.clone());
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    why,
+                let notice = Notice::warning(
                     Topic::MirrorError,
-                    &error,
-                    false,
+                    "A session store did not take the conversation",
                 );
+                steps.notice(notice.description(Some(error.error.clone())), &error);
             }
             S::MirrorLag(lag) => {
                 let title = match lag.behind {
                     true => "The session store is behind with the conversation",
                     false => "The session store has caught up",
                 };
-                let (title, why) = (title.to_owned(), lag.error.clone());
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    why,
-                    Topic::MirrorLag,
-                    &lag,
-                    false,
-                );
+                let notice = Notice::warning(Topic::MirrorLag, title).description(lag.error.clone());
+                steps.notice(notice, &lag);
             }
-            S::CloudSessionDelta(delta) => extra(steps, Topic::CloudSession, None, &delta),
-            S::TurnHandoffAvailable(handoff) => extra(steps, Topic::TurnHandoffAvailable, None, &handoff),
-            S::TurnPreempted(turn) => extra(steps, Topic::TurnPreempted, None, &turn),
-            S::TurnDuration(turn) => extra(steps, Topic::TurnDuration, None, &turn),
-            S::PostTurnSummary(summary) => extra(steps, Topic::PostTurnSummary, None, &summary),
+            S::CloudSessionDelta(delta) => steps.extra(Topic::CloudSession, &delta),
+            S::TurnHandoffAvailable(handoff) => steps.extra(Topic::TurnHandoffAvailable, &handoff),
+            S::TurnPreempted(turn) => steps.extra(Topic::TurnPreempted, &turn),
+            S::TurnDuration(turn) => steps.extra(Topic::TurnDuration, &turn),
+            S::PostTurnSummary(summary) => steps.extra(Topic::PostTurnSummary, &summary),
             S::AwaySummary(summary) => {
-                let title = "While you were away".to_owned();
-                let text = Some(summary.content.clone());
-                notice(
-                    steps,
-                    Severity::Info,
-                    title,
-                    text,
-                    Topic::AwaySummary,
-                    &summary,
-                    false,
-                );
+                let notice = Notice::info(Topic::AwaySummary, "While you were away");
+                steps.notice(notice.description(Some(summary.content.clone())), &summary);
             }
-            S::PerTurnEffortChanged(effort) => extra(steps, Topic::PerTurnEffort, None, &effort),
-            S::PeerMessageHold(hold) => extra(steps, Topic::PeerMessageHold, None, &hold),
+            S::PerTurnEffortChanged(effort) => steps.extra(Topic::PerTurnEffort, &effort),
+            S::PeerMessageHold(hold) => steps.extra(Topic::PeerMessageHold, &hold),
             S::ScheduledTaskFire(fire) => {
-                let title = tool::line(&fire.content);
-                notice(
-                    steps,
-                    Severity::Info,
-                    title,
-                    None,
-                    Topic::ScheduledTaskFire,
-                    &fire,
-                    true,
-                );
+                let notice = Notice::info(Topic::ScheduledTaskFire, tool::line(&fire.content));
+                steps.notice(notice.important(), &fire);
             }
 
-            S::Informational(said) => self.informational(&said, steps),
-            S::Notification(said) => {
-                let severity = match said.priority {
+            S::Informational(message) => informational(&message, steps),
+            S::Notification(notification) => {
+                let severity = match notification.priority {
                     NotificationPriority::Immediate => Severity::Warning,
                     _ => Severity::Info,
                 };
-                let title = tool::line(&said.text);
-                notice(steps, severity, title, None, Topic::Notification, &said, false);
+                let title = tool::line(&notification.text);
+                steps.notice(Notice::new(severity, Topic::Notification, title), &notification);
             }
             S::LocalCommandOutput(output) => self.local_output(&output.content, steps),
-            // The terminal's line about what comes as thinking anyway.
+            // The same comes as thinking.
             S::Thinking(_) => {}
-            S::ThinkingTokens(tokens) => extra(steps, Topic::ThinkingTokens, None, &tokens),
+            S::ThinkingTokens(tokens) => steps.extra(Topic::ThinkingTokens, &tokens),
             S::CommandsChanged(changed) => self.commands.changed(&changed.commands, steps),
             S::PluginInstall(plugin) => match plugin.status {
                 PluginInstallStatus::Failed => {
                     let name = plugin.name.as_deref().unwrap_or("A plugin");
                     let title = format!("{name} could not be installed");
-                    let why = plugin.error.clone();
-                    notice(
-                        steps,
-                        Severity::Error,
-                        title,
-                        why,
-                        Topic::PluginInstall,
-                        &plugin,
-                        true,
-                    );
+                    let notice = Notice::error(Topic::PluginInstall, title);
+                    steps.notice(notice.description(plugin.error.clone()).important(), &plugin);
                 }
-                _ => extra(steps, Topic::PluginInstall, None, &plugin),
+                _ => steps.extra(Topic::PluginInstall, &plugin),
             },
             S::MemoryRecall(recall) => self.recalled(&recall, steps),
             S::MemorySaved(saved) => {
                 let title = format!("Remembered: {}", saved.written_paths.join(", "));
-                notice(
-                    steps,
-                    Severity::Info,
-                    title,
-                    None,
-                    Topic::MemorySaved,
-                    &saved,
-                    false,
-                );
+                steps.notice(Notice::info(Topic::MemorySaved, title), &saved);
             }
             S::InstructionSizeWarning(size) => {
                 let title = format!(
                     "The instruction files are too long: {} characters, of {}",
                     size.total_chars, size.total_limit_chars
                 );
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    None,
-                    Topic::InstructionSize,
-                    &size,
-                    false,
-                );
+                steps.notice(Notice::warning(Topic::InstructionSize, title), &size);
             }
             S::FilesPersisted(files) => match files.failed.is_empty() {
-                true => extra(steps, Topic::FilesPersisted, None, &files),
+                true => steps.extra(Topic::FilesPersisted, &files),
                 false => {
                     let failed = files.failed.iter();
                     let failed = failed.map(|file| format!("{}: {}", file.filename, file.error));
-                    let failed = Some(failed.collect::<Vec<_>>().join("\n"));
-                    let title = "Some files could not be kept".to_owned();
-                    notice(
-                        steps,
-                        Severity::Warning,
-                        title,
-                        failed,
-                        Topic::FilesPersisted,
-                        &files,
-                        false,
-                    );
+                    let failed = failed.collect::<Vec<_>>().join("\n");
+                    let notice = Notice::warning(Topic::FilesPersisted, "Some files could not be kept");
+                    steps.notice(notice.description(Some(failed)), &files);
                 }
             },
             S::FileSnapshot(_) => {}
             S::FileAttachmentsMissing(missing) => {
                 let count = missing.missing.len();
                 let title = format!("{count} of {} attached files are missing", missing.sent_count);
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    None,
-                    Topic::AttachmentsMissing,
+                steps.notice(
+                    Notice::warning(Topic::AttachmentsMissing, title).important(),
                     &missing,
-                    true,
                 );
             }
-            S::FeedbackDraftQueued(draft) => extra(steps, Topic::FeedbackDraft, None, &draft),
+            S::FeedbackDraftQueued(draft) => steps.extra(Topic::FeedbackDraft, &draft),
             S::CodeChangePublished(change) => {
                 let action = change.action.as_deref().unwrap_or("published");
                 let title = format!("{} {}: {action}", change.repo, change.identifier);
-                let url = Some(change.url.clone());
-                notice(
-                    steps,
-                    Severity::Info,
-                    title,
-                    url,
-                    Topic::CodeChange,
-                    &change,
-                    false,
-                );
+                let notice = Notice::info(Topic::CodeChange, title).description(Some(change.url.clone()));
+                steps.notice(notice, &change);
             }
-            S::VcsStateChanged(change) => extra(steps, Topic::VcsState, None, &change),
-            S::ShellCwd(cwd) => extra(steps, Topic::ShellCwd, None, &cwd),
-            S::DevIntent(intent) => extra(steps, Topic::DevIntent, None, &intent),
+            S::VcsStateChanged(change) => steps.extra(Topic::VcsState, &change),
+            S::ShellCwd(cwd) => steps.extra(Topic::ShellCwd, &cwd),
+            S::DevIntent(intent) => steps.extra(Topic::DevIntent, &intent),
             S::UpgradeRelayMarker(_) => {}
 
-            S::UiNotify(said) => {
-                let text = Some(said.text.clone());
-                notice(
-                    steps,
-                    Severity::Info,
-                    said.title.clone(),
-                    text,
-                    Topic::PluginNotice,
-                    &said,
-                    false,
-                );
+            S::UiNotify(plugin) => {
+                let notice = Notice::info(Topic::PluginNotice, &plugin.title);
+                steps.notice(notice.description(Some(plugin.text.clone())), &plugin);
             }
-            S::UiToast(said) => {
-                let title = tool::line(&said.text);
-                notice(
-                    steps,
-                    Severity::Info,
-                    title,
-                    None,
-                    Topic::PluginNotice,
-                    &said,
-                    false,
-                );
+            S::UiToast(plugin) => {
+                let title = tool::line(&plugin.text);
+                steps.notice(Notice::info(Topic::PluginNotice, title), &plugin);
             }
-            S::UiLog(said) => extra(steps, Topic::PluginLog, None, &said),
-            S::UiStatus(said) => extra(steps, Topic::PluginStatus, None, &said),
-            // What plugins draw in the CLI's own terminal.
+            S::UiLog(plugin) => steps.extra(Topic::PluginLog, &plugin),
+            S::UiStatus(plugin) => steps.extra(Topic::PluginStatus, &plugin),
+            // Plugins draw these in the CLI's own terminal.
             S::UiInvalidate(_)
             | S::UiNotifyCancel(_)
             | S::UiPlaced(_)
@@ -439,10 +262,10 @@ impl Reducer {
             | S::UiScroll(_)
             | S::UiFocus(_) => {}
 
-            S::Unknown(raw) => tell_extra(steps, Topic::Unknown, None, raw),
-            S::Misfit(misfit) => tell_extra(steps, Topic::Misfit, None, misfit.raw),
-            // The union may grow; what is new is for programs until somebody has looked at it.
-            other => extra(steps, Topic::Unknown, None, &other),
+            S::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
+            S::Misfit(misfit) => steps.raw_extra(Topic::Misfit, misfit.raw),
+            // The union may grow: a message without an arm here goes to programs only.
+            other => steps.extra(Topic::Unknown, &other),
         }
     }
 
@@ -450,76 +273,50 @@ impl Reducer {
         self.meter.model(&init.model);
         self.mode(init.permission_mode.as_str(), steps);
         if self.model.as_deref() != Some(&init.model) {
-            // Whoever began the session knows what it began with.
+            // The reply that opened the session named its first model.
             if self.model.replace(init.model.clone()).is_some() {
                 steps.event(Event::ConfigChanged);
             }
         }
         for error in init.plugin_errors.iter().flatten() {
-            if self.said.insert(format!("{}: {}", error.plugin, error.message)) {
-                let title = format!("Plugin {} could not be loaded", error.plugin);
-                let why = Some(error.message.clone());
-                notice(
-                    steps,
-                    Severity::Error,
-                    title,
-                    why,
-                    Topic::PluginError,
-                    error,
-                    true,
-                );
-            }
+            let title = format!("Plugin {} could not be loaded", error.plugin);
+            let notice = Notice::error(Topic::PluginError, title).important();
+            self.notice_once(&error.plugin, &error.message, notice, error, steps);
         }
         for warning in init.plugin_warnings.iter().flatten() {
-            if self
-                .said
-                .insert(format!("{}: {}", warning.plugin, warning.message))
-            {
-                let title = format!("Plugin {}", warning.plugin);
-                let why = Some(warning.message.clone());
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    why,
-                    Topic::PluginWarning,
-                    warning,
-                    false,
-                );
-            }
+            let notice = Notice::warning(Topic::PluginWarning, format!("Plugin {}", warning.plugin));
+            self.notice_once(&warning.plugin, &warning.message, notice, warning, steps);
         }
         for error in init.mcp_server_errors.iter().flatten() {
-            if self.said.insert(format!("{}: {}", error.name, error.message)) {
-                let title = format!("MCP server {} is not configured well", error.name);
-                let why = Some(error.message.clone());
-                notice(
-                    steps,
-                    Severity::Error,
-                    title,
-                    why,
-                    Topic::McpServerError,
-                    error,
-                    true,
-                );
-            }
+            let title = format!("MCP server {} is not configured well", error.name);
+            let notice = Notice::error(Topic::McpServerError, title).important();
+            self.notice_once(&error.name, &error.message, notice, error, steps);
         }
         for server in &init.mcp_servers {
-            let is_bad = matches!(server.status.as_str(), "failed" | "needs-auth");
-            if is_bad && self.said.insert(format!("{}: {}", server.name, server.status)) {
-                let title = match server.status.as_str() {
-                    "failed" => format!("MCP server {} could not be reached", server.name),
-                    _ => format!("MCP server {} needs you to log in", server.name),
-                };
-                notice(
-                    steps,
-                    Severity::Warning,
-                    title,
-                    None,
-                    Topic::McpServer,
-                    server,
-                    true,
-                );
+            let status = server.status.as_str();
+            let problem = match status {
+                "failed" => "could not be reached",
+                "needs-auth" => "needs you to log in",
+                _ => continue,
+            };
+            if self.notices.insert(format!("{}: {status}", server.name)) {
+                let title = format!("MCP server {} {problem}", server.name);
+                steps.notice(Notice::warning(Topic::McpServer, title).important(), server);
             }
+        }
+    }
+
+    /// A notice with this description, unless the session had it already: each process repeats its problems in `init`.
+    fn notice_once<T: Serialize>(
+        &mut self,
+        name: &str,
+        message: &str,
+        notice: Notice,
+        data: &T,
+        steps: &mut Steps,
+    ) {
+        if self.notices.insert(format!("{name}: {message}")) {
+            steps.notice(notice.description(Some(message.to_owned())), data);
         }
     }
 
@@ -539,7 +336,7 @@ impl Reducer {
 
     fn task_started(&mut self, task: &TaskStarted, steps: &mut Steps) {
         let Some(call) = &task.tool_use_id else {
-            return extra(steps, Topic::TaskStarted, None, task);
+            return steps.extra(Topic::TaskStarted, task);
         };
         let background = task.is_backgrounded;
         self.calls
@@ -561,7 +358,7 @@ impl Reducer {
     fn task_ended(&mut self, task: &TaskNotification, now: Instant, steps: &mut Steps) {
         let named = task.tool_use_id.as_deref().map(Arc::from);
         let Some(call) = named.or_else(|| self.calls.of_task(&task.task_id)) else {
-            return extra(steps, Topic::TaskEnded, None, task);
+            return steps.extra(Topic::TaskEnded, task);
         };
         let status = match task.status {
             TaskOutcome::Completed => Status::Completed,
@@ -586,29 +383,6 @@ impl Reducer {
             self.subagent(&call, Some(id), "", status, steps);
         }
         self.calls.ended_task(&call, ending, &self.place, now, steps);
-    }
-
-    fn informational(&mut self, said: &Informational, steps: &mut Steps) {
-        if said.is_meta == Some(true) {
-            return extra(steps, Topic::Informational, said.tool_use_id.as_deref(), said);
-        }
-        let stops = said.prevent_continuation == Some(true);
-        let severity = match said.level {
-            Level::Warning => Severity::Warning,
-            _ => Severity::Info,
-        };
-        let (first, rest) = said.content.split_once('\n').unwrap_or((&said.content, ""));
-        let rest = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
-        let is_important = stops || severity == Severity::Warning;
-        notice(
-            steps,
-            severity,
-            first.to_owned(),
-            rest,
-            Topic::Informational,
-            said,
-            is_important,
-        );
     }
 
     /// What a slash command printed, unless it was said already.
@@ -659,34 +433,17 @@ impl Reducer {
     }
 }
 
-/// For people.
-pub(super) fn notice<T: Serialize>(
-    steps: &mut Steps,
-    severity: Severity,
-    title: String,
-    description: Option<String>,
-    topic: Topic,
-    data: &T,
-    important: bool,
-) {
-    steps.event(Event::Notice(Notice {
-        severity,
-        title: tool::without_keys(&title),
-        description: description.map(|text| tool::without_keys(&text)),
-        topic,
-        data: RawJson::encode(data).ok(),
-        important,
-    }));
-}
-
-/// For programs.
-pub(super) fn extra<T: Serialize>(steps: &mut Steps, topic: Topic, call: Option<&str>, data: &T) {
-    if let Ok(data) = RawJson::encode(data) {
-        tell_extra(steps, topic, call, data);
+fn informational(message: &Informational, steps: &mut Steps) {
+    if message.is_meta == Some(true) {
+        return steps.extra_of(message.tool_use_id.as_deref(), Topic::Informational, message);
     }
-}
-
-pub(super) fn tell_extra(steps: &mut Steps, topic: Topic, call: Option<&str>, data: RawJson) {
-    let call = call.map(Arc::from);
-    steps.event(Event::Extra(Box::new(Extra { topic, call, data })));
+    let severity = match message.level {
+        Level::Warning => Severity::Warning,
+        _ => Severity::Info,
+    };
+    let (first, rest) = message.content.split_once('\n').unwrap_or((&message.content, ""));
+    let rest = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
+    let mut notice = Notice::new(severity, Topic::Informational, first).description(rest);
+    notice.important = message.prevent_continuation == Some(true) || severity == Severity::Warning;
+    steps.notice(notice, message);
 }
