@@ -35,12 +35,12 @@ const CLAIM: Duration = Duration::from_secs(5);
 /// A session that the editor wants, whatever the request.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    cwd: PathBuf,
-    directories: Vec<PathBuf>,
-    servers: Vec<acp::McpServer>,
-    system_prompt: Option<acp::SystemPrompt>,
-    origin: Origin,
-    meta: Option<acp::Meta>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) servers: Vec<acp::McpServer>,
+    pub(crate) system_prompt: Option<acp::SystemPrompt>,
+    pub(crate) origin: Origin,
+    pub(crate) meta: Option<acp::Meta>,
 }
 
 /// Where its conversation comes from.
@@ -64,24 +64,6 @@ pub(crate) struct Opened {
     pub(crate) meta: acp::Meta,
 }
 
-/// The requests differ in nothing but what is gone on with.
-macro_rules! wanted {
-    ($($name:ident($request:ident) = $origin:ident;)+) => {
-        $(
-            pub(crate) fn $name(request: acp::$request) -> Self {
-                Self {
-                    cwd: request.cwd,
-                    directories: request.additional_directories,
-                    servers: request.mcp_servers,
-                    system_prompt: request.system_prompt,
-                    origin: Origin::$origin(request.session_id),
-                    meta: request.meta,
-                }
-            }
-        )+
-    };
-}
-
 impl Wanted {
     /// What is asked for in the draft of the second version, whose requests differ in the same way.
     ///
@@ -103,36 +85,6 @@ impl Wanted {
             origin,
             meta,
         })
-    }
-
-    wanted! {
-        load(LoadSessionRequest) = Load;
-        resume(ResumeSessionRequest) = Resume;
-    }
-
-    /// # Errors
-    /// When the message to fork at is no id.
-    pub(crate) fn fork(request: acp::ForkSessionRequest) -> Result<Self, Error> {
-        let up_to = up_to(request.meta.as_ref())?;
-        Ok(Self {
-            cwd: request.cwd,
-            directories: request.additional_directories,
-            servers: request.mcp_servers,
-            system_prompt: request.system_prompt,
-            origin: Origin::Fork(request.session_id, up_to),
-            meta: request.meta,
-        })
-    }
-
-    pub(crate) fn new(request: acp::NewSessionRequest) -> Self {
-        Self {
-            cwd: request.cwd,
-            directories: request.additional_directories,
-            servers: request.mcp_servers,
-            system_prompt: request.system_prompt,
-            origin: Origin::New,
-            meta: request.meta,
-        }
     }
 
     /// Finds what is wrong with it.

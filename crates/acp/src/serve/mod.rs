@@ -1,8 +1,10 @@
 //! A connection with an editor.
 //!
-//! The versions of the protocol differ here and in `wire`, and nowhere else: what they ask for comes to the [hub](Hub) in the types
-//! of the first version, with an [`Answer`](crate::answer::Answer) that is given once.
+//! The versions of the protocol differ here and in `wire`, and nowhere else: the handlers pass requests of both to the [hub](Hub) in the
+//! types of version 1, each with an [`Answer`](crate::answer::Answer) that is given once.
 
+#[macro_use]
+mod handlers;
 mod pipe;
 mod requests;
 mod v1;

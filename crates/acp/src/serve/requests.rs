@@ -1,4 +1,4 @@
-//! What editors ask for, in either version of the protocol, and who does it.
+//! The requests of editors, whatever the version of the protocol: each is handled here or passed to its session.
 
 use std::sync::Arc;
 
@@ -13,43 +13,54 @@ use crate::hub::Hub;
 use crate::open::{self, Opened, Wanted};
 use crate::rewind::{Rewind, Rewound};
 use crate::session::Order;
-use crate::session::owed::Owed;
 use crate::session::servers::{Told, Wish};
 use crate::steer::{Steer, Steered};
 use crate::{auth, error, rest};
 
 impl Hub {
-    /// The editor said what it can.
+    /// Stores the editor's capabilities.
     pub(super) fn met(&self, client: acp::ClientCapabilities) {
         self.introduced(client);
-        // It knows what the editor said before.
+        // The spare was started with the capabilities before.
         self.spare().clear();
     }
 
-    /// Opens a session.
     pub(super) fn open(
         self: &Arc<Self>,
-        wanted: Wanted,
+        wanted: Result<Wanted, Error>,
         connection: impl Into<Connection>,
         answer: Answer<Opened>,
     ) {
-        open::open(self, wanted, self.client(connection), answer);
+        match wanted {
+            Ok(wanted) => open::open(self, wanted, self.client(connection), answer),
+            Err(error) => answer.refuse(error),
+        }
+    }
+
+    /// Passes an order to its session.
+    pub(super) fn order(&self, session: &acp::SessionId, order: Order) {
+        match self.session(session) {
+            Ok(session) => session.order(order),
+            Err(error) => order.refuse(error),
+        }
+    }
+
+    pub(super) fn cancel(&self, session: &acp::SessionId) {
+        match self.session(session) {
+            Ok(session) => session.order(Order::Cancel),
+            // Notifications have no answer.
+            Err(_) => tracing::debug!(session = %session.0, "a cancel for a session that is not open"),
+        }
     }
 
     pub(super) fn rewind(self: &Arc<Self>, request: Rewind, answer: Answer<Rewound>) {
-        let session = match self.session(&request.session_id) {
-            Ok(session) => session,
-            Err(error) => return answer.refuse(error),
-        };
-        self.answer(answer, async move { session.rewind(request).await });
+        let session = self.session(&request.session_id);
+        self.answer(answer, async move { session?.rewind(request).await });
     }
 
     pub(super) fn steer(self: &Arc<Self>, request: Steer, answer: Answer<Steered>) {
-        let session = match self.session(&request.session_id) {
-            Ok(session) => session,
-            Err(error) => return answer.refuse(error),
-        };
-        self.answer(answer, async move { session.steer(request).await });
+        let session = self.session(&request.session_id);
+        self.answer(answer, async move { session?.steer(request).await });
     }
 
     pub(super) fn list_sessions(
@@ -74,7 +85,7 @@ impl Hub {
                 open.close().await;
             }
             match rest::delete(&options, &request.session_id).await {
-                // One in which nothing was said has left nothing.
+                // A session without prompts has no file.
                 Err(error) if was_open && error.code == sdk::ErrorCode::RESOURCE_NOT_FOUND => {}
                 deleted => deleted?,
             }
@@ -96,7 +107,7 @@ impl Hub {
                 Ok(open) => open.set_title(title.clone()).await?,
                 Err(_) => false,
             };
-            // The CLI tells it itself.
+            // The CLI reports its new title itself.
             if !has_cli {
                 rest::set_title(&hub.config.options, id, &title).await?;
                 hub.client(connection).tell_title(id, &title);
@@ -164,7 +175,7 @@ impl Hub {
         answer: Answer<acp::AuthenticateResponse>,
     ) {
         let options = self.config.options.clone();
-        // It knows who was signed in before.
+        // The spare was started with the account before.
         self.spare().clear();
         let client = self.client(connection);
         self.answer(answer, async move {
@@ -179,7 +190,7 @@ impl Hub {
         answer: Answer<acp::LogoutResponse>,
     ) {
         let options = self.config.options.clone();
-        // It knows who was signed in.
+        // The spare was started with the account before.
         self.spare().clear();
         let client = self.client(connection);
         self.answer(answer, async move {
@@ -189,46 +200,6 @@ impl Hub {
         });
     }
 
-    pub(super) fn prompt(&self, request: acp::PromptRequest, answer: Owed) {
-        match self.session(&request.session_id) {
-            Ok(session) => session.order(Order::Prompt { request, answer }),
-            Err(error) => answer.refuse(error),
-        }
-    }
-
-    pub(super) fn cancel(&self, notification: &acp::CancelNotification) {
-        match self.session(&notification.session_id) {
-            Ok(session) => session.order(Order::Cancel),
-            // Notifications have no answer.
-            Err(_) => {
-                tracing::debug!(session = %notification.session_id.0, "a cancel for a session that is not open")
-            }
-        }
-    }
-
-    pub(super) fn set_mode(
-        &self,
-        request: acp::SetSessionModeRequest,
-        answer: Answer<acp::SetSessionModeResponse>,
-    ) {
-        match self.session(&request.session_id) {
-            Ok(session) => session.order(Order::SetMode { request, answer }),
-            Err(error) => answer.refuse(error),
-        }
-    }
-
-    pub(super) fn set_option(
-        &self,
-        request: acp::SetSessionConfigOptionRequest,
-        answer: Answer<acp::SetSessionConfigOptionResponse>,
-    ) {
-        match self.session(&request.session_id) {
-            Ok(session) => session.order(Order::SetOption { request, answer }),
-            Err(error) => answer.refuse(error),
-        }
-    }
-
-    /// Does something about the MCP servers of a session.
     pub(super) fn mcp(
         self: &Arc<Self>,
         session: &acp::SessionId,

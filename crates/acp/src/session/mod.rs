@@ -76,8 +76,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// Refuses it.
-    fn refuse(self, error: Error) {
+    pub(crate) fn refuse(self, error: Error) {
         match self {
             Self::Prompt { answer, .. } => answer.refuse(error),
             Self::SetMode { answer, .. } => answer.refuse(error),
