@@ -1,15 +1,17 @@
 //! Events in the words of a protocol version.
 
+#[macro_use]
+mod shared;
 mod cap;
 pub(crate) mod v1;
 pub(crate) mod v2;
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
-use serde_json::{Map, Value};
+use outrigger::protocol::RawJson;
+use serde_json::{Map, Value, json};
 
-use crate::event::Doing;
-use crate::event::{CallChange, Event, Status};
+use crate::event::{CallChange, Doing, Event, Notice, Status};
 use crate::outcome::End;
 use crate::reduce::Going;
 
@@ -142,4 +144,20 @@ fn status_name(status: Status) -> &'static str {
         Status::Failed => "failed",
         Status::Cancelled => "cancelled",
     }
+}
+
+/// The CLI's message behind a notice.
+fn notice_data(notice: &Notice) -> Option<Value> {
+    let data = notice.data.as_ref().and_then(|data| data.to_value().ok());
+    data.map(cap::frame)
+}
+
+/// The input or output of a call, with long strings cut.
+fn raw(json: &RawJson) -> Option<Value> {
+    json.to_value().ok().map(cap::value)
+}
+
+/// `_meta` of a subagent's message: the call that started the subagent.
+fn parent_meta(parent: Option<&str>) -> Option<Map<String, Value>> {
+    parent.map(|parent| ours(json!({"parentToolUseId": parent})))
 }

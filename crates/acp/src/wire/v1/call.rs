@@ -2,14 +2,13 @@
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, Diff as WireDiff, SessionUpdate, TerminalId, TextContent, ToolCall, ToolCallContent,
-    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
-use outrigger::protocol::RawJson;
 use serde_json::{Value, json};
 
-use super::super::{about, cap, ours};
-use super::{Encoder, block};
-use crate::event::{Call, CallChange, CallContent, Content, Diff, Kind, Location, Status};
+use super::super::{about, cap, ours, raw};
+use super::{Encoder, block, kind, locations};
+use crate::event::{Call, CallChange, CallContent, Content, Diff, Status};
 
 impl Encoder {
     pub(super) fn call(&mut self, call: Call) -> SessionUpdate {
@@ -93,35 +92,11 @@ fn changed(diff: Diff) -> ToolCallContent {
         .into()
 }
 
-fn raw(json: &RawJson) -> Option<Value> {
-    json.to_value().ok().map(cap::value)
-}
-
-fn locations(locations: Vec<Location>) -> Vec<ToolCallLocation> {
-    let locations = locations.into_iter();
-    locations
-        .map(|location| ToolCallLocation::new(location.path).line(location.line))
-        .collect()
-}
-
 pub(super) fn status(status: Status) -> ToolCallStatus {
     match status {
         Status::Pending => ToolCallStatus::Pending,
         Status::InProgress => ToolCallStatus::InProgress,
         Status::Completed => ToolCallStatus::Completed,
         Status::Failed | Status::Cancelled => ToolCallStatus::Failed,
-    }
-}
-
-fn kind(kind: Kind) -> ToolKind {
-    match kind {
-        Kind::Read => ToolKind::Read,
-        Kind::Edit => ToolKind::Edit,
-        Kind::Search => ToolKind::Search,
-        Kind::Execute => ToolKind::Execute,
-        Kind::Think => ToolKind::Think,
-        Kind::Fetch => ToolKind::Fetch,
-        Kind::SwitchMode => ToolKind::SwitchMode,
-        Kind::Other => ToolKind::Other,
     }
 }

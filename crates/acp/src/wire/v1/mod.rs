@@ -13,16 +13,16 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ClientCapabilities, CompactionId,
     CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, Cost, CurrentModeUpdate, ImageContent,
     MessageId, Notice as WireNotice, NoticeSeverity, Plan, PlanEntry as WirePlanEntry, PlanEntryPriority,
-    PlanEntryStatus, ResourceLink, SessionInfoUpdate, SessionUpdate, TextContent, ToolCall, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind, UnstructuredCommandInput, UsageUpdate,
+    PlanEntryStatus, ResourceLink, SessionInfoUpdate, SessionUpdate, TextContent, ToolCall, ToolCallLocation,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind, UnstructuredCommandInput, UsageUpdate,
 };
 use serde_json::{Value, json};
 
 use self::terminal::Terminal;
-use super::{cap, ours, status_name};
+use super::{cap, notice_data, ours, parent_meta, status_name};
 use crate::event::{
-    CallChange, Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity,
-    Status, Usage,
+    CallChange, Chunk, Command, Compaction, Content, Event, Extra, Kind, Location, Notice, PlanEntry,
+    PlanStatus, Severity, Status, Subagent, Usage,
 };
 
 /// What a client can, as far as updates depend on it.
@@ -85,26 +85,16 @@ impl Encoder {
             Event::Call(call) => Some(self.call(*call)),
             Event::CallChanged(change) => Some(self.call_changed(*change)),
             Event::Terminal(change) => self.terminal(change),
-            Event::Plan(entries) => Some(SessionUpdate::Plan(plan(entries))),
-            Event::Commands(commands) => Some(SessionUpdate::AvailableCommandsUpdate(
-                AvailableCommandsUpdate::new(commands.into_iter().map(command).collect()),
-            )),
+            Event::Plan(entries) => Some(SessionUpdate::Plan(Plan::new(plan_entries(entries)))),
+            Event::Commands(list) => Some(commands(list)),
             Event::Mode(mode) => Some(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))),
             Event::ConfigChanged => None,
-            Event::Title(title) => Some(SessionUpdate::SessionInfoUpdate(
-                SessionInfoUpdate::new().title(title),
-            )),
-            Event::Usage(usage) => Some(SessionUpdate::UsageUpdate(used(usage))),
+            Event::Title(text) => Some(title(text)),
+            Event::Usage(used) => Some(usage(used)),
             Event::Compaction(compaction) => self.compaction(compaction),
             Event::Notice(notice) => Some(self.notice(notice)),
-            Event::Subagent(agent) => Some(beside(
-                "subagent",
-                json!({
-                    "toolCallId": &*agent.call, "taskId": agent.task.as_deref(), "title": agent.title,
-                    "status": status_name(agent.status),
-                }),
-            )),
-            Event::Extra(extra) => Some(extra_update(*extra)),
+            Event::Subagent(agent) => Some(subagent(&agent)),
+            Event::Extra(data) => Some(extra(*data)),
         };
         update.into_iter().collect()
     }
@@ -122,9 +112,7 @@ impl Encoder {
         if chunk.parent.is_some() && !self.client.subagent_text {
             return None;
         }
-        let parent = chunk
-            .parent
-            .map(|parent| ours(json!({"parentToolUseId": &*parent})));
+        let parent = parent_meta(chunk.parent.as_deref());
         Some(
             ContentChunk::new(block(chunk.content))
                 .message_id(chunk.message_id.map(MessageId::new))
@@ -132,24 +120,11 @@ impl Encoder {
         )
     }
 
-    fn compaction(&mut self, compaction: Compaction) -> Option<SessionUpdate> {
+    fn compaction(&mut self, update: Compaction) -> Option<SessionUpdate> {
         if !self.client.compaction {
-            return self.compaction_as_call(compaction);
+            return self.compaction_as_call(update);
         }
-        let status = match compaction.status {
-            Status::Pending | Status::InProgress => CompactionStatus::InProgress,
-            Status::Completed => CompactionStatus::Completed,
-            Status::Failed => CompactionStatus::Failed,
-            Status::Cancelled => CompactionStatus::Cancelled,
-        };
-        let mut update = CompactionUpdate::new(CompactionId::new(compaction.id), status);
-        if let Some(summary) = compaction.summary {
-            update = update.summary(vec![ContentBlock::Text(TextContent::new(summary))]);
-        }
-        if let Some(error) = compaction.error {
-            update = update.error(error);
-        }
-        Some(SessionUpdate::CompactionUpdate(update))
+        Some(compaction(update))
     }
 
     fn compaction_as_call(&mut self, compaction: Compaction) -> Option<SessionUpdate> {
@@ -177,18 +152,10 @@ impl Encoder {
     }
 
     fn notice(&self, notice: Notice) -> SessionUpdate {
-        let data = notice.data.as_ref().and_then(|data| data.to_value().ok());
-        let data = data.map(cap::frame);
         if self.client.notices {
-            let severity = match notice.severity {
-                Severity::Info => NoticeSeverity::Info,
-                Severity::Warning => NoticeSeverity::Warning,
-                Severity::Error => NoticeSeverity::Error,
-            };
-            let meta = ours(json!({"topic": notice.topic.as_str(), notice.topic.as_str(): data}));
-            let wire = WireNotice::new(severity, notice.title).description(notice.description);
-            return SessionUpdate::Notice(wire.meta(meta));
+            return self::notice(notice);
         }
+        let data = notice_data(&notice);
         let severity = match notice.severity {
             Severity::Info => "info",
             Severity::Warning => "warning",
@@ -199,7 +166,7 @@ impl Encoder {
             "description": notice.description, "data": data,
         });
         if !notice.important {
-            return beside("notice", about);
+            return meta_update("notice", about);
         }
         let more = notice.description.map(|more| format!("\n\n{more}"));
         let text = format!("\n\n**{}**{}\n\n", notice.title, more.unwrap_or_default());
@@ -208,51 +175,12 @@ impl Encoder {
     }
 }
 
-/// An update that changes nothing, with something for programs beside it.
-fn beside(topic: &str, data: Value) -> SessionUpdate {
-    let mut about = serde_json::Map::new();
-    about.insert(topic.to_owned(), data);
-    SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(ours(Value::Object(about))))
-}
-
-fn extra_update(extra: Extra) -> SessionUpdate {
-    let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
-    match extra.call {
-        Some(call) => beside(extra.topic.as_str(), json!({"toolCallId": &*call, "data": data})),
-        None => beside(extra.topic.as_str(), data),
-    }
-}
-
-fn block(content: Content) -> ContentBlock {
-    match content {
-        Content::Text(text) => ContentBlock::Text(TextContent::new(text)),
-        Content::Image { media_type, data } => ContentBlock::Image(ImageContent::new(data, media_type)),
-        Content::Link { uri, name } => ContentBlock::ResourceLink(ResourceLink::new(name, uri)),
-    }
-}
-
-fn plan(entries: Vec<PlanEntry>) -> Plan {
-    let entries = entries.into_iter().map(|entry| {
-        let status = match entry.status {
-            PlanStatus::Pending => PlanEntryStatus::Pending,
-            PlanStatus::InProgress => PlanEntryStatus::InProgress,
-            PlanStatus::Completed => PlanEntryStatus::Completed,
-        };
-        WirePlanEntry::new(entry.content, PlanEntryPriority::Medium, status)
-    });
-    Plan::new(entries.collect())
-}
+shared!();
 
 fn command(command: Command) -> AvailableCommand {
     let hint = command.hint.map(UnstructuredCommandInput::new);
     AvailableCommand::new(command.name, command.description)
         .input(hint.map(AvailableCommandInput::Unstructured))
-}
-
-fn used(usage: Usage) -> UsageUpdate {
-    let cost = usage.cost.map(|amount| Cost::new(amount, "USD"));
-    let model = usage.model.map(|model| ours(json!({"model": model})));
-    UsageUpdate::new(usage.used, usage.size).cost(cost).meta(model)
 }
 
 #[cfg(test)]

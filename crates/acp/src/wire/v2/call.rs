@@ -2,19 +2,15 @@
 
 use agent_client_protocol::v2::schema::{
     AbsolutePath, Diff as WireDiff, DiffChange, DiffPatch, SessionUpdate, Terminal, TerminalExitStatus,
-    TerminalId, TerminalOutputChunk, TerminalUpdate, TextContent, ToolCallContent, ToolCallLocation,
-    ToolCallStatus, ToolCallUpdate, ToolKind,
+    TerminalId, TerminalOutputChunk, TerminalUpdate, TextContent, ToolCallContent, ToolCallStatus,
+    ToolCallUpdate,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outrigger::protocol::RawJson;
-use serde_json::Value;
 
-use super::super::{about, cap};
-use super::{ContentBlock, block, patch};
-use crate::event::{
-    Call, CallChange, CallContent, Content, Diff, Kind, Location, Status, TerminalChange, TerminalEvent,
-};
+use super::super::{about, cap, raw};
+use super::{ContentBlock, block, kind, locations, patch};
+use crate::event::{Call, CallChange, CallContent, Content, Diff, Status, TerminalChange, TerminalEvent};
 
 pub(super) fn begun(call: Call) -> SessionUpdate {
     let mut update = ToolCallUpdate::new(call.id)
@@ -111,17 +107,6 @@ fn of_diff(diff: &Diff) -> WireDiff {
     WireDiff::new(vec![change]).with_patch(patch)
 }
 
-fn raw(json: &RawJson) -> Option<Value> {
-    json.to_value().ok().map(cap::value)
-}
-
-fn locations(locations: Vec<Location>) -> Vec<ToolCallLocation> {
-    let locations = locations.into_iter();
-    locations
-        .map(|location| ToolCallLocation::new(location.path).line(location.line))
-        .collect()
-}
-
 fn status(status: Status) -> ToolCallStatus {
     match status {
         Status::Pending => ToolCallStatus::Pending,
@@ -129,18 +114,5 @@ fn status(status: Status) -> ToolCallStatus {
         Status::Completed => ToolCallStatus::Completed,
         Status::Failed => ToolCallStatus::Failed,
         Status::Cancelled => ToolCallStatus::Cancelled,
-    }
-}
-
-fn kind(kind: Kind) -> ToolKind {
-    match kind {
-        Kind::Read => ToolKind::Read,
-        Kind::Edit => ToolKind::Edit,
-        Kind::Search => ToolKind::Search,
-        Kind::Execute => ToolKind::Execute,
-        Kind::Think => ToolKind::Think,
-        Kind::Fetch => ToolKind::Fetch,
-        Kind::SwitchMode => ToolKind::SwitchMode,
-        Kind::Other => ToolKind::Other,
     }
 }

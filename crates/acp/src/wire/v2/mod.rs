@@ -14,15 +14,14 @@ use agent_client_protocol::v2::schema::{
     MessageId, Notice as WireNotice, NoticeSeverity, PlanEntry as WirePlanEntry, PlanEntryPriority,
     PlanEntryStatus, PlanUpdate, PlanUpdateContent, RequiresActionStateUpdate, ResourceLink,
     RunningStateUpdate, SessionInfoUpdate, SessionUpdate, StateUpdate, StopReason, TextCommandInput,
-    TextContent, ToolCallUpdate, UsageUpdate, UserMessage,
+    TextContent, ToolCallLocation, ToolCallUpdate, ToolKind, UsageUpdate, UserMessage,
 };
 use serde_json::{Value, json};
 
-use super::{cap, ours, status_name};
-use crate::event::Doing;
+use super::{cap, notice_data, ours, parent_meta, status_name};
 use crate::event::{
-    CallChange, Chunk, Command, Compaction, Content, Event, Extra, Notice, PlanEntry, PlanStatus, Severity,
-    Status, Usage,
+    CallChange, Chunk, Command, Compaction, Content, Doing, Event, Extra, Kind, Location, Notice, PlanEntry,
+    PlanStatus, Severity, Status, Subagent, Usage,
 };
 use crate::outcome::End;
 use crate::reduce::Going;
@@ -100,24 +99,14 @@ impl Encoder {
             Event::CallChanged(change) => Some(call::changed(*change)),
             Event::Terminal(change) => Some(call::terminal(change)),
             Event::Plan(entries) => Some(plan(entries)),
-            Event::Commands(commands) => Some(SessionUpdate::AvailableCommandsUpdate(
-                AvailableCommandsUpdate::new(commands.into_iter().map(command).collect()),
-            )),
+            Event::Commands(list) => Some(commands(list)),
             Event::Mode(_) | Event::ConfigChanged => None,
-            Event::Title(title) => Some(SessionUpdate::SessionInfoUpdate(
-                SessionInfoUpdate::new().title(title),
-            )),
-            Event::Usage(usage) => Some(used(usage)),
-            Event::Compaction(compaction) => Some(compacted(compaction)),
-            Event::Notice(notice) => Some(noticed(notice)),
-            Event::Subagent(agent) => Some(beside(
-                "subagent",
-                json!({
-                    "toolCallId": &*agent.call, "taskId": agent.task.as_deref(), "title": agent.title,
-                    "status": status_name(agent.status),
-                }),
-            )),
-            Event::Extra(extra) => Some(extra_update(*extra)),
+            Event::Title(text) => Some(title(text)),
+            Event::Usage(used) => Some(usage(used)),
+            Event::Compaction(change) => Some(compaction(change)),
+            Event::Notice(shown) => Some(notice(shown)),
+            Event::Subagent(agent) => Some(subagent(&agent)),
+            Event::Extra(data) => Some(extra(*data)),
         };
         update.into_iter().collect()
     }
@@ -135,31 +124,15 @@ impl Encoder {
             self.numbered += 1;
             MessageId::new(format!("{}-{}", self.name, self.numbered))
         });
-        let parent = chunk
-            .parent
-            .map(|parent| ours(json!({"parentToolUseId": &*parent})));
+        let parent = parent_meta(chunk.parent.as_deref());
         Some(ContentChunk::new(block(chunk.content), id).meta(parent))
     }
 }
 
-fn block(content: Content) -> ContentBlock {
-    match content {
-        Content::Text(text) => ContentBlock::Text(TextContent::new(text)),
-        Content::Image { media_type, data } => ContentBlock::Image(ImageContent::new(data, &media_type)),
-        Content::Link { uri, name } => ContentBlock::ResourceLink(ResourceLink::new(name, uri)),
-    }
-}
+shared!();
 
 fn plan(entries: Vec<PlanEntry>) -> SessionUpdate {
-    let entries = entries.into_iter().map(|entry| {
-        let status = match entry.status {
-            PlanStatus::Pending => PlanEntryStatus::Pending,
-            PlanStatus::InProgress => PlanEntryStatus::InProgress,
-            PlanStatus::Completed => PlanEntryStatus::Completed,
-        };
-        WirePlanEntry::new(entry.content, PlanEntryPriority::Medium, status)
-    });
-    let plan = PlanUpdateContent::items(PLAN, entries.collect());
+    let plan = PlanUpdateContent::items(PLAN, plan_entries(entries));
     SessionUpdate::PlanUpdate(PlanUpdate::new(plan))
 }
 
@@ -167,58 +140,6 @@ fn command(command: Command) -> AvailableCommand {
     let hint = command.hint.map(TextCommandInput::new);
     let input = hint.map(AvailableCommandInput::Text);
     AvailableCommand::Command(WireCommand::new(command.name, command.description).input(input))
-}
-
-fn used(usage: Usage) -> SessionUpdate {
-    let mut update = UsageUpdate::new(usage.used, usage.size);
-    if let Some(amount) = usage.cost {
-        update = update.cost(Cost::new(amount, "USD"));
-    }
-    let model = usage.model.map(|model| ours(json!({"model": model})));
-    SessionUpdate::UsageUpdate(update.meta(model))
-}
-
-fn compacted(compaction: Compaction) -> SessionUpdate {
-    let status = match compaction.status {
-        Status::Pending | Status::InProgress => CompactionStatus::InProgress,
-        Status::Completed => CompactionStatus::Completed,
-        Status::Failed => CompactionStatus::Failed,
-        Status::Cancelled => CompactionStatus::Cancelled,
-    };
-    let mut update = CompactionUpdate::new(CompactionId::new(compaction.id), status);
-    if let Some(summary) = compaction.summary {
-        update = update.summary(vec![ContentBlock::Text(TextContent::new(summary))]);
-    }
-    if let Some(error) = compaction.error {
-        update = update.error(error);
-    }
-    SessionUpdate::CompactionUpdate(update)
-}
-
-fn noticed(notice: Notice) -> SessionUpdate {
-    let severity = match notice.severity {
-        Severity::Info => NoticeSeverity::Info,
-        Severity::Warning => NoticeSeverity::Warning,
-        Severity::Error => NoticeSeverity::Error,
-    };
-    let data = notice.data.as_ref().and_then(|data| data.to_value().ok());
-    let meta = ours(json!({"topic": notice.topic.as_str(), notice.topic.as_str(): data.map(cap::frame)}));
-    let wire = WireNotice::new(severity, notice.title).description(notice.description);
-    SessionUpdate::Notice(wire.meta(meta))
-}
-
-/// An update that changes nothing, with something for programs beside it.
-fn beside(topic: &str, data: Value) -> SessionUpdate {
-    let meta = ours(json!({topic: data}));
-    SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta))
-}
-
-fn extra_update(extra: Extra) -> SessionUpdate {
-    let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
-    match extra.call {
-        Some(call) => beside(extra.topic.as_str(), json!({"toolCallId": &*call, "data": data})),
-        None => beside(extra.topic.as_str(), data),
-    }
 }
 
 #[cfg(test)]
