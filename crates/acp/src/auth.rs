@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::client::{Client, Connection, Known};
+use crate::client::{Client, Connection, KnownAccount};
 use crate::{capabilities, error};
 
 /// How long the CLI may take to sign out.
@@ -181,7 +181,11 @@ pub(crate) fn nobody() -> acp::AuthStatusResponse {
 }
 
 /// Answers the editor. A session that runs knows; without one the CLI is asked.
-pub(crate) async fn answer(known: &Known, options: &Options, is_open: bool) -> acp::AuthStatusResponse {
+pub(crate) async fn answer(
+    known: &KnownAccount,
+    options: &Options,
+    is_open: bool,
+) -> acp::AuthStatusResponse {
     // Somebody may have signed in since.
     let is_nobody = |status: &acp::AuthStatusResponse| status.state == acp::AuthState::Unauthenticated;
     match known.wanted().filter(|known| is_open && !is_nobody(known)) {

@@ -1,7 +1,7 @@
 //! The editor, as sessions see it.
 
+mod account;
 pub(crate) mod gate;
-mod known;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use agent_client_protocol::{Error, JsonRpcNotification, v1, v2};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
+pub(crate) use self::account::KnownAccount;
 use self::gate::Gate;
-pub(crate) use self::known::Known;
 use crate::error;
 use crate::event::Event;
-use crate::given::SdkMessage;
+use crate::meta::SdkMessage;
 use crate::wire::v2::convert;
 use crate::wire::{Encoder, Shown, Update};
 
@@ -30,7 +30,7 @@ pub(crate) struct Client {
     connection: Connection,
     gate: Arc<Gate>,
     capabilities: Arc<acp::ClientCapabilities>,
-    known_auth: Arc<Known>,
+    known_auth: Arc<KnownAccount>,
 }
 
 /// The way to the editor, in the version of the protocol that it speaks.
@@ -57,7 +57,7 @@ impl Client {
         connection: Connection,
         gate: Arc<Gate>,
         capabilities: Arc<acp::ClientCapabilities>,
-        known_auth: Arc<Known>,
+        known_auth: Arc<KnownAccount>,
     ) -> Self {
         Self {
             connection,

@@ -298,7 +298,7 @@ mod tests {
             )
         };
         let result = |id: &str| user(json!([{"type": "tool_result", "tool_use_id": id, "content": "done"}]));
-        let agent = json!({"description": "Look", "prompt": "look", "subagent_type": "general-purpose"});
+        let agent = json!({"description": "CallView", "prompt": "look", "subagent_type": "general-purpose"});
         let outer = [
             user(json!("go")),
             call("one", "Agent", agent.clone()),
@@ -327,23 +327,23 @@ mod tests {
             &outer,
             &[("deep", &deep), ("one", &one), ("two", &two), ("gone", &deep)],
         );
-        let input = r#"{"description":"Look","subagent_type":"general-purpose"}"#;
+        let input = r#"{"description":"CallView","subagent_type":"general-purpose"}"#;
         let expected = format!(
             r#"user u0 "go"
-call one Agent Think Pending "Look" ["look"] in={input}
+call one Agent Think Pending "CallView" ["look"] in={input}
 call in Bash Execute Pending "ls" under one [terminal in] in={{"command":"ls"}}
   terminal in runs "ls" in Some("/w")
   call in under one InProgress
   terminal in "done"
   terminal in exits Some(0) None
   call in under one Completed
-call deep Agent Think Pending "Look" under one ["look"] in={input}
+call deep Agent Think Pending "CallView" under one ["look"] in={input}
 call read Read Read Pending "Read a" under deep @/w/a [] in={{"file_path":"/w/a"}}
   call read under deep InProgress
   call read under deep Completed ["```\ndone\n```"]
   call deep under one InProgress
   call deep under one Completed ["done"]
-call two Agent Think Pending "Look" ["look"] in={input}
+call two Agent Think Pending "CallView" ["look"] in={input}
 text t under two "seen"
   call one InProgress
   call one Completed ["done"]

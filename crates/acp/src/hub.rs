@@ -1,6 +1,6 @@
 //! What of a connection is shared: the sessions, what the editor can, and the CLI that was started ahead.
 
-mod place;
+mod spare_slot;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use agent_client_protocol::v1::schema as acp;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::place::{Place, Warm, Wish};
+pub(crate) use self::spare_slot::{SpareRequest, SpareSlot, WarmSpare};
 use crate::answer::Answer;
 use crate::client::gate::Gate;
-use crate::client::{Client, Connection, Known};
+use crate::client::{Client, Connection, KnownAccount};
 use crate::config::Config;
 use crate::session::Handle;
 use crate::{error, mcp};
@@ -28,9 +28,9 @@ pub(crate) struct Hub {
     pub(crate) routes: mcp::Routes,
     gate: Arc<Gate>,
     capabilities: Mutex<Arc<acp::ClientCapabilities>>,
-    known_auth: Arc<Known>,
+    known_auth: Arc<KnownAccount>,
     sessions: Mutex<HashMap<String, Handle>>,
-    spare: Place,
+    spare: SpareSlot,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -44,7 +44,7 @@ impl Hub {
             capabilities: Mutex::default(),
             known_auth: Arc::default(),
             sessions: Mutex::default(),
-            spare: Place::default(),
+            spare: SpareSlot::default(),
             tasks: TaskTracker::new(),
             stop,
         })
@@ -55,7 +55,7 @@ impl Hub {
     }
 
     /// Where the CLI is that was started ahead.
-    pub(crate) fn spare(&self) -> &Place {
+    pub(crate) fn spare(&self) -> &SpareSlot {
         &self.spare
     }
 
@@ -69,7 +69,7 @@ impl Hub {
     }
 
     /// Who is signed in, as far as it is known.
-    pub(crate) fn known_auth(&self) -> &Known {
+    pub(crate) fn known_auth(&self) -> &KnownAccount {
         &self.known_auth
     }
 

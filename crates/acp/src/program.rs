@@ -16,8 +16,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Config, Protocol};
+use crate::sdk_error;
 use crate::serve::serve;
-use crate::words;
 
 /// What is printed for `--help`.
 const HELP: &str = "\
@@ -157,7 +157,7 @@ fn cli(arguments: Vec<OsString>) -> ExitCode {
     let path = match found {
         Ok(found) => found.path,
         Err(error) => {
-            let advice = reworded(error.advice(), words::setting);
+            let advice = reworded(error.advice(), sdk_error::setting);
             return failed(&format!("{error}; {advice}"), 1);
         }
     };

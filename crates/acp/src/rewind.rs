@@ -9,7 +9,7 @@ use outrigger::sessions::{MessageOptions, SessionId, SessionMessage, Sessions};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{self, bad};
-use crate::rest;
+use crate::stored;
 
 /// How long a message may take to be written down, and how often that is looked at. The CLI writes a moment after it tells.
 const WRITTEN: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ pub(crate) async fn place(options: &Options, conversation: &str, message_id: &st
     let until = tokio::time::Instant::now() + WRITTEN;
     loop {
         let (id, message_id) = (id.clone(), message_id.to_owned());
-        let found = rest::work(options, move |sessions| look(&sessions, &id, &message_id)).await;
+        let found = stored::work(options, move |sessions| look(&sessions, &id, &message_id)).await;
         match found {
             Ok(Ok(place)) => return Ok(place),
             Ok(Err(why)) if tokio::time::Instant::now() >= until => return Err(bad("messageId", why)),

@@ -10,7 +10,7 @@ use super::Going;
 use super::seen::Seen;
 use super::step::{Effect, Steps};
 use crate::event::{Call, CallChange, CallContent, Content, Event, Status, TerminalChange, TerminalEvent};
-use crate::tool::{self, Background, Look, Partial, Place, Printed, Role, Shown};
+use crate::tool::{self, Background, CallView, Partial, Printed, Role, Shown, WorkDir};
 
 /// How long a call whose target is not known yet is kept back: simple clients keep the first title.
 const HOLD: Duration = Duration::from_millis(150);
@@ -40,11 +40,11 @@ struct Open {
     id: Arc<str>,
     tool: Arc<str>,
     parent: Option<Arc<str>>,
-    /// Its place among all calls.
+    /// Its dir among all calls.
     number: u64,
     since: Instant,
     partial: Partial,
-    look: Option<Look>,
+    view: Option<CallView>,
     input: Option<RawJson>,
     /// Its whole input is known since then.
     sealed: Option<Instant>,
@@ -148,7 +148,7 @@ impl Calls {
             number: self.begun,
             since: now,
             partial: Partial::default(),
-            look: None,
+            view: None,
             input: None,
             sealed: None,
             told: false,
@@ -167,7 +167,7 @@ impl Calls {
     }
 
     /// The input grows.
-    pub(super) fn piece(&mut self, id: &str, text: &str, place: &Place, steps: &mut Steps) {
+    pub(super) fn piece(&mut self, id: &str, text: &str, dir: &WorkDir, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id).filter(|call| call.sealed.is_none()) else {
             return;
         };
@@ -175,24 +175,24 @@ impl Calls {
             return;
         }
         if let Some(input) = call.partial.fields() {
-            call.refresh(tool::look(&call.tool, &input, place), steps);
+            call.refresh(tool::view(&call.tool, &input, dir), steps);
         }
     }
 
     /// The whole input is known.
-    pub(super) fn seal(&mut self, id: &str, input: &RawJson, place: &Place, now: Instant, steps: &mut Steps) {
+    pub(super) fn seal(&mut self, id: &str, input: &RawJson, dir: &WorkDir, now: Instant, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id).filter(|call| call.sealed.is_none()) else {
             return;
         };
         call.sealed = Some(now);
         call.partial = Partial::default();
-        let look = tool::look(&call.tool, input, place);
+        let view = tool::view(&call.tool, input, dir);
         if call.is_hidden() {
-            call.look = Some(look);
+            call.view = Some(view);
             return;
         }
-        call.refresh(look, steps);
-        call.open_terminal(place, input, steps);
+        call.refresh(view, steps);
+        call.open_terminal(dir, input, steps);
     }
 
     /// Somebody is going to be asked about it: it has to be on the screen. The CLI may have added to the input by now.
@@ -200,28 +200,28 @@ impl Calls {
         &mut self,
         id: &str,
         input: &RawJson,
-        place: &Place,
+        dir: &WorkDir,
         now: Instant,
         steps: &mut Steps,
     ) {
-        self.seal(id, input, place, now, steps);
+        self.seal(id, input, dir, now, steps);
         let Some(call) = self.open.get_mut(id) else {
             return;
         };
         call.waiting = true;
-        let mut look = tool::look(&call.tool, input, place);
+        let mut view = tool::view(&call.tool, input, dir);
         // The question about a plan comes without the plan, if the model gave it along.
-        if look.content.is_empty()
-            && let Some(known) = call.look.as_ref().filter(|known| !known.content.is_empty())
+        if view.content.is_empty()
+            && let Some(known) = call.view.as_ref().filter(|known| !known.content.is_empty())
         {
-            look.content.clone_from(&known.content);
-            look.input.clone_from(&known.input);
+            view.content.clone_from(&known.content);
+            view.input.clone_from(&known.input);
         }
         if call.is_hidden() {
-            call.look = Some(look);
+            call.view = Some(view);
             call.announce(steps);
         } else {
-            call.refresh(look, steps);
+            call.refresh(view, steps);
         }
     }
 
@@ -236,22 +236,22 @@ impl Calls {
     }
 
     /// It runs.
-    pub(super) fn run(&mut self, id: &str, place: &Place, steps: &mut Steps) {
+    pub(super) fn run(&mut self, id: &str, dir: &WorkDir, steps: &mut Steps) {
         if let Some(call) = self.open.get_mut(id) {
-            call.run(place, steps);
+            call.run(dir, steps);
         }
     }
 
     /// A plan was approved, whatever its result will say.
-    pub(super) fn approve(&mut self, id: &str, place: &Place, steps: &mut Steps) {
-        self.run(id, place, steps);
+    pub(super) fn approve(&mut self, id: &str, dir: &WorkDir, steps: &mut Steps) {
+        self.run(id, dir, steps);
         self.drop_call(id, Status::Completed, steps);
     }
 
     /// It still runs, for so many seconds.
-    pub(super) fn progress(&mut self, id: &str, elapsed: f64, place: &Place, steps: &mut Steps) {
+    pub(super) fn progress(&mut self, id: &str, elapsed: f64, dir: &WorkDir, steps: &mut Steps) {
         if let Some(call) = self.open.get_mut(id).filter(|call| !call.is_hidden()) {
-            call.run(place, steps);
+            call.run(dir, steps);
             let elapsed = Some(elapsed);
             steps.change(CallChange {
                 elapsed,
@@ -266,13 +266,13 @@ impl Calls {
         id: &str,
         task: &str,
         background: Option<bool>,
-        place: &Place,
+        dir: &WorkDir,
         steps: &mut Steps,
     ) {
         if let Some(call) = self.open.get_mut(id) {
             call.task = Some(task.to_owned());
             call.background |= background.unwrap_or(false);
-            call.run(place, steps);
+            call.run(dir, steps);
         }
     }
 
@@ -284,29 +284,29 @@ impl Calls {
     }
 
     /// Its result came.
-    pub(super) fn given(&mut self, id: &str, given: Given, place: &Place, now: Instant, steps: &mut Steps) {
+    pub(super) fn given(&mut self, id: &str, given: Given, dir: &WorkDir, now: Instant, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id) else {
             return;
         };
         if given.ran {
-            call.run(place, steps);
+            call.run(dir, steps);
         } else {
-            call.tell(place, steps);
+            call.tell(dir, steps);
         }
         let Given {
             mut shown,
             status,
             ran,
         } = given;
-        if let (false, Some(why), Some(look)) = (ran, &mut shown.content, &call.look) {
+        if let (false, Some(why), Some(view)) = (ran, &mut shown.content, &call.view) {
             // What it would have done stays, with why it did not.
-            why.splice(0..0, look.content.iter().cloned());
+            why.splice(0..0, view.content.iter().cloned());
         }
         let Some(background) = shown.background.clone() else {
-            call.finish(status, shown, place, steps);
+            call.finish(status, shown, dir, steps);
             return self.close(id);
         };
-        self.goes_on(id, background, shown, place, now, steps);
+        self.goes_on(id, background, shown, dir, now, steps);
     }
 
     /// The result of a call says only that it goes on.
@@ -315,7 +315,7 @@ impl Calls {
         id: &str,
         background: Background,
         shown: Shown,
-        place: &Place,
+        dir: &WorkDir,
         now: Instant,
         steps: &mut Steps,
     ) {
@@ -324,7 +324,7 @@ impl Calls {
         };
         call.background = true;
         call.task = Some(background.task);
-        call.run(place, steps);
+        call.run(dir, steps);
         if let Some(content) = shown.content {
             let content = Some(content);
             steps.change(CallChange {
@@ -340,7 +340,7 @@ impl Calls {
             steps.effect(Effect::Tail { call, file });
         }
         if let Some(ending) = call.early.take() {
-            self.ended_task(id, ending, place, now, steps);
+            self.ended_task(id, ending, dir, now, steps);
         }
     }
 
@@ -349,7 +349,7 @@ impl Calls {
         &mut self,
         id: &str,
         ending: Ending,
-        place: &Place,
+        dir: &WorkDir,
         now: Instant,
         steps: &mut Steps,
     ) {
@@ -366,7 +366,7 @@ impl Calls {
             let call = call.id.clone();
             return steps.effect(Effect::Untail { call });
         }
-        self.end(id, ending, place, steps);
+        self.end(id, ending, dir, steps);
     }
 
     /// More of the output of a command in the background.
@@ -377,17 +377,17 @@ impl Calls {
     }
 
     /// There is no more output of it.
-    pub(super) fn tail_ended(&mut self, id: &str, place: &Place, steps: &mut Steps) {
+    pub(super) fn tail_ended(&mut self, id: &str, dir: &WorkDir, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id) else {
             return;
         };
         call.tailed = false;
         if let Some((ending, _)) = call.ending.take() {
-            self.end(id, ending, place, steps);
+            self.end(id, ending, dir, steps);
         }
     }
 
-    fn end(&mut self, id: &str, ending: Ending, place: &Place, steps: &mut Steps) {
+    fn end(&mut self, id: &str, ending: Ending, dir: &WorkDir, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id) else {
             return;
         };
@@ -406,7 +406,7 @@ impl Calls {
                 ..Shown::default()
             },
         };
-        call.finish(ending.status, shown, place, steps);
+        call.finish(ending.status, shown, dir, steps);
         self.close(id);
     }
 
@@ -501,22 +501,22 @@ impl Calls {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, now: Instant, place: &Place, steps: &mut Steps) {
+    pub(super) fn tick(&mut self, now: Instant, dir: &WorkDir, steps: &mut Steps) {
         for id in self.in_order() {
             let Some(call) = self.open.get_mut(&id) else {
                 continue;
             };
             if call.held_until().is_some_and(|until| until <= now) {
-                call.tell(place, steps);
+                call.tell(dir, steps);
             }
             let is_over = matches!(call.ending, Some((_, until)) if until <= now);
             if is_over && let Some((ending, _)) = call.ending.take() {
-                self.end(&id, ending, place, steps);
+                self.end(&id, ending, dir, steps);
             }
         }
         for id in self.next_ones() {
             if self.presumed_at(&id).is_some_and(|at| at <= now) {
-                self.run(&id, place, steps);
+                self.run(&id, dir, steps);
             }
         }
     }
@@ -525,9 +525,9 @@ impl Calls {
     fn next_ones(&self) -> Vec<Arc<str>> {
         let mut first: HashMap<Option<&Arc<str>>, &Open> = HashMap::new();
         for call in self.open.values().filter(|call| !call.background) {
-            let place = first.entry(call.parent.as_ref()).or_insert(call);
-            if call.number < place.number {
-                *place = call;
+            let dir = first.entry(call.parent.as_ref()).or_insert(call);
+            if call.number < dir.number {
+                *dir = call;
             }
         }
         let mut first: Vec<_> = first.into_values().collect();
@@ -568,24 +568,24 @@ impl Open {
     }
 
     /// Takes a better look, and tells what is new about it.
-    fn refresh(&mut self, look: Look, steps: &mut Steps) {
+    fn refresh(&mut self, view: CallView, steps: &mut Steps) {
         let is_whole = self.sealed.is_some();
-        let before = self.look.replace(look);
-        let Some(look) = &self.look else { return };
+        let before = self.view.replace(view);
+        let Some(view) = &self.view else { return };
         if !self.told {
-            if look.named || is_whole {
+            if view.named || is_whole {
                 self.announce(steps);
             }
             return;
         }
         // Half of what will be changed says little, and saying it with each piece costs much.
         let before_whole = before.as_ref().filter(|_| self.told_whole);
-        let content = differs(before_whole.map(|before| &before.content), &look.content);
-        let has_content = self.role != Role::Shell && (self.told_whole || !look.content.is_empty());
-        let input = differs(before_whole.map(|before| &before.input), &look.input);
+        let content = differs(before_whole.map(|before| &before.content), &view.content);
+        let has_content = self.role != Role::Shell && (self.told_whole || !view.content.is_empty());
+        let input = differs(before_whole.map(|before| &before.input), &view.input);
         let change = CallChange {
-            title: differs(before.as_ref().map(|before| &before.title), &look.title),
-            locations: differs(before.as_ref().map(|before| &before.locations), &look.locations),
+            title: differs(before.as_ref().map(|before| &before.title), &view.title),
+            locations: differs(before.as_ref().map(|before| &before.locations), &view.locations),
             content: content.filter(|_| is_whole && has_content),
             input: input.filter(|_| is_whole),
             ..self.change()
@@ -597,24 +597,24 @@ impl Open {
     }
 
     /// Tells of it, if nobody did.
-    fn tell(&mut self, place: &Place, steps: &mut Steps) {
+    fn tell(&mut self, dir: &WorkDir, steps: &mut Steps) {
         if self.told {
             return;
         }
-        if self.look.is_none() {
+        if self.view.is_none() {
             let input = self.partial.fields();
             let empty = || RawJson::from(serde_json::Value::Object(serde_json::Map::new()));
-            self.look = Some(tool::look(&self.tool, &input.unwrap_or_else(empty), place));
+            self.view = Some(tool::view(&self.tool, &input.unwrap_or_else(empty), dir));
         }
         self.announce(steps);
     }
 
     fn announce(&mut self, steps: &mut Steps) {
-        let Some(look) = &self.look else { return };
+        let Some(view) = &self.view else { return };
         let is_whole = self.sealed.is_some();
         let content = match self.role {
             Role::Shell => vec![CallContent::Terminal(self.id.clone())],
-            _ if is_whole => look.content.clone(),
+            _ if is_whole => view.content.clone(),
             _ => Vec::new(),
         };
         self.told = true;
@@ -623,30 +623,30 @@ impl Open {
             id: self.id.clone(),
             tool: self.tool.clone(),
             parent: self.parent.clone(),
-            title: look.title.clone(),
-            kind: look.kind,
+            title: view.title.clone(),
+            kind: view.kind,
             status: Status::Pending,
             content,
-            locations: look.locations.clone(),
-            input: is_whole.then(|| look.input.clone()),
+            locations: view.locations.clone(),
+            input: is_whole.then(|| view.input.clone()),
         })));
     }
 
     /// Says what runs in its terminal.
-    fn open_terminal(&self, place: &Place, input: &RawJson, steps: &mut Steps) {
+    fn open_terminal(&self, dir: &WorkDir, input: &RawJson, steps: &mut Steps) {
         if self.role == Role::Shell && self.told {
             let command = tool::Fields::of(input).text(&["command"]).unwrap_or_default();
-            let cwd = Some(place.cwd.clone());
+            let cwd = Some(dir.cwd.clone());
             self.terminal(TerminalEvent::Opened { command, cwd }, steps);
         }
     }
 
-    fn run(&mut self, place: &Place, steps: &mut Steps) {
+    fn run(&mut self, dir: &WorkDir, steps: &mut Steps) {
         self.waiting = false;
         if self.running || self.is_hidden() {
             return;
         }
-        self.tell(place, steps);
+        self.tell(dir, steps);
         self.running = true;
         let status = Some(Status::InProgress);
         steps.change(CallChange {
@@ -655,11 +655,11 @@ impl Open {
         });
     }
 
-    fn finish(&mut self, status: Status, shown: Shown, place: &Place, steps: &mut Steps) {
+    fn finish(&mut self, status: Status, shown: Shown, dir: &WorkDir, steps: &mut Steps) {
         if self.is_hidden() {
             return;
         }
-        self.tell(place, steps);
+        self.tell(dir, steps);
         if let Some(printed) = &shown.printed {
             if !printed.text.is_empty() {
                 let bytes = printed.text.clone().into_bytes();

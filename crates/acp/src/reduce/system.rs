@@ -69,7 +69,7 @@ impl Reducer {
             S::TaskProgress(task) => {
                 let call = task.tool_use_id.as_deref();
                 if let Some(call) = call {
-                    self.calls.run(call, &self.place, steps);
+                    self.calls.run(call, &self.dir, steps);
                 }
                 steps.extra_of(call, Topic::TaskProgress, &task);
             }
@@ -339,8 +339,7 @@ impl Reducer {
             return steps.extra(Topic::TaskStarted, task);
         };
         let background = task.is_backgrounded;
-        self.calls
-            .task(call, &task.task_id, background, &self.place, steps);
+        self.calls.task(call, &task.task_id, background, &self.dir, steps);
         if task.task_type.as_deref() == Some("local_agent") {
             let id: Arc<str> = task.task_id.as_str().into();
             self.subagent(call, Some(id), &task.description, Status::InProgress, steps);
@@ -382,7 +381,7 @@ impl Reducer {
             let id: Arc<str> = task.task_id.as_str().into();
             self.subagent(&call, Some(id), "", status, steps);
         }
-        self.calls.ended_task(&call, ending, &self.place, now, steps);
+        self.calls.ended_task(&call, ending, &self.dir, now, steps);
     }
 
     /// What a slash command printed, unless it was said already.
@@ -402,12 +401,12 @@ impl Reducer {
     /// Memories that were read are shown as what they are: files that were read.
     fn recalled(&mut self, recall: &MemoryRecall, steps: &mut Steps) {
         let locations = recall.memories.iter().map(|memory| Location {
-            path: self.place.absolute(&memory.path),
+            path: self.dir.absolute(&memory.path),
             line: None,
         });
         let locations: Vec<_> = locations.collect();
         let title = match locations.as_slice() {
-            [one] => format!("Recall {}", self.place.shown(&one.path)),
+            [one] => format!("Recall {}", self.dir.shown(&one.path)),
             many => format!("Recall {} memories", many.len()),
         };
         let id: Arc<str> = recall.uuid.as_str().into();

@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use crate::answer::Answer;
 use crate::client::Connection;
 use crate::hub::Hub;
-use crate::open::{self, Opened, Wanted};
+use crate::open_session::{self, Opened, Wanted};
 use crate::rewind::{Rewind, Rewound};
 use crate::session::Order;
-use crate::session::servers::{Told, Wish};
+use crate::session::mcp_servers::{Told, Wish};
 use crate::steer::{Steer, Steered};
-use crate::{auth, error, rest};
+use crate::{auth, error, stored};
 
 impl Hub {
     /// Stores the editor's capabilities.
@@ -32,7 +32,7 @@ impl Hub {
         answer: Answer<Opened>,
     ) {
         match wanted {
-            Ok(wanted) => open::open(self, wanted, self.client(connection), answer),
+            Ok(wanted) => open_session::open(self, wanted, self.client(connection), answer),
             Err(error) => answer.refuse(error),
         }
     }
@@ -69,7 +69,7 @@ impl Hub {
         answer: Answer<acp::ListSessionsResponse>,
     ) {
         let options = self.config.options.clone();
-        self.answer(answer, async move { rest::list(&options, request).await });
+        self.answer(answer, async move { stored::list(&options, request).await });
     }
 
     pub(super) fn delete_session(
@@ -84,7 +84,7 @@ impl Hub {
             if let Some(open) = open {
                 open.close().await;
             }
-            match rest::delete(&options, &request.session_id).await {
+            match stored::delete(&options, &request.session_id).await {
                 // A session without prompts has no file.
                 Err(error) if was_open && error.code == sdk::ErrorCode::RESOURCE_NOT_FOUND => {}
                 deleted => deleted?,
@@ -102,14 +102,14 @@ impl Hub {
         let hub = Arc::clone(self);
         self.answer(answer, async move {
             let id = &request.session_id;
-            let title = rest::title(&request.title)?;
+            let title = stored::title(&request.title)?;
             let has_cli = match hub.session(id) {
                 Ok(open) => open.set_title(title.clone()).await?,
                 Err(_) => false,
             };
             // The CLI reports its new title itself.
             if !has_cli {
-                rest::set_title(&hub.config.options, id, &title).await?;
+                stored::set_title(&hub.config.options, id, &title).await?;
                 hub.client(connection).tell_title(id, &title);
             }
             Ok(acp::SetSessionTitleResponse::new(title))
@@ -127,7 +127,7 @@ impl Hub {
             if let Some(open) = open {
                 open.close().await;
             }
-            rest::archive(&options, &request.session_id, true).await?;
+            stored::archive(&options, &request.session_id, true).await?;
             Ok(acp::ArchiveSessionResponse::new())
         });
     }
@@ -139,7 +139,7 @@ impl Hub {
     ) {
         let options = self.config.options.clone();
         self.answer(answer, async move {
-            rest::archive(&options, &request.session_id, false).await?;
+            stored::archive(&options, &request.session_id, false).await?;
             Ok(acp::UnarchiveSessionResponse::new())
         });
     }
@@ -155,7 +155,7 @@ impl Hub {
             if is_open {
                 return Ok(acp::SessionStatusResponse::new(acp::SessionStatus::Open));
             }
-            rest::find(&options, &request.session_id).await?;
+            stored::find(&options, &request.session_id).await?;
             Ok(acp::SessionStatusResponse::new(acp::SessionStatus::Saved))
         });
     }

@@ -10,10 +10,10 @@ use crate::answer::Answer;
 use crate::capabilities;
 use crate::hub::Hub;
 use crate::mcp::Servers;
-use crate::open::{Opened, Origin, Wanted, up_to};
+use crate::open_session::{Opened, Origin, Wanted, up_to};
 use crate::rewind::Rewind;
 use crate::session::Order;
-use crate::session::servers::{McpReconnect, McpStatus, McpToggle, SetMcpServers, Wish};
+use crate::session::mcp_servers::{McpReconnect, McpStatus, McpToggle, SetMcpServers, Wish};
 use crate::steer::Steer;
 
 /// The session that a request wants.

@@ -12,11 +12,11 @@ use crate::error::bad;
 use crate::event::Doing;
 use crate::hub::Hub;
 use crate::mcp::Servers;
-use crate::open::{Opened, Origin, Wanted, up_to};
+use crate::open_session::{Opened, Origin, Wanted, up_to};
 use crate::rewind::Rewind;
 use crate::session::Order;
-use crate::session::owed::Owed;
-use crate::session::servers::{DraftSetMcpServers, McpReconnect, McpStatus, McpToggle, Wish};
+use crate::session::mcp_servers::{DraftSetMcpServers, McpReconnect, McpStatus, McpToggle, Wish};
+use crate::session::prompt_reply::PromptReply;
 use crate::wire::v2::{self as wire, convert};
 use crate::{capabilities, wire::Update};
 
@@ -143,7 +143,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             match convert::said(request.prompt.clone()) {
                 Ok(blocks) => {
                     let wanted = acp::PromptRequest::new(request.session_id.0, blocks).meta(request.meta);
-                    let answer = Owed::at_begin(answer, request.prompt);
+                    let answer = PromptReply::at_begin(answer, request.prompt);
                     hub.order(&wanted.session_id.clone(), Order::Prompt { request: wanted, answer });
                 }
                 Err(error) => answer.refuse(error),

@@ -8,7 +8,7 @@ use outrigger::protocol::inbound::Message;
 use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
 
 use super::actor::Actor;
-use crate::rest;
+use crate::stored;
 
 /// What is being looked up.
 pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<Found>>>;
@@ -26,14 +26,14 @@ pub(super) enum Found {
 impl Actor {
     /// Asks how much the model takes: a turn says so only at its end.
     pub(super) fn look_up_context(&self) {
-        if let Some(session) = self.life.running().cloned() {
+        if let Some(session) = self.process.running().cloned() {
             self.lookups.push(context(session));
         }
     }
 
     /// Asks which model answers, once a turn is over that the API had no part in: a slash command may have chosen another.
     pub(super) fn look_up_model(&self, result: &Frame) {
-        let Some(session) = self.life.running().cloned() else {
+        let Some(session) = self.process.running().cloned() else {
             return;
         };
         let turns = match result.decode() {
@@ -55,7 +55,7 @@ impl Actor {
         let options = self.again.clone();
         let conversation = self.conversation.clone();
         self.lookups.push(Box::pin(async move {
-            let title = rest::title_of(&options, &conversation).await;
+            let title = stored::title_of(&options, &conversation).await;
             let title = title.inspect_err(|error| tracing::debug!(%error, "the title is not known"));
             title.ok().flatten().map(Found::Title)
         }));
@@ -65,12 +65,12 @@ impl Actor {
     pub(super) fn found(&mut self, found: Found) {
         match found {
             Found::Context { model, size, used } => {
-                let updates = self.show.sized(&model, size, used);
+                let updates = self.updates.sized(&model, size, used);
                 self.tell(updates);
             }
             Found::Model(model) => self.model_is(&model),
             Found::Title(title) => {
-                let updates = self.show.titled(title);
+                let updates = self.updates.titled(title);
                 self.tell(updates);
             }
         }

@@ -8,9 +8,9 @@ use outrigger::protocol::tools::{
     AgentOutput, BashOutput, PatchHunk, ToolOutput, WebSearchResult, canonical_name,
 };
 
-use super::look::at;
+use super::input::at;
 use super::markdown::{fenced, unwrapped, without_last_number, without_reminders};
-use super::{Place, Role, role};
+use super::{Role, WorkDir, role};
 use crate::event::{CallContent, Content, Diff, Location};
 
 /// What came of a call, as a person sees it. What is `None` stays as the call's input had it.
@@ -52,7 +52,7 @@ pub(crate) fn result(
     content: Option<&MessageContent>,
     output: Option<&RawJson>,
     is_error: bool,
-    place: &Place,
+    dir: &WorkDir,
 ) -> Shown {
     let said = blocks(content);
     let text = text_of(&said);
@@ -67,10 +67,10 @@ pub(crate) fn result(
     }
     let typed = output.map(|output| ToolOutput::read(tool, output));
     match typed {
-        Some(ToolOutput::Edit(edit)) => patched(&place.absolute(&edit.file_path), &edit.structured_patch),
-        Some(ToolOutput::Write(write)) => patched(&place.absolute(&write.file_path), &write.structured_patch),
+        Some(ToolOutput::Edit(edit)) => patched(&dir.absolute(&edit.file_path), &edit.structured_patch),
+        Some(ToolOutput::Write(write)) => patched(&dir.absolute(&write.file_path), &write.structured_patch),
         Some(ToolOutput::NotebookEdit(edit)) => {
-            let path = place.absolute(&edit.notebook_path);
+            let path = dir.absolute(&edit.notebook_path);
             let new = if edit.edit_mode == "delete" {
                 String::new()
             } else {
@@ -444,5 +444,4 @@ pub(crate) fn code_in(summary: &str) -> Option<i32> {
 }
 
 #[cfg(test)]
-#[path = "result_tests.rs"]
 mod tests;

@@ -10,7 +10,7 @@ macro_rules! shared {
         }
 
         fn extra(extra: Extra) -> SessionUpdate {
-            let data = extra.data.to_value().map(cap::frame).unwrap_or_default();
+            let data = extra.data.to_value().map(truncate::frame).unwrap_or_default();
             match extra.call {
                 Some(call) => meta_update(extra.topic.as_str(), json!({"toolCallId": &*call, "data": data})),
                 None => meta_update(extra.topic.as_str(), data),

@@ -14,19 +14,19 @@ mod editor;
 mod ends;
 mod faults;
 #[cfg(unix)]
-mod given;
+mod meta;
 #[cfg(target_os = "linux")]
 mod plans;
 mod process;
 mod prompts;
 mod real;
 mod real_choices;
-mod real_rest;
+mod real_stored;
 mod requests;
-mod rest;
 mod rewind;
 mod schema;
 mod servers;
 mod sessions;
 mod spare;
+mod stored;
 mod tools;

@@ -200,12 +200,12 @@ fn progress_means_that_it_runs() {
 fn the_plan_takes_the_place_of_the_calls_that_make_it() {
     let mut run = Run::new();
     let todos = json!({"todos": [
-        {"content": "Look", "status": "completed", "activeForm": "Looking"},
+        {"content": "CallView", "status": "completed", "activeForm": "Looking"},
         {"content": "Jump", "status": "in_progress", "activeForm": "Jumping"}]});
     run.json(call("t", "TodoWrite", todos.clone()));
     run.json(result("t", "Todos have been modified", Value::Null, false));
     run.json(call("u", "TodoWrite", todos));
-    assert_eq!(run.story(), "plan [Completed] Look, [InProgress] Jumping\n");
+    assert_eq!(run.story(), "plan [Completed] CallView, [InProgress] Jumping\n");
     assert_eq!(run.reducer.due(), None);
 
     run.json(call(

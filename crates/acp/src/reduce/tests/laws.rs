@@ -271,7 +271,7 @@ fn a_frame_that_is_lost_or_reshaped_costs_no_other_what_it_says() {
                 _ => 2,
             };
             let others = outrigger_sim::fault::reshaped(frames[at].line(), depth);
-            // One that says nothing holds its place.
+            // One that says nothing holds its dir.
             let lost = br#"{"type":"keep_alive"}"#.to_vec();
             for line in std::iter::once(lost).chain(others) {
                 let mut changed = frames.clone();

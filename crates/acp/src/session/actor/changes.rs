@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::choices;
 use crate::error;
 use crate::session::flags;
-use crate::session::servers::{self, Plan, Wish};
+use crate::session::mcp_servers::{self, Plan, Wish};
 
 /// Something to be changed, and who is to be told.
 pub(super) struct Change {
@@ -19,7 +19,7 @@ pub(super) struct Change {
     /// It was begun in a process that ended before it was done. That happens to it once.
     pub(super) was_lost: bool,
     /// In which process it was begun.
-    pub(super) process: u64,
+    pub(super) generation: u64,
 }
 
 impl Change {
@@ -28,7 +28,7 @@ impl Change {
             what,
             told,
             was_lost: false,
-            process: 0,
+            generation: 0,
         }
     }
 }
@@ -48,7 +48,7 @@ pub(super) enum What {
 pub(super) enum Told {
     Mode(Answer<acp::SetSessionModeResponse>),
     Option(Answer<acp::SetSessionConfigOptionResponse>),
-    Mcp(servers::Reply),
+    Mcp(mcp_servers::Reply),
     /// It is done again in a new process.
     Nobody,
 }
@@ -67,13 +67,13 @@ impl Told {
 
 pub(super) struct Changed {
     pub(super) change: Change,
-    pub(super) result: Result<Done, servers::Failure>,
+    pub(super) result: Result<Done, mcp_servers::Failure>,
 }
 
 /// What came of a change, besides itself.
 pub(super) enum Done {
     Nothing,
-    Servers(servers::Told),
+    Servers(mcp_servers::Told),
     /// This agent leads now.
     Agent(Option<String>),
 }
@@ -118,7 +118,7 @@ impl Actor {
         let done = match result {
             Ok(done) => done,
             Err(failed) if failed.is_lost && !change.was_lost => {
-                let is_told = change.process != self.process;
+                let is_told = change.generation != self.generation;
                 let change = Change {
                     was_lost: true,
                     ..change
@@ -205,13 +205,13 @@ impl Actor {
     }
 
     pub(super) fn tell_mode(&mut self) {
-        if let Some(update) = self.show.encoder().mode(self.choices.mode()) {
+        if let Some(update) = self.updates.encoder().mode(self.choices.mode()) {
             self.client.update(&self.id, update);
         }
     }
 
     pub(super) fn tell_options(&mut self) {
-        let update = self.show.encoder().options(self.choices.as_options());
+        let update = self.updates.encoder().options(self.choices.as_options());
         self.client.update(&self.id, update);
     }
 }
@@ -241,6 +241,6 @@ pub(super) async fn make(session: Session, change: Change, plan: Option<Plan>) -
         },
         What::WhichAgent => flags::agent(&session).await.map(Done::Agent),
     };
-    let result = result.map_err(servers::Failure::from);
+    let result = result.map_err(mcp_servers::Failure::from);
     Changed { change, result }
 }

@@ -18,7 +18,7 @@ enum Happening {
     Floor,
     Begun(usize),
     /// The turn that runs is over with its conversation, and its prompt goes on as another.
-    Anew,
+    PlanHandover,
     Word,
     Death,
 }
@@ -33,7 +33,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::CancelAll),
         1 => Just(Happening::Floor),
         3 => any::<usize>().prop_map(Happening::Begun),
-        1 => Just(Happening::Anew),
+        1 => Just(Happening::PlanHandover),
         2 => Just(Happening::Word),
         1 => Just(Happening::Death),
     ]
@@ -117,7 +117,7 @@ impl Watch {
                     self.prompts.begun(&format!("{attempt:?}"));
                 }
             }
-            Happening::Anew => {
+            Happening::PlanHandover => {
                 if let Some(attempt) = self.prompts.hold_others() {
                     let cancelled = self.prompts.give_up_cancelled();
                     self.answer(cancelled);

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::{Value, json};
 
-use super::super::{about, cap, ours, raw};
+use super::super::{about, ours, raw, truncate};
 use super::{Encoder, block, kind, locations};
 use crate::event::{Call, CallChange, CallContent, Content, Diff, Status};
 
@@ -63,7 +63,7 @@ impl Encoder {
     fn content(&self, content: CallContent) -> Option<ToolCallContent> {
         match content {
             CallContent::Content(Content::Text(text)) => {
-                Some(ContentBlock::Text(TextContent::new(cap::text(text, cap::MOST_TEXT))).into())
+                Some(ContentBlock::Text(TextContent::new(truncate::text(text, truncate::MOST_TEXT))).into())
             }
             CallContent::Content(content) => Some(block(content).into()),
             CallContent::Diff(diff) => Some(changed(diff)),
@@ -78,7 +78,7 @@ impl Encoder {
 
 fn changed(diff: Diff) -> ToolCallContent {
     let size = diff.new.len() + diff.old.as_ref().map_or(0, String::len);
-    if size > cap::MOST_DIFF {
+    if size > truncate::MOST_DIFF {
         let text = format!(
             "A change of {size} bytes in {}, too long to be shown.",
             diff.path.display()

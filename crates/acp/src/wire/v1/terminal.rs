@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::json;
 
-use super::super::cap;
+use super::super::truncate;
 use super::Encoder;
 use crate::event::{Call, CallContent, TerminalChange, TerminalEvent};
 use crate::tool::fenced;
@@ -53,7 +53,7 @@ impl Encoder {
                     if shows_pieces {
                         usize::MAX
                     } else {
-                        cap::MOST_TEXT / 4
+                        truncate::MOST_TEXT / 4
                     },
                 );
                 if !is_live {
@@ -85,7 +85,7 @@ impl Encoder {
             return terminal.block();
         }
         if let Some(data) = terminal.take_text(true) {
-            let data = cap::text(data, cap::MOST_TEXT);
+            let data = truncate::text(data, truncate::MOST_TEXT);
             meta.insert(
                 "terminal_output".to_owned(),
                 json!({"terminal_id": &**id, "data": data}),

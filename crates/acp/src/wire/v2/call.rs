@@ -8,7 +8,7 @@ use agent_client_protocol::v2::schema::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::super::{about, cap, raw};
+use super::super::{about, raw, truncate};
 use super::{ContentBlock, block, kind, locations, patch};
 use crate::event::{Call, CallChange, CallContent, Content, Diff, Status, TerminalChange, TerminalEvent};
 
@@ -87,7 +87,7 @@ fn contents(contents: Vec<CallContent>) -> Vec<ToolCallContent> {
 fn content(content: CallContent) -> ToolCallContent {
     match content {
         CallContent::Content(Content::Text(text)) => {
-            ContentBlock::Text(TextContent::new(cap::text(text, cap::MOST_TEXT))).into()
+            ContentBlock::Text(TextContent::new(truncate::text(text, truncate::MOST_TEXT))).into()
         }
         CallContent::Content(content) => block(content).into(),
         CallContent::Diff(diff) => of_diff(&diff).into(),
@@ -103,7 +103,7 @@ fn of_diff(diff: &Diff) -> WireDiff {
         None => DiffChange::add(path),
     };
     let size = diff.new.len() + diff.old.as_ref().map_or(0, String::len);
-    let patch = (size <= cap::MOST_DIFF).then(|| DiffPatch::new(patch::of(diff)));
+    let patch = (size <= truncate::MOST_DIFF).then(|| DiffPatch::new(patch::of(diff)));
     WireDiff::new(vec![change]).with_patch(patch)
 }
 

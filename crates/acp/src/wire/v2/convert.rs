@@ -287,5 +287,4 @@ pub(crate) fn status(told: &acp::SessionStatusResponse) -> draft::SessionStatusR
 }
 
 #[cfg(test)]
-#[path = "convert_tests.rs"]
 mod tests;

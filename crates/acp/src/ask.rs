@@ -1,0 +1,234 @@
+//! What the CLI asks, put to the user of the editor.
+//!
+//! Nothing fails open: an answer that was not offered, an editor that fails or goes away, and a turn that is cancelled all refuse.
+
+mod form;
+pub(crate) mod permission_options;
+mod question;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema as acp;
+use outrigger::permissions::{
+    PermissionDecision, PermissionRequest, PersonReply, PlanRequest, QuestionReply, QuestionRequest,
+};
+use outrigger::{Callbacks, ElicitationRequest, ElicitationResult, Reply};
+use tokio::sync::{mpsc, oneshot};
+
+pub(crate) use self::form::{Filled, Form, Forms};
+pub(crate) use self::permission_options::Approved;
+use self::permission_options::Choice;
+use crate::client::{Asked, Client};
+
+/// How many questions may wait for their place behind the updates.
+pub(crate) const WAITING: usize = 256;
+
+/// A question on its way to the editor. It goes through the session's task, so that it comes behind the updates that it is about.
+pub(crate) enum Ask {
+    /// May this call run?
+    Permission {
+        request: Box<PermissionRequest>,
+        options: Vec<acp::PermissionOption>,
+        reply: oneshot::Sender<Asked<acp::RequestPermissionResponse>>,
+    },
+    /// A form to be filled in, or an address to be opened.
+    Elicitation {
+        request: Box<acp::CreateElicitationRequest>,
+        reply: oneshot::Sender<Asked<acp::CreateElicitationResponse>>,
+    },
+    /// What was decided about a call, and whether the turn ends by that.
+    Decided {
+        call: String,
+        allowed: bool,
+        stops: bool,
+    },
+    /// A plan was approved, and is to be carried out in a new conversation. The turn ends.
+    Approved { call: String, approved: Approved },
+}
+
+/// Answers the CLI for one session.
+pub(crate) struct Desk {
+    asks: mpsc::Sender<Ask>,
+    session: acp::SessionId,
+    client: Client,
+    /// The modes that the session can work in; its task keeps them up to date.
+    modes: Modes,
+}
+
+/// The modes that a plan can be approved in.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Modes(Arc<Mutex<Vec<String>>>);
+
+impl Modes {
+    pub(crate) fn set(&self, modes: Vec<&str>) {
+        let modes = modes.into_iter().map(str::to_owned).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = modes;
+    }
+
+    fn get(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Desk {
+    /// Answers for a session, and what it asks.
+    pub(crate) fn new(session: acp::SessionId, client: Client, modes: Modes) -> (Self, mpsc::Receiver<Ask>) {
+        let (asks, asked) = mpsc::channel(WAITING);
+        let desk = Self {
+            asks,
+            session,
+            client,
+            modes,
+        };
+        (desk, asked)
+    }
+
+    /// Puts choices to the user, about a call, and returns the position of the one that was made.
+    async fn choose(&self, request: PermissionRequest, options: Vec<acp::PermissionOption>) -> Chosen {
+        let (reply, sent) = oneshot::channel();
+        let ask = Ask::Permission {
+            request: Box::new(request),
+            options: options.clone(),
+            reply,
+        };
+        let gone = || Chosen::Failed("the editor could not be asked: the session is being closed".to_owned());
+        if self.asks.send(ask).await.is_err() {
+            return gone();
+        }
+        let Ok(sent) = sent.await else { return gone() };
+        match sent.await {
+            Ok(response) => chosen(&response, &options),
+            Err(error) => {
+                tracing::warn!(%error, "the editor did not decide about a call; it is refused");
+                Chosen::Failed(failed(&error))
+            }
+        }
+    }
+
+    /// Has the user decide about a call.
+    async fn decide(&self, request: PermissionRequest, choices: Vec<Choice>) -> PermissionDecision {
+        let call = request.call_id().to_owned();
+        let options = choices.iter().map(|choice| choice.option.clone()).collect();
+        let mut anew = None;
+        let reply = match self.choose(request, options).await {
+            Chosen::Option(position) => choices.into_iter().nth(position).map(|choice| {
+                anew = choice.anew;
+                choice.reply
+            }),
+            Chosen::Cancelled => Some(PersonReply::Stop),
+            Chosen::Failed(why) => Some(PersonReply::No(why)),
+        };
+        let reply = reply.unwrap_or_else(|| PersonReply::no(""));
+        if let Some(approved) = anew {
+            // If the session's task is gone, nobody wants to know.
+            let _ = self.asks.send(Ask::Approved { call, approved }).await;
+            return reply.into();
+        }
+        let stops = matches!(reply, PersonReply::Stop);
+        let decision = PermissionDecision::from(reply);
+        self.decided(call, decision.is_allow(), stops).await;
+        decision
+    }
+
+    async fn decided(&self, call: String, allowed: bool, stops: bool) {
+        // If the session's task is gone, nobody wants to know.
+        let _ = self.asks.send(Ask::Decided { call, allowed, stops }).await;
+    }
+
+    async fn elicit(
+        &self,
+        request: acp::CreateElicitationRequest,
+    ) -> Result<acp::CreateElicitationResponse, Error> {
+        elicit(&self.asks, request).await
+    }
+}
+
+/// Has a form filled in, or an address opened, behind the updates of the session.
+async fn elicit(
+    asks: &mpsc::Sender<Ask>,
+    request: acp::CreateElicitationRequest,
+) -> Result<acp::CreateElicitationResponse, Error> {
+    let (reply, sent) = oneshot::channel();
+    let request = Box::new(request);
+    let gone = || crate::error::internal("the session is being closed");
+    let ask = Ask::Elicitation { request, reply };
+    asks.send(ask).await.map_err(|_| gone())?;
+    sent.await.map_err(|_| gone())?.await
+}
+
+fn failed(error: &Error) -> String {
+    format!("the editor could not be asked: {}", error.message)
+}
+
+/// What the user chose.
+#[derive(Debug, PartialEq, Eq)]
+enum Chosen {
+    /// The option at this position.
+    Option(usize),
+    /// The turn is being cancelled.
+    Cancelled,
+    /// There is no valid answer, and why.
+    Failed(String),
+}
+
+/// What the user chose. The id of an option that was not offered is no choice.
+fn chosen(response: &acp::RequestPermissionResponse, options: &[acp::PermissionOption]) -> Chosen {
+    match &response.outcome {
+        acp::RequestPermissionOutcome::Selected(selected) => {
+            let is_it = |option: &acp::PermissionOption| option.option_id == selected.option_id;
+            options.iter().position(is_it).map_or_else(
+                || {
+                    let id = &selected.option_id.0;
+                    tracing::warn!(option = %id, "the editor chose what was not offered; the call is refused");
+                    Chosen::Failed(format!("the editor answered {id:?}, which was not offered"))
+                },
+                Chosen::Option,
+            )
+        }
+        acp::RequestPermissionOutcome::Cancelled => Chosen::Cancelled,
+        _ => Chosen::Failed("the editor gave an answer that is not known".to_owned()),
+    }
+}
+
+impl Callbacks for Desk {
+    async fn permission(&self, request: PermissionRequest) -> PermissionDecision {
+        let choices = permission_options::choices(&request);
+        self.decide(request, choices).await
+    }
+
+    async fn plan(&self, request: PlanRequest) -> PermissionDecision {
+        let modes = self.modes.get();
+        let modes: Vec<&str> = modes.iter().map(String::as_str).collect();
+        // A plan of a subagent is not what the prompt came to.
+        let plan = request
+            .plan
+            .as_deref()
+            .filter(|_| request.request.agent_id.is_none());
+        let choices = permission_options::plan_choices(&modes, plan);
+        self.decide(request.request, choices).await
+    }
+
+    fn answers_questions(&self) -> bool {
+        true
+    }
+
+    async fn question(&self, request: QuestionRequest) -> QuestionReply {
+        let call = request.request.call_id().to_owned();
+        let reply = if self.client.has_forms() {
+            self.question_by_form(&request).await
+        } else {
+            self.question_by_choices(&request).await
+        };
+        let allowed = PermissionDecision::from(reply.clone()).is_allow();
+        self.decided(call, allowed, false).await;
+        reply
+    }
+
+    async fn elicitation(&self, request: ElicitationRequest) -> Reply<ElicitationResult> {
+        Reply::Now(self.elicitation_of_server(&request).await)
+    }
+}
+
+#[cfg(test)]
+mod tests;

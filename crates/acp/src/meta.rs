@@ -1,0 +1,123 @@
+//! What an editor says of a session in `_meta`, as it says it to the TypeScript adapter: options of the SDK by their names there, the
+//! system prompt, and whether it wants the CLI's own messages.
+
+mod options;
+mod raw_messages;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema as acp;
+use outrigger::Options;
+use outrigger::protocol::shared::SystemPrompt;
+use serde_json::{Map, Value};
+
+pub(crate) use self::options::is_option;
+pub(crate) use self::raw_messages::{RawMessages, SdkMessage};
+use crate::error::bad;
+
+/// What was said of a session in `_meta`.
+#[derive(Debug, Default)]
+pub(crate) struct SessionMeta {
+    options: Map<String, Value>,
+    /// `_meta.systemPrompt`.
+    pub(crate) system_prompt: Option<SystemPrompt>,
+    /// `_meta.claudeCode.emitRawSDKMessages`.
+    pub(crate) raw: RawMessages,
+}
+
+impl SessionMeta {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When something of it is not what it has to be; with its name.
+    pub(crate) fn of(meta: Option<&acp::Meta>) -> Result<Self, Error> {
+        let Some(meta) = meta else {
+            return Ok(Self::default());
+        };
+        let mut given = Self {
+            system_prompt: system_prompt(meta.get("systemPrompt"))?,
+            ..Self::default()
+        };
+        let own = match meta.get("claudeCode") {
+            None | Some(Value::Null) => return Ok(given),
+            Some(Value::Object(own)) => own,
+            Some(_) => return Err(bad("_meta.claudeCode", "it is no object")),
+        };
+        given.raw = RawMessages::of(own.get("emitRawSDKMessages"))?;
+        given.options = match own.get("options") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(options)) => options.clone(),
+            Some(_) => return Err(bad("_meta.claudeCode.options", "it is no object")),
+        };
+        // What is there and says nothing is as if it was not there.
+        given.options.retain(|_, value| !value.is_null());
+        Ok(given)
+    }
+
+    /// Whether there are options, which have to be there when the CLI starts.
+    pub(crate) fn has_options(&self) -> bool {
+        !self.options.is_empty()
+    }
+
+    /// These options with those that were given.
+    ///
+    /// # Errors
+    /// When one is not known, not to be given, or not what it has to be; with its name.
+    pub(crate) fn put(&self, options: Options) -> Result<Options, Error> {
+        self.options.iter().try_fold(options, |options, (name, value)| {
+            options::put(options, name, value)
+        })
+    }
+}
+
+/// A text, which is the whole prompt, or `{ "append": … }`, which follows Claude Code's own.
+fn system_prompt(told: Option<&Value>) -> Result<Option<SystemPrompt>, Error> {
+    let text = |text: &str| match text.trim() {
+        "" => Err(bad("_meta.systemPrompt", "it says nothing")),
+        _ => Ok(text.to_owned()),
+    };
+    match told {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(prompt)) => Ok(Some(SystemPrompt::Text(text(prompt)?))),
+        Some(Value::Object(prompt)) => {
+            let known = ["type", "preset", "append", "excludeDynamicSections"];
+            if let Some(unknown) = prompt.keys().find(|key| !known.contains(&key.as_str())) {
+                return Err(bad(&format!("_meta.systemPrompt.{unknown}"), "it is not known"));
+            }
+            for (key, only) in [("type", "preset"), ("preset", "claude_code")] {
+                if prompt.get(key).is_some_and(|value| value != only) {
+                    return Err(bad(
+                        &format!("_meta.systemPrompt.{key}"),
+                        format!("it is not {only:?}"),
+                    ));
+                }
+            }
+            let append = match prompt.get("append") {
+                None | Some(Value::Null) => None,
+                Some(Value::String(append)) => Some(text(append)?),
+                Some(_) => return Err(bad("_meta.systemPrompt.append", "it is no text")),
+            };
+            let exclude_dynamic_sections = match prompt.get("excludeDynamicSections") {
+                None | Some(Value::Null) => None,
+                Some(Value::Bool(exclude)) => Some(*exclude),
+                Some(_) => {
+                    return Err(bad(
+                        "_meta.systemPrompt.excludeDynamicSections",
+                        "it is neither true nor false",
+                    ));
+                }
+            };
+            Ok(Some(SystemPrompt::Preset {
+                append,
+                exclude_dynamic_sections,
+                snapshot: None,
+            }))
+        }
+        Some(_) => Err(bad(
+            "_meta.systemPrompt",
+            "it is neither a text nor an object with `append`",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,471 @@
+//! From what the editor wants to a session that runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
+use outrigger::protocol::outbound::InitializeReply;
+use outrigger::protocol::shared::SystemPrompt;
+use outrigger::{Claim, Options, Session, Spare};
+use tokio::sync::mpsc;
+
+use crate::answer::Answer;
+use crate::ask::{Ask, Desk, Forms, Modes};
+use crate::auth;
+use crate::choices::Choices;
+use crate::client::Client;
+use crate::config;
+use crate::error::bad;
+use crate::hub::Hub;
+use crate::mcp;
+use crate::meta::{RawMessages, SessionMeta};
+use crate::sdk_error;
+use crate::session::mcp_servers::Mcp;
+use crate::session::{self, Actor, CancelBell, Order, Parts};
+use crate::spare;
+use crate::stored;
+use crate::wire::v2::convert;
+
+/// How long a spare may take to become a session. It takes a tenth of a second; one that hangs is replaced.
+const CLAIM: Duration = Duration::from_secs(5);
+
+/// A session that the editor wants, whatever the request.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) cwd: PathBuf,
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) servers: Vec<acp::McpServer>,
+    pub(crate) system_prompt: Option<acp::SystemPrompt>,
+    pub(crate) origin: Origin,
+    pub(crate) meta: Option<acp::Meta>,
+}
+
+/// Where its conversation comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It has none yet.
+    New,
+    /// It goes on with this session.
+    Resume(acp::SessionId),
+    /// The same, and what was said in it is told again first.
+    Load(acp::SessionId),
+    /// It goes on with a copy of this session, up to a message if one is given.
+    Fork(acp::SessionId, Option<String>),
+}
+
+/// What is said of a session that was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) id: acp::SessionId,
+    pub(crate) choices: Choices,
+    pub(crate) meta: acp::Meta,
+}
+
+impl Wanted {
+    /// What is asked for in the draft of the second version, whose requests differ in the same way.
+    ///
+    /// # Errors
+    /// When it holds what the first version does not have.
+    pub(crate) fn of_draft(
+        cwd: draft::AbsolutePath,
+        directories: Vec<draft::AbsolutePath>,
+        servers: &[draft::McpServer],
+        system_prompt: Option<&draft::SystemPrompt>,
+        origin: Origin,
+        meta: Option<acp::Meta>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            cwd: cwd.0,
+            directories: directories.into_iter().map(|directory| directory.0).collect(),
+            servers: convert::servers(servers)?,
+            system_prompt: convert::system_prompt(system_prompt)?,
+            origin,
+            meta,
+        })
+    }
+
+    /// Finds what is wrong with it.
+    async fn check(&self) -> Result<(), Error> {
+        directory("cwd", &self.cwd).await?;
+        for (position, path) in self.directories.iter().enumerate() {
+            let parameter = format!("additionalDirectories[{position}]");
+            directory(&parameter, path).await?;
+        }
+        Ok(())
+    }
+
+    /// The system prompt, wherever it is said.
+    fn prompt(&self, given: &SessionMeta) -> Result<Option<SystemPrompt>, Error> {
+        match (&self.system_prompt, &given.system_prompt) {
+            (None, given) => Ok(given.clone()),
+            (Some(prompt), None) => system_prompt(prompt).map(Some),
+            (Some(_), Some(_)) => Err(bad("_meta.systemPrompt", "there is systemPrompt, too")),
+        }
+    }
+
+    /// What a spare is to become; nothing if it can't become this.
+    fn claim(&self, base: &Options, given: &SessionMeta, prompt: Option<&SystemPrompt>) -> Option<Claim> {
+        if self.origin != Origin::New || !self.servers.is_empty() || given.has_options() {
+            return None;
+        }
+        let claim = Claim::new(&self.cwd).additional_directories(self.directories.iter().cloned());
+        match prompt {
+            None => Some(claim),
+            Some(SystemPrompt::Preset {
+                append: Some(text),
+                exclude_dynamic_sections: None,
+                snapshot: None,
+            }) if base.system_prompt.is_none() => Some(claim.append_system_prompt(text)),
+            Some(_) => None,
+        }
+    }
+
+    /// These options with all that is wanted, but the origin.
+    fn put(
+        &self,
+        options: Options,
+        given: &SessionMeta,
+        prompt: Option<SystemPrompt>,
+    ) -> Result<Options, Error> {
+        let mut options = given.put(options)?;
+        options.cwd = Some(self.cwd.clone());
+        options
+            .additional_directories
+            .extend(self.directories.iter().cloned());
+        options.system_prompt = prompt.or(options.system_prompt);
+        Ok(options)
+    }
+
+    /// The same with the origin, and the id of the session.
+    async fn from(&self, base: &Options, mut options: Options) -> Result<(acp::SessionId, Options), Error> {
+        let id = match &self.origin {
+            Origin::New => {
+                let id = uuid::Uuid::new_v4().to_string();
+                options.session_id = Some(id.clone());
+                acp::SessionId::new(id)
+            }
+            Origin::Resume(id) | Origin::Load(id) => {
+                options.resume = Some(stored::find(base, id).await?);
+                id.clone()
+            }
+            Origin::Fork(id, up_to) => {
+                let fork = stored::fork(base, id, up_to.as_deref()).await?;
+                options.resume = Some(fork.0.to_string());
+                fork
+            }
+        };
+        Ok((id, options))
+    }
+}
+
+/// The message that a fork ends with: `_meta.claudeCode.upToMessageId`.
+pub(crate) fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
+    match meta.and_then(|meta| meta.get("claudeCode")?.get("upToMessageId")) {
+        None | Some(serde_json::Value::Null) => Ok(None),
+        Some(serde_json::Value::String(id)) => Ok(Some(id.clone())),
+        Some(_) => Err(bad("_meta.claudeCode.upToMessageId", "it is no text")),
+    }
+}
+
+fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
+    let mut texts = Vec::new();
+    for block in &prompt.content {
+        match block {
+            acp::ContentBlock::Text(text) => texts.push(text.text.as_str()),
+            _ => return Err(bad("systemPrompt", "only text is taken")),
+        }
+    }
+    let text = texts.join("\n\n");
+    if text.trim().is_empty() {
+        return Err(bad("systemPrompt.content", "it says nothing"));
+    }
+    match &prompt.mode {
+        acp::SystemPromptMode::Append => Ok(SystemPrompt::Preset {
+            append: Some(text),
+            exclude_dynamic_sections: None,
+            snapshot: None,
+        }),
+        acp::SystemPromptMode::Override => Ok(SystemPrompt::Text(text)),
+        mode => Err(bad(
+            "systemPrompt.mode",
+            format!("{mode:?} is neither append nor override"),
+        )),
+    }
+}
+
+/// A directory that a session can work in.
+///
+/// # Errors
+/// When it is not absolute, or there is no such directory.
+async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
+    if !path.is_absolute() {
+        return Err(bad(parameter, format!("{} is not absolute", path.display())));
+    }
+    match tokio::fs::metadata(path).await {
+        Ok(found) if found.is_dir() => Ok(path.to_owned()),
+        Ok(_) => Err(bad(parameter, format!("{} is no directory", path.display()))),
+        Err(why) => Err(bad(parameter, format!("{}: {why}", path.display()))),
+    }
+}
+
+/// Opens a session, answers, and lets it run.
+pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answer<Opened>) {
+    let work = Arc::clone(hub);
+    let stop = hub.stop().clone();
+    hub.spawn(async move {
+        let cancellation = answer.cancellation();
+        let ready = cancellation.run_until_cancelled(prepare(&work, wanted, client.clone()));
+        let ready = tokio::select! {
+            ready = ready => ready,
+            // What was started ends as it is dropped.
+            () = stop.cancelled() => return,
+        };
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(mut error) => {
+                if auth::with_methods(&mut error, &client) {
+                    client.learned_auth(auth::nobody());
+                }
+                return answer.refuse(error);
+            }
+        };
+        answer.give(Ok(Opened {
+            id: ready.id.clone(),
+            choices: ready.choices.clone(),
+            meta: ready.meta.clone(),
+        }));
+        work.spawn(live(Arc::clone(&work), ready));
+    });
+}
+
+/// The life of a session that was opened.
+async fn live(hub: Arc<Hub>, ready: Ready) {
+    let Ready {
+        id,
+        client,
+        choices: told,
+        handle,
+        opening,
+        again,
+        mcp,
+        modes,
+        asks,
+        mut orders,
+        cancel,
+        raw,
+        ..
+    } = ready;
+    let stop = hub.stop().clone();
+    let arrived = match opening {
+        Opening::Started(session) => Some((session, Default::default())),
+        Opening::Claimed(start) => session::arrival(start, &mut orders, &cancel, &stop).await,
+    };
+    if let Some((session, early)) = arrived {
+        let choices = Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
+            .switches(client.has_switches());
+        let actor = Actor::new(Parts {
+            id: id.clone(),
+            client,
+            session,
+            again,
+            told,
+            choices,
+            mcp,
+            modes,
+            asks,
+            early,
+            orders,
+            cancel,
+            raw,
+            stop,
+            cancel_floor: hub.config.cancel_floor,
+        });
+        actor.run().await;
+    }
+    hub.leave(&id, &handle);
+}
+
+/// Who pays, by the CLI's own word: `_meta.claudeCode.account`, without what it does not say.
+fn account(told: &InitializeReply) -> acp::Meta {
+    let account = serde_json::to_value(&told.account).unwrap_or_default();
+    let mut said = account.as_object().cloned().unwrap_or_default();
+    said.retain(|_, value| !value.is_null());
+    let mut meta = acp::Meta::new();
+    meta.insert("claudeCode".to_owned(), serde_json::json!({ "account": said }));
+    meta
+}
+
+/// A session that the editor can be told of.
+struct Ready {
+    id: acp::SessionId,
+    client: Client,
+    choices: Choices,
+    meta: acp::Meta,
+    handle: session::Handle,
+    opening: Opening,
+    /// To begin anew with, should the process end before the conversation began.
+    again: Options,
+    mcp: Mcp,
+    modes: Modes,
+    asks: mpsc::Receiver<Ask>,
+    orders: mpsc::Receiver<Order>,
+    cancel: CancelBell,
+    raw: RawMessages,
+}
+
+/// How far its CLI is.
+enum Opening {
+    Started(Session),
+    /// A spare is about to become it. All that is told of a session, the spare had said already.
+    Claimed(session::Start),
+}
+
+async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready, Error> {
+    let servers = mcp::Servers::of(&wanted.servers)?;
+    let given = SessionMeta::of(wanted.meta.as_ref())?;
+    let prompt = wanted.prompt(&given)?;
+    wanted.check().await?;
+    let base = &hub.config.options;
+    let claim = wanted.claim(base, &given, prompt.as_ref());
+    let spare = match &claim {
+        // Without an account a claim fails when the editor was told of the session already. One that is started as usual says so first.
+        Some(_) => {
+            let warm = hub.spare().take().await;
+            warm.filter(|warm| !auth::is_nobody(&warm.spare.initialized().account))
+        }
+        None => {
+            // The next session is likely to be like this one.
+            if wanted.origin == Origin::New {
+                hub.spare().clear();
+            }
+            None
+        }
+    };
+    let can_be_claimed = claim.is_some();
+    let (handle, orders, cancel) = session::orders();
+    let ready = match claim.zip(spare) {
+        Some((claim, warm)) => {
+            let again = wanted.put(warm.options, &given, prompt)?;
+            let host = host(hub, &client, warm.forms, &again);
+            hub.enter(&warm.id, handle.clone())?;
+            let told = warm.spare.initialized();
+            let known = auth::of_account(&told.account);
+            client.learned_auth(known);
+            Ready {
+                choices: Choices::new(told, again.allow_dangerously_skip_permissions)
+                    .switches(client.has_switches()),
+                meta: account(told),
+                opening: Opening::Claimed(becomes(hub, warm.spare, claim, again.clone())),
+                id: warm.id,
+                client: client.clone(),
+                handle,
+                again,
+                mcp: Mcp::new(host, servers),
+                modes: warm.modes,
+                asks: warm.asks,
+                orders,
+                cancel,
+                raw: given.raw,
+            }
+        }
+        None => {
+            let (id, options) = wanted
+                .from(base, wanted.put(config::always(base.clone()), &given, prompt)?)
+                .await?;
+            let modes = Modes::default();
+            let (desk, asks) = Desk::new(id.clone(), client.clone(), modes.clone());
+            let host = host(hub, &client, desk.forms(), &options);
+            let again = servers.add_to(options, &host).callbacks(desk);
+            let session = start(hub, &wanted, &client, &id, &again).await?;
+            hub.enter(&id, handle.clone())?;
+            let known = auth::of_account(&session.initialized().account);
+            client.learned_auth(known);
+            Ready {
+                choices: Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
+                    .switches(client.has_switches()),
+                meta: account(session.initialized()),
+                opening: Opening::Started(session),
+                id,
+                client: client.clone(),
+                handle,
+                again,
+                mcp: Mcp::new(host, servers),
+                modes,
+                asks,
+                orders,
+                cancel,
+                raw: given.raw,
+            }
+        }
+    };
+    if can_be_claimed {
+        spare::warm(hub, client);
+    }
+    Ok(ready)
+}
+
+/// What makes MCP servers of those that live in the editor.
+fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::Host {
+    let roots = options.cwd.iter().chain(&options.additional_directories);
+    mcp::Host::new(
+        client.clone(),
+        hub.routes.clone(),
+        forms,
+        roots.cloned().collect(),
+    )
+}
+
+/// Starts a CLI, and has what was said told again meanwhile.
+async fn start(
+    hub: &Arc<Hub>,
+    wanted: &Wanted,
+    client: &Client,
+    id: &acp::SessionId,
+    options: &Options,
+) -> Result<Session, Error> {
+    // Two processes must not write to one conversation.
+    let before = hub.sessions().remove(id.0.as_ref());
+    if let Some(before) = before {
+        before.close().await;
+    }
+    let starting = options.clone();
+    let start = async { starting.start().await.map_err(|error| sdk_error::of_sdk(&error)) };
+    match &wanted.origin {
+        Origin::Load(loaded) => {
+            let again = stored::tell_again(&hub.config.options, loaded, &wanted.cwd, client);
+            let (session, again) = tokio::join!(start, again);
+            again?;
+            session
+        }
+        _ => start.await,
+    }
+}
+
+/// How a spare becomes a session. If it does not, the session is started as usual.
+fn becomes(hub: &Arc<Hub>, spare: Spare, claim: Claim, options: Options) -> session::Start {
+    let mut first = Some((spare, claim));
+    // The session's task is one of the hub's.
+    let hub = Arc::downgrade(hub);
+    Box::new(move || {
+        let (first, options, hub) = (first.take(), options.clone(), hub.clone());
+        Box::pin(async move {
+            if let Some((spare, claim)) = first {
+                match tokio::time::timeout(CLAIM, spare.claim(claim)).await {
+                    Ok(Ok(session)) => return Ok(session),
+                    // A project whose settings decide what a spare has decided already is no failure.
+                    Ok(Err(failed)) => {
+                        tracing::info!(why = %failed.error, "the spare CLI did not become the session")
+                    }
+                    Err(_) => tracing::warn!("the spare CLI did not become the session in time"),
+                }
+                if let Some(hub) = hub.upgrade() {
+                    hub.spare().give_up();
+                }
+            }
+            options.start().await.map_err(|error| sdk_error::of_sdk(&error))
+        })
+    })
+}

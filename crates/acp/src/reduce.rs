@@ -1,0 +1,432 @@
+//! Frames of the CLI, in their order, to steps: each thing that happens is told once, whatever way the CLI says it.
+//!
+//! No I/O, no clock, no randomness: the same frames at the same times give the same steps. Whoever drives it calls
+//! [`tick`](Reducer::tick) when [`due`](Reducer::due) has come, and does the [`Effect`]s.
+
+mod calls;
+mod commands;
+mod compaction;
+mod messages;
+mod plan;
+mod seen;
+mod step;
+mod system;
+mod text;
+mod usage;
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use outrigger::protocol::inbound::{
+    AuthStatus, Message, RateLimitEvent, RateLimitStatus, ResultMessage, TerminalReason, ToolProgress,
+};
+use outrigger::protocol::{Frame, RawJson};
+
+use self::calls::Calls;
+use self::commands::Commands;
+use self::compaction::Compactions;
+use self::plan::Plan;
+use self::seen::Seen;
+use self::step::Steps;
+pub(crate) use self::step::{Effect, Step};
+use self::text::Streams;
+use self::usage::Meter;
+use crate::event::{Event, Notice, Status, Subagent, Topic};
+use crate::tool::{self, WorkDir};
+
+/// How many frames are remembered, so that none counts twice.
+const REMEMBERED: usize = 1024;
+
+/// How many agents' last words are kept.
+const MOST_AGENTS: usize = 1024;
+
+/// A call that goes on behind the turn that began it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Going {
+    /// The call.
+    pub(crate) call: Arc<str>,
+    /// Whether it has a terminal, which has the call's id.
+    pub(crate) is_terminal: bool,
+}
+
+/// Makes steps of frames, for one session.
+#[derive(Debug)]
+pub(crate) struct Reducer {
+    dir: WorkDir,
+    streams: Streams,
+    calls: Calls,
+    plan: Plan,
+    compactions: Compactions,
+    meter: Meter,
+    commands: Commands,
+    mode: Option<String>,
+    model: Option<String>,
+    title: Option<String>,
+    /// The CLI said itself what the session is called.
+    is_named: bool,
+    /// Ids of frames that were seen, as hashes.
+    frames: Seen<u64>,
+    /// Prompts of this client.
+    prompts: Seen<String>,
+    /// Notices that a session gets only once.
+    notices: Seen<String>,
+    /// What a slash command said last in this turn.
+    local: Option<String>,
+    /// The last text of each agent, by its call.
+    last_words: HashMap<Arc<str>, String>,
+    subagents: HashMap<Arc<str>, String>,
+    /// What is reduced happened long ago.
+    is_history: bool,
+}
+
+impl Reducer {
+    /// For a session that works in this directory, which is absolute.
+    pub(crate) fn new(cwd: PathBuf) -> Self {
+        Self {
+            dir: WorkDir { cwd },
+            streams: Streams::default(),
+            calls: Calls::new(),
+            plan: Plan::default(),
+            compactions: Compactions::default(),
+            meter: Meter::default(),
+            commands: Commands::default(),
+            mode: None,
+            model: None,
+            title: None,
+            is_named: false,
+            frames: Seen::new(REMEMBERED),
+            prompts: Seen::new(REMEMBERED),
+            notices: Seen::new(REMEMBERED),
+            local: None,
+            last_words: HashMap::new(),
+            subagents: HashMap::new(),
+            is_history: false,
+        }
+    }
+
+    /// Takes the next frame.
+    pub(crate) fn frame(&mut self, frame: &Frame, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        if frame.uuid().is_some_and(|uuid| !self.frames.insert(hash(uuid))) {
+            tracing::debug!(uuid = frame.uuid(), "a frame came twice");
+            return steps.0;
+        }
+        let parent = frame.parent_tool_use_id();
+        match frame.event_type() {
+            // Whatever else is odd about it.
+            Some("message_start") => self.streams.begin(parent),
+            Some("message_stop") => self.streams.over(parent),
+            _ => {}
+        }
+        match frame.delta() {
+            Some(delta) => {
+                self.delta(parent, delta.index, delta.kind, &delta.text, &mut steps);
+            }
+            None => match frame.decode() {
+                Ok(message) => self.reduce(message, now, &mut steps),
+                Err(misfit) => {
+                    // Nothing that the CLI said is lost silently: programs get the line, and the log says why.
+                    tracing::warn!(%misfit, kind = frame.kind(), "a frame could not be read");
+                    let line = RawJson::from_text(frame.text().into_owned());
+                    let line = line.or_else(|_| RawJson::encode(&frame.text()));
+                    if let Ok(line) = line {
+                        steps.raw_extra(Topic::Misfit, line);
+                    }
+                }
+            },
+        }
+        steps.0
+    }
+
+    /// Takes the next message of a conversation that is over: nothing of it streams, runs, or is asked.
+    pub(crate) fn recorded(&mut self, message: Message, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.is_history = true;
+        self.reduce(message, now, &mut steps);
+        steps.0
+    }
+
+    /// The history ends here: what is still open will never end.
+    pub(crate) fn history_over(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.give_up(true, Status::Cancelled, &mut steps);
+        self.is_history = false;
+        steps.0
+    }
+
+    /// A prompt of this client was sent under this id; its echo is no news to it.
+    pub(crate) fn prompted(&mut self, uuid: &str) {
+        self.prompts.insert(uuid.to_owned());
+    }
+
+    /// The slash commands, as they are at the beginning.
+    pub(crate) fn commands(
+        &mut self,
+        commands: &[outrigger::protocol::inbound::system::SlashCommand],
+    ) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.commands.changed(commands, &mut steps);
+        steps.0
+    }
+
+    /// The permission mode is this one, whoever said so. Tells of it if that is news.
+    pub(crate) fn mode_is(&mut self, mode: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.mode(mode, &mut steps);
+        steps.0
+    }
+
+    /// Somebody is about to be asked whether this call may run: tells of it, if nobody knows it yet.
+    pub(crate) fn asked(&mut self, id: &str, tool: &str, input: &RawJson, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.begin(id, tool, None, now, &mut steps);
+        self.calls.asked(id, input, &self.dir, now, &mut steps);
+        steps.0
+    }
+
+    /// The call was allowed, or is running for another reason.
+    pub(crate) fn runs(&mut self, id: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.run(id, &self.dir, &mut steps);
+        steps.0
+    }
+
+    /// The plan of this call was approved, although its turn is ended.
+    pub(crate) fn approved(&mut self, id: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.approve(id, &self.dir, &mut steps);
+        steps.0
+    }
+
+    /// Another conversation begins in the place of this one, with nothing in it.
+    pub(crate) fn begins_anew(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.plan.clear(&mut steps);
+        self.streams = Streams::default();
+        self.meter.context(0, &mut steps);
+        self.is_named = false;
+        steps.0
+    }
+
+    /// This is what the session is called on disk, where it may be a moment late. Tells of it if that is news.
+    pub(crate) fn titled(&mut self, title: String) -> Vec<Step> {
+        let mut steps = Steps::default();
+        if !self.is_named {
+            self.title(title, &mut steps);
+        }
+        steps.0
+    }
+
+    /// Whether the CLI is to be asked how much the model takes; true once for each model.
+    pub(crate) fn wants_size(&mut self) -> bool {
+        self.meter.wants_size()
+    }
+
+    /// What the CLI said of that: how many tokens the model takes, and how many there are.
+    pub(crate) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.meter.asked(model, size, used, &mut steps);
+        steps.0
+    }
+
+    /// How full the context is, in percent, if that is known.
+    pub(crate) fn fullness(&self) -> Option<u64> {
+        self.meter.fullness()
+    }
+
+    /// More of the output of a command in the background; see [`Effect::Tail`].
+    pub(crate) fn tailed(&mut self, call: &str, bytes: Vec<u8>) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.output(call, bytes, &mut steps);
+        steps.0
+    }
+
+    /// All of the output was handed over, or can't be had; see [`Effect::Untail`].
+    pub(crate) fn tail_ended(&mut self, call: &str) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.tail_ended(call, &self.dir, &mut steps);
+        steps.0
+    }
+
+    /// The turn was cancelled, whatever the CLI still says of it: ends what belongs to it.
+    pub(crate) fn cancelled(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.turn_over(Status::Cancelled, &mut steps);
+        steps.0
+    }
+
+    /// The CLI is gone, and with it all that ran.
+    pub(crate) fn died(&mut self) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.turn_over(Status::Failed, &mut steps);
+        self.calls.give_up(true, Status::Failed, &mut steps);
+        steps.0
+    }
+
+    /// What goes on in the background, in the order in which it began.
+    pub(crate) fn going(&self) -> Vec<Going> {
+        self.calls.going()
+    }
+
+    /// When [`tick`](Self::tick) is to be called, if nothing happens before.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.calls.due()
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, now: Instant) -> Vec<Step> {
+        let mut steps = Steps::default();
+        self.calls.tick(now, &self.dir, &mut steps);
+        steps.0
+    }
+
+    fn reduce(&mut self, message: Message, now: Instant, steps: &mut Steps) {
+        match message {
+            Message::Assistant(message) => self.assistant(*message, now, steps),
+            Message::User(message) => self.user(*message, now, steps),
+            Message::StreamEvent(event) => self.stream(*event, now, steps),
+            Message::System(message) => self.system(*message, now, steps),
+            Message::Result(result) => self.result(&result, steps),
+            Message::ToolProgress(progress) => self.progress(&progress, steps),
+            Message::ToolUseSummary(summary) => steps.extra(Topic::ToolUseSummary, &*summary),
+            Message::AuthStatus(status) => auth(&status, steps),
+            Message::RateLimitEvent(event) => rate_limit(&event, steps),
+            Message::PromptSuggestion(prompt) => steps.extra(Topic::PromptSuggestion, &*prompt),
+            Message::ConversationReset(reset) => {
+                self.plan.clear(steps);
+                self.streams = Streams::default();
+                self.is_named = false;
+                steps.extra(Topic::ConversationReset, &*reset);
+            }
+            Message::ActiveGoal(goal) => steps.extra(Topic::ActiveGoal, &*goal),
+            Message::AutocompactState(state) => steps.extra(Topic::Autocompact, &*state),
+            // The connection's own business, and the session's.
+            Message::ControlRequest(_)
+            | Message::ControlResponse(_)
+            | Message::ControlCancelRequest(_)
+            | Message::CommandLifecycle(_)
+            | Message::KeepAlive(_)
+            | Message::TranscriptMirror(_) => {}
+            Message::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
+            // The union may grow; see `system`.
+            other => {
+                if let Ok(data) = other.to_body() {
+                    steps.raw_extra(Topic::Unknown, data);
+                }
+            }
+        }
+    }
+
+    fn result(&mut self, result: &ResultMessage, steps: &mut Steps) {
+        self.meter.result(result, steps);
+        if let Some(output) = &result.structured_output {
+            steps.raw_extra(Topic::StructuredOutput, output.clone());
+        }
+        let status = match &result.terminal_reason {
+            // What is deferred goes on in another process, or never.
+            Some(TerminalReason::ToolDeferred) => return,
+            _ => Status::Cancelled,
+        };
+        self.turn_over(status, steps);
+    }
+
+    /// What began in the turn and did not end with it will not end any more, except in the background.
+    fn turn_over(&mut self, status: Status, steps: &mut Steps) {
+        self.local = None;
+        self.calls.give_up(false, status, steps);
+        self.compactions.turn_over(steps);
+    }
+
+    fn progress(&mut self, progress: &ToolProgress, steps: &mut Steps) {
+        let id = match (progress.heartbeat, &progress.parent_tool_use_id) {
+            (Some(true), Some(call)) => call,
+            _ => &progress.tool_use_id,
+        };
+        self.calls
+            .progress(id, progress.elapsed_time_seconds, &self.dir, steps);
+        if progress.subagent_retry.is_some() {
+            steps.extra_of(Some(id), Topic::SubagentRetry, progress);
+        }
+    }
+
+    /// Something is to be said of an agent.
+    fn subagent(
+        &mut self,
+        call: &str,
+        task: Option<Arc<str>>,
+        title: &str,
+        status: Status,
+        steps: &mut Steps,
+    ) {
+        let call: Arc<str> = call.into();
+        let title = match self.subagents.get(&call) {
+            Some(known) => known.clone(),
+            None => title.to_owned(),
+        };
+        if status == Status::InProgress && self.subagents.len() < MOST_AGENTS {
+            self.subagents.insert(call.clone(), title.clone());
+        } else {
+            self.subagents.remove(&call);
+        }
+        steps.event(Event::Subagent(Box::new(Subagent {
+            call,
+            task,
+            title,
+            status,
+        })));
+    }
+}
+
+fn auth(status: &AuthStatus, steps: &mut Steps) {
+    match &status.error {
+        Some(error) => {
+            let notice = Notice::error(Topic::AuthStatus, "The login failed");
+            steps.notice(notice.description(Some(error.clone())).important(), status);
+        }
+        None => steps.extra(Topic::AuthStatus, status),
+    }
+}
+
+fn rate_limit(event: &RateLimitEvent, steps: &mut Steps) {
+    let info = &event.rate_limit_info;
+    let limit = info
+        .rate_limit_type
+        .as_ref()
+        .map_or("usage", |kind| kind.as_str());
+    let limit = limit.replace('_', " ");
+    let notice = match info.status {
+        RateLimitStatus::Rejected => {
+            Notice::error(Topic::RateLimit, format!("The {limit} limit is reached")).important()
+        }
+        RateLimitStatus::AllowedWarning => {
+            let used = info
+                .utilization
+                .map(|used| format!(" ({:.0} % used)", used * 100.0));
+            let title = format!("The {limit} limit is close{}", used.unwrap_or_default());
+            Notice::warning(Topic::RateLimit, title)
+        }
+        _ => return steps.extra(Topic::RateLimit, event),
+    };
+    steps.notice(notice, event);
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What a call of this tool looks like, for whoever asks about it.
+pub(crate) fn view(tool: &str, input: &RawJson, cwd: &std::path::Path) -> tool::CallView {
+    let dir = WorkDir { cwd: cwd.to_owned() };
+    tool::view(tool, input, &dir)
+}
+
+#[cfg(test)]
+pub(crate) use self::tests::support as testing;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! How a session tells what it does, in the draft of the second version: prompts that become part of the conversation, and its state.
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
+use outrigger::protocol::Frame;
+use outrigger::protocol::inbound::CommandState;
+use outrigger::protocol::inbound::Message;
+use tokio::sync::watch;
+
+use super::actor::Actor;
+use super::prompt_reply::{Begin, PromptReply};
+use super::prompts::Ended;
+use crate::client::{Asked, Connection};
+use crate::error;
+use crate::outcome::End;
+use crate::rewind;
+
+/// Counts the questions that the user has not answered.
+#[derive(Debug)]
+pub(super) struct Questions(watch::Sender<usize>);
+
+/// A question that waits, until this is dropped.
+struct Waiting(watch::Sender<usize>);
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Questions {
+    /// One was put: it waits until it is answered, or not wanted any more.
+    pub(super) fn put<T: Send + 'static>(&self, asked: Asked<T>) -> Asked<T> {
+        self.0.send_modify(|waiting| *waiting += 1);
+        let waiting = Waiting(self.0.clone());
+        Box::pin(async move {
+            let _waiting = waiting;
+            asked.await
+        })
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        *self.0.borrow()
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<usize> {
+        self.0.subscribe()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.send_modify(|waiting| *waiting = waiting.saturating_sub(1));
+    }
+}
+
+impl Actor {
+    /// Whether this editor is told what the session does.
+    fn tells_state(&self) -> bool {
+        matches!(self.client.connection(), Connection::V2(_))
+    }
+
+    /// Looks at a frame for what it says of prompts and turns, before it is shown.
+    pub(super) fn follow(&mut self, frame: &Frame) {
+        match (frame.kind(), frame.subtype()) {
+            ("command_lifecycle", _) => {
+                self.has_lifecycle = true;
+                if let Ok(Message::CommandLifecycle(told)) = frame.decode()
+                    && told.state == CommandState::Started
+                {
+                    self.begins(&told.command_uuid);
+                }
+            }
+            ("system", Some("init")) => {
+                // A CLI that does not say with what it begins takes prompts in order.
+                if !self.has_lifecycle
+                    && let Some(id) = self.prompts.oldest_sent().map(str::to_owned)
+                {
+                    self.begins(&id);
+                }
+                if self.tells_state() {
+                    self.activity.turn_begins();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A turn ended, as the CLI says; the ends of prompts are told apart from this.
+    pub(super) fn turn_is_over(&mut self, frame: &Frame) {
+        let is_cancelled = std::mem::take(&mut self.own_cancelled);
+        self.activity.turn_ends(|| end_of_own(frame, is_cancelled));
+    }
+
+    /// Ends the turn that the CLI took by itself, if one runs.
+    pub(super) fn cancel_own(&mut self) {
+        if !self.activity.has_own() {
+            return;
+        }
+        self.own_cancelled = true;
+        if let Some(session) = self.process.running().cloned() {
+            tokio::spawn(async move {
+                if let Err(error) = session.interrupt().await {
+                    tracing::warn!(%error, "a turn was not ended as asked");
+                }
+            });
+        }
+    }
+
+    /// A prompt is part of the conversation now.
+    fn begins(&mut self, id: &str) {
+        self.prompts.begun(id);
+        let begin = self.prompts.answer_of(id).and_then(PromptReply::begin);
+        if let Some(begin) = begin {
+            self.is_part(id, begin);
+        }
+    }
+
+    fn is_part(&mut self, id: &str, begin: Begin) {
+        self.activity.begins();
+        self.tell_state();
+        if let Some(update) = self.updates.encoder().prompted(id, begin.said) {
+            self.client.update(&self.id, update);
+        }
+        begin.answer.give(Ok(draft::PromptResponse::new(id.to_owned())));
+    }
+
+    /// A prompt is over, and so is its turn if it had one.
+    pub(super) fn finish(&mut self, mut ended: Ended<PromptReply>, mut end: End) {
+        if let Some(message) = &ended.message {
+            match &mut end {
+                Ok(response) => rewind::name_prompt(response, message.clone()),
+                Err(error) => rewind::name_failed(error, message.clone()),
+            }
+        }
+        // One that was answered was part of the conversation, even if the CLI did not say when it became that.
+        if !ended.cancelled
+            && end
+                .as_ref()
+                .is_ok_and(|end| end.stop_reason != acp::StopReason::Cancelled)
+            && let Some(id) = ended.message.take()
+            && let Some(begin) = ended.answer.begin()
+        {
+            self.is_part(&id, begin);
+        }
+        if let Some(end) = ended.answer.settle(end, ended.cancelled) {
+            self.activity.ends(end);
+        }
+    }
+
+    /// Tells the editor what the session does, if that changed.
+    pub(super) fn tell_state(&mut self) {
+        if !self.tells_state() {
+            return;
+        }
+        self.activity.asks(self.questions.waiting());
+        let Some(news) = self.activity.news(self.updates.going()) else {
+            return;
+        };
+        // The state comes behind what it is about.
+        let held = self.updates.flush();
+        self.tell(held);
+        if let Some(update) = self.updates.encoder().state(news.doing, news.end, news.going) {
+            self.client.update(&self.id, update);
+        }
+    }
+}
+
+/// How a turn ended that nobody prompted.
+fn end_of_own(frame: &Frame, is_cancelled: bool) -> End {
+    let answer = acp::PromptResponse::new;
+    match frame.decode() {
+        _ if is_cancelled => Ok(answer(acp::StopReason::Cancelled)),
+        Ok(Message::Result(result)) if result.is_error => {
+            let said = match &result.errors {
+                Some(errors) if !errors.is_empty() => errors.join("\n"),
+                _ => result
+                    .result
+                    .clone()
+                    .unwrap_or_else(|| "the turn failed".to_owned()),
+            };
+            Err(error::internal(said))
+        }
+        _ => Ok(answer(acp::StopReason::EndTurn)),
+    }
+}

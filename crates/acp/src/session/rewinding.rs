@@ -1,0 +1,204 @@
+//! Going back to an earlier prompt, as a session does it.
+//!
+//! Nothing else runs meanwhile: it is refused while a prompt is open, and prompts that come wait for its end. Files are taken back by the
+//! CLI; for the conversation the process is ended, and another goes on behind the answer before the prompt.
+
+use agent_client_protocol::{Error, ErrorCode};
+use futures_util::future::BoxFuture;
+use outrigger::protocol::outbound::control::{RewindFiles, RewindFilesReply};
+use outrigger::{Options, Session};
+use tokio::sync::oneshot;
+
+use super::actor::Actor;
+use super::process::Process;
+use crate::error;
+use crate::rewind::{Behind, Rewind, Rewound, place};
+use crate::sdk_error;
+
+/// Whom the end of it is told.
+type Reply = oneshot::Sender<Result<Rewound, Error>>;
+
+/// How far going back has come.
+#[derive(Default)]
+pub(super) enum Rewinding {
+    #[default]
+    No,
+    /// It waits for a process.
+    Asked(Rewind, Reply),
+    /// It is found out what is to be done, and the files are taken back.
+    Files(BoxFuture<'static, Result<Planned, Error>>, Reply),
+    /// The process is ended, and another one started.
+    Conversation(Rewound, Reply),
+}
+
+/// What is left to be done once the files are taken back.
+pub(super) struct Planned {
+    rewound: Rewound,
+    behind: Option<Behind>,
+}
+
+impl Rewinding {
+    pub(super) fn is_on(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+
+    /// Waits for the files to be taken back; for ever if none are.
+    pub(super) async fn planned(&mut self) -> Result<Planned, Error> {
+        match self {
+            Self::Files(work, _) => work.await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Whoever waits is told.
+    fn end(&mut self, told: Result<Rewound, Error>) {
+        let (Self::Asked(_, reply) | Self::Files(_, reply) | Self::Conversation(_, reply)) =
+            std::mem::take(self)
+        else {
+            return;
+        };
+        // Whoever asked may have gone.
+        let _ = reply.send(told);
+    }
+}
+
+impl Actor {
+    pub(super) fn rewind(&mut self, request: Rewind, reply: Reply) {
+        let refused = if !request.files && !request.conversation {
+            Some(error::bad(
+                "files",
+                "neither the files nor the conversation are to be taken back",
+            ))
+        } else if self.is_busy() || self.rewinding.is_on() {
+            Some(Error::new(
+                ErrorCode::INVALID_REQUEST,
+                "Invalid request: a prompt runs; cancel it or wait for its end before going back",
+            ))
+        } else {
+            None
+        };
+        match refused {
+            // Whoever asked may have gone.
+            Some(error) => drop(reply.send(Err(error))),
+            None => self.rewinding = Rewinding::Asked(request, reply),
+        }
+    }
+
+    /// Begins with it, once there is a process.
+    pub(super) fn begin_rewind(&mut self, session: &Session) {
+        self.rewinding = match std::mem::take(&mut self.rewinding) {
+            Rewinding::Asked(request, reply) => {
+                let conversation = self.conversation.clone();
+                Rewinding::Files(Box::pin(plan(session.clone(), conversation, request)), reply)
+            }
+            other => other,
+        };
+    }
+
+    pub(super) fn planned(&mut self, planned: Result<Planned, Error>) {
+        let (rewound, behind) = match planned {
+            Ok(Planned { rewound, behind }) => (rewound, behind),
+            Err(error) => return self.rewinding.end(Err(error)),
+        };
+        let Some(behind) = behind else {
+            return self.rewinding.end(Ok(rewound));
+        };
+        let Rewinding::Files(_, reply) = std::mem::take(&mut self.rewinding) else {
+            return;
+        };
+        self.rewinding = Rewinding::Conversation(rewound, reply);
+        // What is still open, in the background, ends with the process.
+        self.process_over();
+        let ended = self.process.session().clone();
+        match behind {
+            Behind::Answer(uuid) => self.behind = Some(uuid),
+            Behind::Nothing => {
+                self.behind = None;
+                self.again.resume = None;
+                self.again.session_id = Some(uuid::Uuid::new_v4().to_string());
+            }
+        }
+        let revival = Box::pin(go_back(ended.clone(), self.behind.clone(), self.again.clone()));
+        self.process = Process::Reviving { ended, revival };
+    }
+
+    /// The process was brought back, or was not.
+    pub(super) fn rewound(&mut self, failed: Option<&outrigger::Error>) {
+        if let Rewinding::Conversation(rewound, _) = &self.rewinding {
+            let told = match failed {
+                None => Ok(rewound.clone()),
+                Some(why) => Err(sdk_error::of_sdk(why)),
+            };
+            self.rewinding.end(told);
+        }
+        if failed.is_some() {
+            let why = "the CLI did not come back to go on with it";
+            self.rewinding.end(Err(error::internal(why)));
+        }
+    }
+
+    /// The session ends.
+    pub(super) fn end_rewind(&mut self) {
+        self.rewinding.end(Err(error::internal("the session was closed")));
+    }
+}
+
+/// Finds out what is to be done, and takes the files back unless it is only asked.
+async fn plan(session: Session, conversation: String, request: Rewind) -> Result<Planned, Error> {
+    let mut rewound = Rewound {
+        can_rewind: true,
+        ..Rewound::default()
+    };
+    let place = place(session.options(), &conversation, &request.message_id).await?;
+    let mut behind = None;
+    if request.conversation {
+        rewound.messages_removed = Some(place.removed);
+        behind = Some(place.behind);
+    }
+    if request.files {
+        // Only a dry run counts.
+        let would = files(&session, &request.message_id, true).await?;
+        rewound.can_rewind = would.can_rewind;
+        rewound.error = would.error;
+        rewound.files_changed = would.files_changed;
+        rewound.insertions = would.insertions;
+        rewound.deletions = would.deletions;
+    }
+    if !rewound.can_rewind || request.dry_run {
+        return Ok(Planned {
+            rewound,
+            behind: None,
+        });
+    }
+    if request.files {
+        let done = files(&session, &request.message_id, false).await?;
+        rewound.can_rewind = done.can_rewind;
+        rewound.error = done.error;
+        rewound.skipped_links = done.skipped_links;
+        if !rewound.can_rewind {
+            behind = None;
+        }
+    }
+    Ok(Planned { rewound, behind })
+}
+
+async fn files(session: &Session, message: &str, dry: bool) -> Result<RewindFilesReply, Error> {
+    let request = RewindFiles::new(message).dry_run(dry);
+    let reply = session.request(&request).await;
+    reply.map_err(|error| sdk_error::of_sdk(&error))
+}
+
+/// Ends the process, and goes on behind an answer in another; or begins anew, with `again`.
+pub(super) async fn go_back(
+    session: Session,
+    behind: Option<String>,
+    again: Options,
+) -> Result<Session, outrigger::Error> {
+    if let Err(error) = session.clone().close().await {
+        tracing::debug!(%error, "a process was not seen ending");
+    }
+    match behind {
+        Some(behind) => Ok(session.revive_at(&behind).await?.session),
+        None => again.start().await,
+    }
+}

@@ -1,0 +1,163 @@
+//! Events in the words of a protocol version.
+
+#[macro_use]
+mod shared;
+mod truncate;
+pub(crate) mod v1;
+pub(crate) mod v2;
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
+use outrigger::protocol::RawJson;
+use serde_json::{Map, Value, json};
+
+use crate::event::{CallChange, Doing, Event, Notice, Status};
+use crate::outcome::End;
+use crate::reduce::Going;
+
+/// A `session/update`, in the words of the editor's version.
+pub(crate) enum Update {
+    V1(Box<acp::SessionUpdate>),
+    V2(Box<draft::SessionUpdate>),
+}
+
+/// A call as it is shown beside the question whether it may run.
+pub(crate) enum Shown {
+    V1(Box<acp::ToolCallUpdate>),
+    V2 {
+        /// What the question is called.
+        title: String,
+        call: Box<draft::ToolCallUpdate>,
+    },
+}
+
+/// Writes the events of one session for one editor.
+#[derive(Debug)]
+pub(crate) enum Encoder {
+    V1(v1::Encoder),
+    V2(v2::Encoder),
+}
+
+impl Encoder {
+    /// For an editor that speaks the first version, and can this.
+    pub(crate) fn v1(capabilities: &acp::ClientCapabilities) -> Self {
+        Self::V1(v1::Encoder::new(v1::Client::of(capabilities)))
+    }
+
+    /// For an editor that speaks the second version, and can this.
+    pub(crate) fn v2(capabilities: &acp::ClientCapabilities) -> Self {
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        let subagents = v1::Client::of(capabilities).subagent_text;
+        Self::V2(v2::Encoder::new(name, subagents))
+    }
+
+    /// The updates that tell of this event, in order; mostly one.
+    pub(crate) fn encode(&mut self, event: Event) -> Vec<Update> {
+        match self {
+            Self::V1(encoder) => encoder.encode(event).into_iter().map(of_v1).collect(),
+            Self::V2(encoder) => encoder.encode(event).into_iter().map(of_v2).collect(),
+        }
+    }
+
+    /// A call that the editor is to be asked about.
+    pub(crate) fn shown(&mut self, change: CallChange) -> Shown {
+        match self {
+            Self::V1(encoder) => Shown::V1(Box::new(encoder.shown(change))),
+            Self::V2(encoder) => Shown::V2 {
+                title: change.title.clone().unwrap_or_else(|| change.tool.to_string()),
+                call: Box::new(encoder.shown(change)),
+            },
+        }
+    }
+
+    /// The session works in this mode now. In the second version modes are nothing but a config option.
+    pub(crate) fn mode(&self, mode: &str) -> Option<Update> {
+        match self {
+            Self::V1(_) => {
+                let mode = acp::CurrentModeUpdate::new(mode.to_owned());
+                Some(of_v1(acp::SessionUpdate::CurrentModeUpdate(mode)))
+            }
+            Self::V2(_) => None,
+        }
+    }
+
+    /// The config options are these now.
+    pub(crate) fn options(&self, options: Vec<acp::SessionConfigOption>) -> Update {
+        match self {
+            Self::V1(_) => of_v1(acp::SessionUpdate::ConfigOptionUpdate(
+                acp::ConfigOptionUpdate::new(options),
+            )),
+            Self::V2(_) => of_v2(v2::options(&options)),
+        }
+    }
+
+    /// What the session is doing, which the first version does not tell; see [`v2::state`].
+    pub(crate) fn state(&self, doing: Doing, end: Option<End>, going: Vec<Going>) -> Option<Update> {
+        match self {
+            Self::V1(_) => None,
+            Self::V2(_) => Some(of_v2(v2::state(doing, end, going))),
+        }
+    }
+
+    /// What the user said is part of the conversation, under this id. In the first version the editor knows what it sent.
+    pub(crate) fn prompted(&self, id: &str, said: Vec<draft::ContentBlock>) -> Option<Update> {
+        match self {
+            Self::V1(_) => None,
+            Self::V2(_) => Some(of_v2(v2::prompted(id, said))),
+        }
+    }
+}
+
+fn of_v2(update: draft::SessionUpdate) -> Update {
+    Update::V2(Box::new(update))
+}
+
+fn of_v1(update: acp::SessionUpdate) -> Update {
+    Update::V1(Box::new(update))
+}
+
+/// `_meta` with what is ours.
+fn ours(value: Value) -> Map<String, Value> {
+    let mut meta = Map::new();
+    meta.insert("claudeCode".to_owned(), value);
+    meta
+}
+
+/// What editors look for beside a call.
+fn about(tool: &str, parent: Option<&str>, elapsed: Option<f64>) -> Map<String, Value> {
+    let mut about = Map::new();
+    about.insert("toolName".to_owned(), Value::from(tool));
+    if let Some(parent) = parent {
+        about.insert("parentToolUseId".to_owned(), Value::from(parent));
+    }
+    if let Some(elapsed) = elapsed {
+        about.insert("elapsedTimeSeconds".to_owned(), Value::from(elapsed));
+    }
+    ours(Value::Object(about))
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "pending",
+        Status::InProgress => "in_progress",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    }
+}
+
+/// The CLI's message behind a notice.
+fn notice_data(notice: &Notice) -> Option<Value> {
+    let data = notice.data.as_ref().and_then(|data| data.to_value().ok());
+    data.map(truncate::frame)
+}
+
+/// The input or output of a call, with long strings cut.
+fn raw(json: &RawJson) -> Option<Value> {
+    json.to_value().ok().map(truncate::value)
+}
+
+/// `_meta` of a subagent's message: the call that started the subagent.
+fn parent_meta(parent: Option<&str>) -> Option<Map<String, Value>> {
+    parent.map(|parent| ours(json!({"parentToolUseId": parent})))
+}

@@ -1,0 +1,146 @@
+//! Events as `session/update`s of the draft of the second protocol version: calls and plans are put as they are now, terminals are
+//! ours, and the state of the session is told.
+
+mod call;
+pub(crate) mod convert;
+mod patch;
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v2::schema as draft;
+use agent_client_protocol::v2::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, BackgroundTerminal, BackgroundToolCall,
+    BackgroundWork, Command as WireCommand, CompactionId, CompactionStatus, CompactionUpdate,
+    ConfigOptionUpdate, ContentBlock, ContentChunk, Cost, ErrorStopReason, IdleStateUpdate, ImageContent,
+    MessageId, Notice as WireNotice, NoticeSeverity, PlanEntry as WirePlanEntry, PlanEntryPriority,
+    PlanEntryStatus, PlanUpdate, PlanUpdateContent, RequiresActionStateUpdate, ResourceLink,
+    RunningStateUpdate, SessionInfoUpdate, SessionUpdate, StateUpdate, StopReason, TextCommandInput,
+    TextContent, ToolCallLocation, ToolCallUpdate, ToolKind, UsageUpdate, UserMessage,
+};
+use serde_json::{Value, json};
+
+use super::{notice_data, ours, parent_meta, status_name, truncate};
+use crate::event::{
+    CallChange, Chunk, Command, Compaction, Content, Doing, Event, Extra, Kind, Location, Notice, PlanEntry,
+    PlanStatus, Severity, Status, Subagent, Usage,
+};
+use crate::outcome::End;
+use crate::reduce::Going;
+
+/// There is one plan in a session.
+const PLAN: &str = "plan";
+
+/// The update that tells what the session is doing, and what goes on behind it. `end` is how the work ended, if this ends any.
+pub(crate) fn state(doing: Doing, end: Option<End>, going: Vec<Going>) -> SessionUpdate {
+    let work = going.into_iter().map(|going| match going.is_terminal {
+        true => BackgroundWork::Terminal(BackgroundTerminal::new(going.call)),
+        false => BackgroundWork::ToolCall(BackgroundToolCall::new(going.call)),
+    });
+    let work: Vec<_> = work.collect();
+    SessionUpdate::StateUpdate(match doing {
+        Doing::Running => StateUpdate::Running(RunningStateUpdate::new().background(work)),
+        Doing::RequiresAction => {
+            StateUpdate::RequiresAction(RequiresActionStateUpdate::new().background(work))
+        }
+        Doing::Idle => {
+            let idle = IdleStateUpdate::new().background(work);
+            StateUpdate::Idle(match end {
+                None => idle,
+                Some(Ok(end)) => idle
+                    .stop_reason(convert::reason(end.stop_reason))
+                    .usage(end.usage.as_ref().map(convert::usage))
+                    .meta(end.meta),
+                Some(Err(error)) => {
+                    let error = ErrorStopReason::new().error(draft::Error::from(error));
+                    idle.stop_reason(StopReason::Error(error))
+                }
+            })
+        }
+    })
+}
+
+/// What the user said, now that it is part of the conversation.
+pub(crate) fn prompted(id: &str, said: Vec<ContentBlock>) -> SessionUpdate {
+    SessionUpdate::UserMessage(UserMessage::new(id.to_owned()).content(said))
+}
+
+/// The config options are these now.
+pub(crate) fn options(options: &[acp::SessionConfigOption]) -> SessionUpdate {
+    SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(convert::options(options)))
+}
+
+/// Writes the events of one session.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    /// Messages that have no id of their own get this with a number.
+    name: String,
+    numbered: u64,
+    /// `_meta.claudeCode.subagentText`: what agents say goes out too, marked with the call that began them.
+    subagent_text: bool,
+}
+
+impl Encoder {
+    /// `name` is unlike that of any other encoder of the same session.
+    pub(crate) fn new(name: String, subagent_text: bool) -> Self {
+        Self {
+            name,
+            numbered: 0,
+            subagent_text,
+        }
+    }
+
+    /// The updates that tell of this event, in order; mostly one. The mode is a config option here, and whoever holds those
+    /// writes them.
+    pub(crate) fn encode(&mut self, event: Event) -> Vec<SessionUpdate> {
+        let update = match event {
+            Event::User(chunk) => self.said(chunk).map(SessionUpdate::UserMessageChunk),
+            Event::Text(chunk) => self.said(chunk).map(SessionUpdate::AgentMessageChunk),
+            Event::Thought(chunk) => self.said(chunk).map(SessionUpdate::AgentThoughtChunk),
+            Event::Call(call) => Some(call::begun(*call)),
+            Event::CallChanged(change) => Some(call::changed(*change)),
+            Event::Terminal(change) => Some(call::terminal(change)),
+            Event::Plan(entries) => Some(plan(entries)),
+            Event::Commands(list) => Some(commands(list)),
+            Event::Mode(_) | Event::ConfigChanged => None,
+            Event::Title(text) => Some(title(text)),
+            Event::Usage(used) => Some(usage(used)),
+            Event::Compaction(change) => Some(compaction(change)),
+            Event::Notice(shown) => Some(notice(shown)),
+            Event::Subagent(agent) => Some(subagent(&agent)),
+            Event::Extra(data) => Some(extra(*data)),
+        };
+        update.into_iter().collect()
+    }
+
+    /// A call as it is shown beside the question whether it may run.
+    pub(crate) fn shown(&self, change: CallChange) -> ToolCallUpdate {
+        call::change(change)
+    }
+
+    fn said(&mut self, chunk: Chunk) -> Option<ContentChunk> {
+        if chunk.parent.is_some() && !self.subagent_text {
+            return None;
+        }
+        let id = chunk.message_id.map(MessageId::new).unwrap_or_else(|| {
+            self.numbered += 1;
+            MessageId::new(format!("{}-{}", self.name, self.numbered))
+        });
+        let parent = parent_meta(chunk.parent.as_deref());
+        Some(ContentChunk::new(block(chunk.content), id).meta(parent))
+    }
+}
+
+shared!();
+
+fn plan(entries: Vec<PlanEntry>) -> SessionUpdate {
+    let plan = PlanUpdateContent::items(PLAN, plan_entries(entries));
+    SessionUpdate::PlanUpdate(PlanUpdate::new(plan))
+}
+
+fn command(command: Command) -> AvailableCommand {
+    let hint = command.hint.map(TextCommandInput::new);
+    let input = hint.map(AvailableCommandInput::Text);
+    AvailableCommand::Command(WireCommand::new(command.name, command.description).input(input))
+}
+
+#[cfg(test)]
+mod tests;
