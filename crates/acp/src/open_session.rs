@@ -24,7 +24,7 @@ use crate::mcp;
 use crate::meta::{RawMessages, SessionMeta};
 use crate::sdk_error;
 use crate::session::mcp_servers::Mcp;
-use crate::session::{self, Actor, CancelBell, Order, Parts};
+use crate::session::{self, Actor, CancelBell, Inbox, Order, Parts};
 use crate::spare;
 use crate::stored;
 use crate::wire::v2::convert;
@@ -266,7 +266,13 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
     if let Some((session, early)) = arrived {
         let choices = Choices::new(session.initialized(), again.allow_dangerously_skip_permissions)
             .switches(client.has_switches());
-        let actor = Actor::new(Parts {
+        let inbox = Inbox {
+            orders,
+            cancel,
+            asks,
+            stop,
+        };
+        let parts = Parts {
             id: id.clone(),
             client,
             session,
@@ -275,15 +281,12 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
             choices,
             mcp,
             modes,
-            asks,
             early,
-            orders,
-            cancel,
             raw,
-            stop,
+            inbox,
             cancel_floor: hub.config.cancel_floor,
-        });
-        actor.run().await;
+        };
+        Actor::run(parts).await;
     }
     hub.leave(&id, &handle);
 }

@@ -23,7 +23,7 @@ use agent_client_protocol::v1::schema as acp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::actor::{Actor, Parts};
+pub(crate) use self::actor::{Actor, Inbox, Parts};
 pub(crate) use self::early_orders::{Start, arrival};
 use self::prompt_reply::PromptReply;
 use crate::answer::Answer;

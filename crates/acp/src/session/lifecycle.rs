@@ -17,22 +17,26 @@ use crate::rewind;
 
 /// Counts the questions that the user has not answered.
 #[derive(Debug)]
-pub(super) struct Questions(watch::Sender<usize>);
+pub(super) struct Questions {
+    waiting: watch::Sender<usize>,
+    changes: watch::Receiver<usize>,
+}
 
-/// A question that waits, until this is dropped.
+/// A question that is open until this is dropped.
 struct Waiting(watch::Sender<usize>);
 
 impl Default for Questions {
     fn default() -> Self {
-        Self(watch::Sender::new(0))
+        let (waiting, changes) = watch::channel(0);
+        Self { waiting, changes }
     }
 }
 
 impl Questions {
-    /// One was put: it waits until it is answered, or not wanted any more.
+    /// Counts a question until it is answered or dropped.
     pub(super) fn put<T: Send + 'static>(&self, asked: Asked<T>) -> Asked<T> {
-        self.0.send_modify(|waiting| *waiting += 1);
-        let waiting = Waiting(self.0.clone());
+        self.waiting.send_modify(|waiting| *waiting += 1);
+        let waiting = Waiting(self.waiting.clone());
         Box::pin(async move {
             let _waiting = waiting;
             asked.await
@@ -40,11 +44,13 @@ impl Questions {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        *self.0.borrow()
+        *self.waiting.borrow()
     }
 
-    pub(super) fn changes(&self) -> watch::Receiver<usize> {
-        self.0.subscribe()
+    /// Waits until the count changes.
+    pub(super) async fn changed(&mut self) {
+        // The sender is in `self`, so the channel does not close.
+        let _ = self.changes.changed().await;
     }
 }
 

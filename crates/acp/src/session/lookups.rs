@@ -52,8 +52,8 @@ impl Actor {
 
     /// Looks for the title that the model gave the session, which the CLI writes down without a word.
     pub(super) fn look_up_title(&self) {
-        let options = self.again.clone();
-        let conversation = self.conversation.clone();
+        let options = self.conversation.again.clone();
+        let conversation = self.conversation.id.clone();
         self.lookups.push(Box::pin(async move {
             let title = stored::title_of(&options, &conversation).await;
             let title = title.inspect_err(|error| tracing::debug!(%error, "the title is not known"));

@@ -4,6 +4,7 @@ use agent_client_protocol::Error;
 use futures_util::future::BoxFuture;
 use outrigger::{Frames, LostPrompt, ReviveProblem, Session};
 
+use super::conversation::Conversation;
 use crate::sdk_error;
 
 /// What there is of the CLI.
@@ -50,12 +51,12 @@ impl Process {
     }
 
     /// Begins to bring it back, if it ended.
-    pub(super) fn revive(&mut self, again: &outrigger::Options, behind: Option<&str>) {
+    pub(super) fn revive(&mut self, conversation: &Conversation) {
         if let Self::Ended(session) = self {
-            let behind = behind.map(str::to_owned);
+            let (again, behind) = (conversation.again.clone(), conversation.behind.clone());
             *self = Self::Reviving {
                 ended: session.clone(),
-                revival: Box::pin(revive(session.clone(), again.clone(), behind)),
+                revival: Box::pin(revive(session.clone(), again, behind)),
             };
         }
     }

@@ -14,7 +14,7 @@ pub(super) type Read = (u64, acp::PromptRequest, HashMap<String, String>);
 impl Actor {
     /// What a prompt has to wait for, if it does.
     pub(super) fn buffers_of(&self, request: &acp::PromptRequest) -> Vec<buffers::Mentioned> {
-        let options = &self.again;
+        let options = &self.conversation.again;
         let roots = options.cwd.iter().chain(&options.additional_directories);
         buffers::mentioned(request, self.client.capabilities(), roots)
     }

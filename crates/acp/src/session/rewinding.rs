@@ -5,11 +5,12 @@
 
 use agent_client_protocol::{Error, ErrorCode};
 use futures_util::future::BoxFuture;
+use outrigger::Session;
 use outrigger::protocol::outbound::control::{RewindFiles, RewindFilesReply};
-use outrigger::{Options, Session};
 use tokio::sync::oneshot;
 
 use super::actor::Actor;
+use super::conversation::Conversation;
 use super::process::Process;
 use crate::error;
 use crate::rewind::{Behind, Rewind, Rewound, place};
@@ -88,7 +89,7 @@ impl Actor {
     pub(super) fn begin_rewind(&mut self, session: &Session) {
         self.rewinding = match std::mem::take(&mut self.rewinding) {
             Rewinding::Asked(request, reply) => {
-                let conversation = self.conversation.clone();
+                let conversation = self.conversation.id.clone();
                 Rewinding::Files(Box::pin(plan(session.clone(), conversation, request)), reply)
             }
             other => other,
@@ -111,14 +112,10 @@ impl Actor {
         self.process_over();
         let ended = self.process.session().clone();
         match behind {
-            Behind::Answer(uuid) => self.behind = Some(uuid),
-            Behind::Nothing => {
-                self.behind = None;
-                self.again.resume = None;
-                self.again.session_id = Some(uuid::Uuid::new_v4().to_string());
-            }
+            Behind::Answer(uuid) => self.conversation.behind = Some(uuid),
+            Behind::Nothing => self.conversation.start_over(),
         }
-        let revival = Box::pin(go_back(ended.clone(), self.behind.clone(), self.again.clone()));
+        let revival = Box::pin(go_back(ended.clone(), &self.conversation));
         self.process = Process::Reviving { ended, revival };
     }
 
@@ -188,17 +185,19 @@ async fn files(session: &Session, message: &str, dry: bool) -> Result<RewindFile
     reply.map_err(|error| sdk_error::of_sdk(&error))
 }
 
-/// Ends the process, and goes on behind an answer in another; or begins anew, with `again`.
-pub(super) async fn go_back(
+/// Ends the process, and continues the conversation in another.
+pub(super) fn go_back(
     session: Session,
-    behind: Option<String>,
-    again: Options,
-) -> Result<Session, outrigger::Error> {
-    if let Err(error) = session.clone().close().await {
-        tracing::debug!(%error, "a process was not seen ending");
-    }
-    match behind {
-        Some(behind) => Ok(session.revive_at(&behind).await?.session),
-        None => again.start().await,
+    conversation: &Conversation,
+) -> impl Future<Output = Result<Session, outrigger::Error>> + Send + use<> {
+    let (again, behind) = (conversation.again.clone(), conversation.behind.clone());
+    async move {
+        if let Err(error) = session.clone().close().await {
+            tracing::debug!(%error, "a process was not seen ending");
+        }
+        match behind {
+            Some(behind) => Ok(session.revive_at(&behind).await?.session),
+            None => again.start().await,
+        }
     }
 }

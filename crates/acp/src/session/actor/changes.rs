@@ -1,6 +1,9 @@
-//! What is changed about a session while it runs: its mode, model and options, and its MCP servers; one after the other.
+//! Changes of a running session: its mode, model, options and MCP servers. They are made one after the other.
+
+use std::collections::VecDeque;
 
 use agent_client_protocol::v1::schema as acp;
+use futures_util::future::BoxFuture;
 use outrigger::Session;
 use outrigger::protocol::shared::{Effort, PermissionMode};
 use serde_json::json;
@@ -12,13 +15,68 @@ use crate::error;
 use crate::session::flags;
 use crate::session::mcp_servers::{self, Plan, Wish};
 
-/// Something to be changed, and who is to be told.
+/// The changes that are not done.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub(super) running: Option<BoxFuture<'static, Changed>>,
+    waiting: VecDeque<Change>,
+    /// The change that failed because its process ended, until the end of the process is handled.
+    lost: Option<Change>,
+}
+
+impl Changes {
+    pub(super) fn push(&mut self, what: What, told: Told) {
+        self.waiting.push_back(Change::new(what, told));
+    }
+
+    pub(super) fn push_first(&mut self, change: Change) {
+        self.waiting.push_front(change);
+    }
+
+    /// The process ended: the lost change is made in the next one.
+    pub(super) fn requeue_lost(&mut self) {
+        if let Some(change) = self.lost.take() {
+            self.waiting.push_front(change);
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some() || self.lost.is_some()
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.running.is_some() || self.is_waiting()
+    }
+
+    /// The change to make now.
+    pub(super) fn next(&mut self) -> Option<Change> {
+        match self.is_running() {
+            true => None,
+            false => self.waiting.pop_front(),
+        }
+    }
+
+    pub(super) fn take_waiting(&mut self) -> VecDeque<Change> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Those that are lost or waiting, at the end of the session.
+    pub(super) fn into_open(self) -> impl Iterator<Item = Change> {
+        self.lost.into_iter().chain(self.waiting)
+    }
+}
+
+/// A change, and the receiver of its result.
 pub(super) struct Change {
     pub(super) what: What,
     pub(super) told: Told,
-    /// It was begun in a process that ended before it was done. That happens to it once.
+    /// Its process ended before it was done. It is retried once.
     pub(super) was_lost: bool,
-    /// In which process it was begun.
+    /// The number of its process.
     pub(super) generation: u64,
 }
 
@@ -40,7 +98,7 @@ pub(super) enum What {
     Effort(Option<Effort>),
     Fast(bool),
     Agent(Option<String>),
-    /// Finds out which agent leads.
+    /// Asks the CLI which agent leads.
     WhichAgent,
     Mcp(Wish),
 }
@@ -49,7 +107,7 @@ pub(super) enum Told {
     Mode(Answer<acp::SetSessionModeResponse>),
     Option(Answer<acp::SetSessionConfigOptionResponse>),
     Mcp(mcp_servers::Reply),
-    /// It is done again in a new process.
+    /// A new process gets the choice of the one before.
     Nobody,
 }
 
@@ -58,7 +116,7 @@ impl Told {
         match self {
             Self::Mode(answer) => answer.refuse(error),
             Self::Option(answer) => answer.refuse(error),
-            // Whoever asked may have gone.
+            // The caller may have gone.
             Self::Mcp(reply) => drop(reply.send(Err(error))),
             Self::Nobody => tracing::warn!(%error, "what was chosen could not be chosen again"),
         }
@@ -70,11 +128,11 @@ pub(super) struct Changed {
     pub(super) result: Result<Done, mcp_servers::Failure>,
 }
 
-/// What came of a change, besides itself.
+/// What a change returns.
 pub(super) enum Done {
     Nothing,
     Servers(mcp_servers::Told),
-    /// This agent leads now.
+    /// The leading agent.
     Agent(Option<String>),
 }
 
@@ -114,27 +172,27 @@ impl Actor {
     }
 
     pub(super) fn changed(&mut self, Changed { change, result }: Changed) {
-        self.change = None;
+        self.changes.running = None;
         let done = match result {
             Ok(done) => done,
             Err(failed) if failed.is_lost && !change.was_lost => {
-                let is_told = change.generation != self.generation;
+                let is_reported = change.generation != self.generation;
                 let change = Change {
                     was_lost: true,
                     ..change
                 };
-                if is_told {
-                    self.changes.push_front(change);
+                if is_reported {
+                    self.changes.push_first(change);
                 } else {
-                    self.lost = Some(change);
+                    self.changes.lost = Some(change);
                 }
                 return;
             }
             Err(failed) => {
-                let is_said = matches!((&change.what, &change.told), (What::Mode(_), Told::Nobody));
+                let is_known = matches!((&change.what, &change.told), (What::Mode(_), Told::Nobody));
                 change.told.failed(failed.error);
-                if is_said {
-                    // The editor believes that it was chosen.
+                if is_known {
+                    // The editor was told that this mode is active.
                     self.tell_mode();
                     self.tell_options();
                 }
@@ -171,12 +229,12 @@ impl Actor {
                 if is_mode && news {
                     self.tell_mode();
                 }
-                // The answer has said it.
+                // The answer has the options.
                 news = false;
             }
             Told::Mcp(reply) => {
                 if let Done::Servers(told) = done {
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     let _ = reply.send(Ok(told));
                 }
             }
@@ -187,7 +245,7 @@ impl Actor {
         }
     }
 
-    /// The CLI works in this mode: somebody else chose it, or a plan was approved.
+    /// The CLI reports this mode, or a plan was approved in it.
     pub(super) fn mode_is(&mut self, mode: &str) {
         if self.choices.mode_is(mode) {
             self.modes.set(self.choices.mode_ids());
@@ -196,7 +254,7 @@ impl Actor {
         }
     }
 
-    /// The CLI uses this model.
+    /// The CLI reports this model.
     pub(in crate::session) fn model_is(&mut self, model: &str) {
         if self.choices.model_is(model) {
             self.modes.set(self.choices.mode_ids());

@@ -1,8 +1,8 @@
-//! A plan that is carried out in a new conversation, in the place of the prompt that it was made for.
+//! An approved plan that is implemented in a new conversation.
 //!
-//! The user has approved it and wants the context cleared. The answer to the CLI's question ends the turn; with it, or with the process,
-//! the conversation is over. Another one begins in a new process, under the same session, and gets the plan as its first prompt. The
-//! prompt of the editor stays open through all of this, and is answered at the end of that turn.
+//! The user approved the plan and wants an empty context. The answer to the CLI's question ends the turn, and that turn, or the process,
+//! ends the conversation. A new process of the same session gets the plan as its first prompt. The editor's prompt stays open until the
+//! end of that new turn.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::session::process::Process;
 use crate::session::prompts::Attempt;
 use crate::session::rewinding::go_back;
 
-/// How long the turn may take to end; its process is ended then.
+/// How long the turn may take to end before its process is ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A plan that waits for the end of the turn that made it.
+/// A plan that waits for the end of its turn.
 pub(super) struct PlanHandover {
-    /// Whose prompt it goes on for.
+    /// The attempt of the prompt that stays open.
     attempt: Attempt,
     plan: String,
     mode: PermissionMode,
@@ -36,9 +36,9 @@ impl PlanHandover {
 }
 
 impl Actor {
-    /// The user wants a plan carried out in a new conversation. The turn ends by the answer to the CLI.
+    /// The user wants the plan of a call implemented in a new conversation. The answer to the CLI ends the turn.
     pub(super) fn approved(&mut self, call: &str, approved: Approved) {
-        // It was cancelled meanwhile, and that is told at its end.
+        // The prompt was cancelled meanwhile: the end of its turn reports that.
         let Some(attempt) = self.prompts.hold_others() else {
             return;
         };
@@ -53,23 +53,23 @@ impl Actor {
         });
     }
 
-    /// A turn ended. Returns whether its prompt goes on in a new conversation.
-    pub(super) fn goes_on_anew(&mut self, attempt: Attempt) -> bool {
+    /// A turn ended. Returns whether its prompt continues in a new conversation.
+    pub(super) fn hand_over(&mut self, attempt: Attempt) -> bool {
         let handover = self.handover.take_if(|handover| handover.attempt == attempt);
-        handover.is_some_and(|handover| self.begin_anew(handover))
+        handover.is_some_and(|handover| self.begin_handover(handover))
     }
 
-    /// The turn does not end.
-    pub(super) fn anew_is_late(&mut self) {
+    /// The turn did not end in time.
+    pub(super) fn handover_is_late(&mut self) {
         if let Some(handover) = self.handover.take()
-            && self.begin_anew(handover)
+            && self.begin_handover(handover)
         {
             tracing::warn!("the CLI did not end a turn whose plan was approved; its process is ended");
         }
     }
 
-    /// Begins the new conversation, in a new process, unless the prompt was cancelled. Returns whether it does.
-    pub(super) fn begin_anew(&mut self, handover: PlanHandover) -> bool {
+    /// Begins the new conversation in a new process, unless the prompt was cancelled. Returns whether it did.
+    pub(super) fn begin_handover(&mut self, handover: PlanHandover) -> bool {
         let prompt = Prompt::text(format!("Implement this plan:\n\n{}", handover.plan));
         if !self.prompts.replace(handover.attempt, prompt.from_person()) {
             return false;
@@ -78,22 +78,18 @@ impl Actor {
         self.tell(updates);
         self.process_over();
         self.generation += 1;
-        if let Some(change) = self.lost.take() {
-            self.changes.push_front(change);
-        }
-        // Nobody tells of their ends any more.
+        self.changes.requeue_lost();
+        // No process reports the ends of their turns.
         let cancelled = self.prompts.give_up_cancelled();
         self.answer_cancelled(cancelled);
         self.activity.turn_ends(|| Ok(outcome::cancelled(None)));
         let updates = self.updates.begins_anew();
         self.tell(updates);
-        // It is chosen in the new process before anything is said there, as all that was chosen.
+        // The new process gets the mode, with all other choices, before its first prompt.
         self.mode_is(handover.mode.as_str());
-        self.behind = None;
-        self.again.resume = None;
-        self.again.session_id = Some(uuid::Uuid::new_v4().to_string());
+        self.conversation.start_over();
         let ended = self.process.session().clone();
-        let revival = Box::pin(go_back(ended.clone(), None, self.again.clone()));
+        let revival = Box::pin(go_back(ended.clone(), &self.conversation));
         self.process = Process::Reviving { ended, revival };
         true
     }

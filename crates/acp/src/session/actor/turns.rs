@@ -1,5 +1,9 @@
-//! How turns end, and what ends them.
+//! The turns of prompts: how they end, and what ends them.
 
+use std::collections::VecDeque;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use outrigger::protocol::Frame;
 use outrigger::{Outcome, Turn};
 use tokio::time::Instant;
@@ -11,8 +15,41 @@ use crate::session::prompt_reply::PromptReply;
 use crate::session::prompts::{Attempt, Ended};
 use crate::{outcome, sdk_error};
 
-/// A turn that ended, and what of.
+/// How many result frames are remembered for turns whose end has not been handled.
+const RESULTS: usize = 64;
+
+/// A turn that ended, and its outcome.
 pub(super) type TurnEnd = (Attempt, outrigger::Result<Outcome>);
+
+#[derive(Default)]
+pub(super) struct Turns {
+    /// Each resolves at the end of its turn.
+    pub(super) running: FuturesUnordered<BoxFuture<'static, TurnEnd>>,
+    /// Turns that ended, but whose result frame has not been read.
+    ended: Vec<TurnEnd>,
+    /// The uuids of the last result frames.
+    results: VecDeque<String>,
+    /// The user ended the turn by the answer to a question.
+    pub(super) stopped_by_answer: bool,
+}
+
+impl Turns {
+    /// A result frame was read: returns the turns that waited for it.
+    pub(super) fn reported(&mut self, uuid: &str) -> Vec<TurnEnd> {
+        if self.results.len() == RESULTS {
+            self.results.pop_front();
+        }
+        self.results.push_back(uuid.to_owned());
+        let is_it = |end: &TurnEnd| result_uuid(end) == Some(uuid);
+        let (reported, ended) = std::mem::take(&mut self.ended).into_iter().partition(is_it);
+        self.ended = ended;
+        reported
+    }
+}
+
+fn result_uuid((_, outcome): &TurnEnd) -> Option<&str> {
+    outcome.as_ref().ok()?.frame().and_then(Frame::uuid)
+}
 
 impl Actor {
     pub(super) fn cancel_all(&mut self) {
@@ -27,7 +64,7 @@ impl Actor {
         }
     }
 
-    /// The CLI has not ended a turn that was cancelled: it is answered for, and the process is ended, so that nothing goes on unseen.
+    /// The CLI did not end a cancelled turn in time: its prompt is answered, and the process is killed, so that no work goes on unseen.
     pub(super) async fn floor_reached(&mut self) {
         let updates = self.updates.cancelled();
         self.tell(updates);
@@ -48,37 +85,31 @@ impl Actor {
     }
 
     pub(super) fn turn_ended(&mut self, end: TurnEnd) {
-        let is_there = match &end.1 {
-            Ok(outcome) => match outcome.frame().and_then(Frame::uuid) {
-                Some(uuid) => self.results.iter().any(|seen| seen == uuid),
-                None => true,
-            },
-            // The frames of a process that ended come first; then its end is told, for all turns.
-            Err(error) if error.is_closed() => return,
-            Err(_) => true,
-        };
-        if is_there {
-            self.settle(end);
-        } else {
-            self.ending.push(end);
+        // If the process ended, its frames come first, and then its own end, which ends all turns.
+        if end.1.as_ref().is_err_and(outrigger::Error::is_closed) {
+            return;
+        }
+        match result_uuid(&end) {
+            Some(uuid) if !self.turns.results.iter().any(|seen| seen == uuid) => self.turns.ended.push(end),
+            _ => self.settle(end),
         }
     }
 
     /// Answers a prompt whose turn ended.
     pub(super) fn settle(&mut self, (attempt, ended): TurnEnd) {
-        if self.goes_on_anew(attempt) {
+        if self.hand_over(attempt) {
             return;
         }
         let Some(prompt) = self.prompts.end(attempt) else {
             return;
         };
         let was_cancelled = prompt.cancelled
-            || (self.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
+            || (self.turns.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
         if was_cancelled {
             let updates = self.updates.cancelled();
             self.tell(updates);
         }
-        self.stopped_by_answer = false;
+        self.turns.stopped_by_answer = false;
         let told = match &ended {
             told if was_cancelled => Ok(outcome::cancelled(told.as_ref().ok())),
             Ok(outcome) => outcome::of(outcome).map_err(|error| self.failed(error)),
@@ -88,13 +119,13 @@ impl Actor {
     }
 
     pub(super) fn settle_all(&mut self) {
-        for end in std::mem::take(&mut self.ending) {
+        for end in std::mem::take(&mut self.turns.ended) {
             self.settle(end);
         }
     }
 }
 
-/// A turn until its end; `stop` ends it.
+/// Waits for the end of a turn; `stop` cancels the turn.
 pub(super) async fn run(attempt: Attempt, mut turn: Turn, stop: CancellationToken) -> TurnEnd {
     tokio::select! {
         outcome = turn.outcome() => return (attempt, outcome),

@@ -1,0 +1,173 @@
+//! Handles what comes from the CLI: frames, questions, and the end and the revival of its process.
+
+use outrigger::Session;
+use outrigger::protocol::Frame;
+
+use super::Actor;
+use super::changes::{Change, Told, What};
+use crate::ask::{self, Ask};
+use crate::session::lookups::Lookups;
+use crate::session::process::{self, Process, Running};
+use crate::{outcome, sdk_error};
+
+impl Actor {
+    pub(super) fn frame(&mut self, frame: &Frame) {
+        self.prompts.heard();
+        if let Some(message) = self.raw.message(frame) {
+            self.client.sdk_message(&self.id, message);
+        }
+        self.follow(frame);
+        let updates = self.updates.frame(frame);
+        self.tell(updates);
+        if self.updates.wants_size() {
+            self.look_up_context();
+        }
+        self.follow_conversation(frame);
+        self.follow_auth(frame);
+        if frame.kind() != "result" {
+            return;
+        }
+        self.turn_is_over(frame);
+        self.look_up_model(frame);
+        self.look_up_title();
+        if let Some(uuid) = frame.uuid() {
+            for end in self.turns.reported(uuid) {
+                self.settle(end);
+            }
+        }
+    }
+
+    /// Ends what ran in the process.
+    pub(in crate::session) fn process_over(&mut self) {
+        let updates = self.updates.ended();
+        self.tell(updates);
+        self.settle_all();
+        // The attempts end with the process.
+        self.turns.running.clear();
+        self.lookups = Lookups::new();
+    }
+
+    pub(super) fn ended(&mut self, why: &outrigger::Error) {
+        if let Some(handover) = self.handover.take()
+            && self.begin_handover(handover)
+        {
+            return;
+        }
+        self.process_over();
+        self.process.give_up();
+        self.generation += 1;
+        self.changes.requeue_lost();
+        let lost = self.prompts.lose();
+        if !lost.is_empty() {
+            tracing::warn!(%why, prompts = lost.len(), "the CLI's process ended in the middle of a turn");
+        }
+        self.activity.turn_ends(|| Err(process::lost(why)));
+        for ended in lost {
+            let told = if ended.cancelled {
+                Ok(outcome::cancelled(None))
+            } else {
+                Err(process::lost(why))
+            };
+            self.finish(ended, told);
+        }
+    }
+
+    pub(super) fn revived(&mut self, session: Session) {
+        let now = self.choices.renewed(session.initialized());
+        let chosen = std::mem::replace(&mut self.choices, now);
+        self.process = Process::Running(Running::new(session));
+        self.modes.set(self.choices.mode_ids());
+        // A conversation without messages starts from nothing: its choices are made again.
+        let mut again = Vec::new();
+        if chosen.mode() != self.choices.mode() {
+            again.extend(self.choices.find_mode(chosen.mode()).map(What::Mode));
+        }
+        if chosen.model() != self.choices.model() {
+            again.push(What::Model(chosen.model().to_owned()));
+        }
+        if let Some(effort) = chosen.effort() {
+            again.push(What::Effort(Some(effort)));
+        }
+        again.extend(chosen.fast_chosen().map(What::Fast));
+        match chosen.agent() {
+            Some(agent) => again.push(What::Agent(Some(agent.to_owned()))),
+            None if self.choices.has_agents() => again.push(What::WhichAgent),
+            None => {}
+        }
+        again.extend(self.mcp.again().map(What::Mcp));
+        for what in again.into_iter().rev() {
+            self.changes.push_first(Change::new(what, Told::Nobody));
+        }
+        self.rewound(None);
+    }
+
+    pub(super) fn not_revived(&mut self, why: &outrigger::Error) {
+        tracing::warn!(%why, "the CLI did not come back");
+        self.process.give_up();
+        self.conversation.behind = None;
+        self.rewound(Some(why));
+        for ended in self.prompts.take_all() {
+            let told = if ended.cancelled {
+                Ok(outcome::cancelled(None))
+            } else {
+                Err(self.failed(sdk_error::of_sdk(why)))
+            };
+            self.finish(ended, told);
+        }
+        for change in self.changes.take_waiting() {
+            change.told.failed(sdk_error::of_sdk(why));
+        }
+    }
+
+    pub(super) fn ask(&mut self, ask: Ask) {
+        match ask {
+            Ask::Permission {
+                request,
+                mut options,
+                reply,
+            } => {
+                let can_clear = self.prompts.running().is_some();
+                ask::permission_options::fit_clearing(&mut options, can_clear, self.updates.fullness());
+                let (updates, shown) = self.updates.asked(&request);
+                self.tell(updates);
+                // If nobody waits for the answer any more, the drop withdraws the question from the editor.
+                let asked = self.client.ask_permission(&self.id, shown, options);
+                drop(reply.send(self.questions.put(asked)));
+            }
+            Ask::Elicitation { request, reply } => {
+                let asked = self.client.elicit(*request);
+                drop(reply.send(self.questions.put(asked)));
+            }
+            Ask::Decided { call, allowed, stops } => {
+                self.turns.stopped_by_answer |= stops;
+                let updates = self.updates.decided(&call, allowed);
+                self.tell(updates);
+            }
+            Ask::Approved { call, approved } => self.approved(&call, approved),
+        }
+    }
+}
+
+pub(super) enum ProcessEvent {
+    Frame(Frame),
+    /// Frames were dropped.
+    Lag,
+    Ended(outrigger::Error),
+    Revived(Result<Session, outrigger::Error>),
+}
+
+/// Waits for the next event of the process.
+pub(super) async fn next(process: &mut Process) -> ProcessEvent {
+    match process {
+        Process::Running(Running { session, frames }) => match frames.next().await {
+            Some(Ok(frame)) => ProcessEvent::Frame(frame),
+            Some(Err(lag)) => {
+                tracing::warn!(?lag, "the editor is so far behind that updates were left out");
+                ProcessEvent::Lag
+            }
+            None => ProcessEvent::Ended(session.wait_ended().await),
+        },
+        Process::Reviving { revival, .. } => ProcessEvent::Revived(revival.await),
+        Process::Ended(_) => std::future::pending().await,
+    }
+}

@@ -1,0 +1,143 @@
+//! Handles the editor's requests to a session.
+
+use agent_client_protocol::v1::schema as acp;
+use outrigger::Session;
+
+use super::Actor;
+use super::changes::{Told, What};
+use super::turns::run;
+use crate::session::Order;
+use crate::session::prompt_reply::PromptReply;
+use crate::session::prompts::{How, MOST, ToSend};
+use crate::steer::{Steer, Steered};
+use crate::{error, prompt, sdk_error, steer};
+
+impl Actor {
+    pub(super) fn order(&mut self, order: Order) {
+        match order {
+            Order::Prompt { request, answer } => self.prompt(request, answer),
+            Order::Steer { request, reply } => {
+                // The caller may have gone.
+                let _ = reply.send(self.steer(request));
+            }
+            Order::Cancel => self.cancel_all(),
+            Order::SetMode { request, answer } => {
+                let id = request.mode_id.0.as_ref();
+                match self.choices.find_mode(id) {
+                    Some(mode) => self.changes.push(What::Mode(mode), Told::Mode(answer)),
+                    None => {
+                        let known = self.choices.mode_ids().join(", ");
+                        answer.refuse(error::bad("modeId", format!("{id:?} is none of {known}")));
+                    }
+                }
+            }
+            Order::SetOption { request, answer } => match self.option(&request) {
+                Ok(what) => self.changes.push(what, Told::Option(answer)),
+                Err(error) => answer.refuse(error),
+            },
+            Order::Rewind { request, reply } => self.rewind(request, reply),
+            Order::SetTitle { title, reply } => self.set_title(title, reply),
+            Order::Mcp { wish, reply } => self.changes.push(What::Mcp(wish), Told::Mcp(reply)),
+            Order::Close(_) => {}
+        }
+    }
+
+    /// Whether a prompt, a turn of the CLI's own or a change is open.
+    pub(in crate::session) fn is_busy(&self) -> bool {
+        let is_prompted = self.prompts.is_running() || self.prompts.is_waiting();
+        is_prompted || self.activity.has_own() || self.changes.is_busy()
+    }
+
+    fn steer(&mut self, request: Steer) -> Result<Steered, agent_client_protocol::Error> {
+        let outcome = if self.prompts.is_running() || self.activity.has_own() {
+            steer::Outcome::Injected
+        } else if request.begins_a_turn()? {
+            steer::Outcome::StartedNewTurn
+        } else {
+            return Ok(Steered {
+                outcome: steer::Outcome::PromptRequired,
+                reason: Some("noRunningTurn".to_owned()),
+            });
+        };
+        prompt::of(&request.prompt, |_| false)?;
+        self.prompt(request.into_prompt(), PromptReply::nothing());
+        Ok(Steered {
+            outcome,
+            reason: None,
+        })
+    }
+
+    fn prompt(&mut self, request: acp::PromptRequest, answer: PromptReply) {
+        let commands = self.process.session().command_names();
+        let is_command = |name: &str| commands.iter().any(|known| known == name);
+        let (prompt, how) = match (
+            prompt::of(&request.prompt, is_command),
+            delivery(request.meta.as_ref()),
+        ) {
+            (Ok(prompt), Ok(how)) => (prompt, how),
+            (Err(error), _) | (_, Err(error)) => return answer.refuse(error),
+        };
+        let withdrawn = answer.withdrawn();
+        match self.prompts.accept(prompt.from_person(), how, answer) {
+            Ok(number) => {
+                self.withdrawn
+                    .push(Box::pin(async move { withdrawn.await.then_some(number) }));
+                let files = self.buffers_of(&request);
+                if !files.is_empty() {
+                    self.prompts.hold(number);
+                    self.reading.push(self.read_buffers(number, request, files));
+                }
+            }
+            Err(answer) => {
+                let busy = format!("{MOST} prompts are open already; wait for one of them to end");
+                answer.refuse(error::internal(busy));
+            }
+        }
+    }
+
+    pub(super) async fn send(&mut self, session: &Session, to_send: ToSend) {
+        let ToSend {
+            attempt,
+            prompt,
+            how,
+            stop,
+        } = to_send;
+        let sent = match how {
+            How::Alone => session.prompt(prompt).await,
+            How::Steer => session.steer(prompt).await,
+            How::Now => session.prompt_now(prompt).await,
+        };
+        match sent {
+            Ok(turn) => {
+                if self.choices.settle_agent() {
+                    self.tell_options();
+                }
+                let id = turn.id().to_string();
+                self.updates.prompted(&id);
+                self.prompts.sent_as(attempt, id);
+                self.turns.running.push(Box::pin(run(attempt, turn, stop)));
+            }
+            // The end of the process follows, after which the prompt is sent again.
+            Err(error) if error.is_closed() => {}
+            Err(error) => {
+                if let Some(ended) = self.prompts.end(attempt) {
+                    self.finish(ended, Err(sdk_error::of_sdk(&error)));
+                }
+            }
+        }
+    }
+}
+
+/// How a prompt is delivered: `_meta.claudeCode.delivery`, which is `queue` (the default), `steer` or `now`.
+fn delivery(meta: Option<&acp::Meta>) -> Result<How, agent_client_protocol::Error> {
+    let delivery = meta.and_then(|meta| meta.get("claudeCode")?.get("delivery"));
+    match delivery.map(serde_json::Value::as_str) {
+        None | Some(Some("queue")) => Ok(How::Alone),
+        Some(Some("steer")) => Ok(How::Steer),
+        Some(Some("now")) => Ok(How::Now),
+        Some(_) => Err(error::bad(
+            "_meta.claudeCode.delivery",
+            "it is none of \"queue\", \"steer\" and \"now\"",
+        )),
+    }
+}
