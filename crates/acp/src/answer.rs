@@ -1,10 +1,10 @@
-//! An answer that is owed to the editor, whatever the version of the protocol in which it asked.
+//! The answer to a request of the editor, independent of the protocol version.
 
 use agent_client_protocol::{Error, JsonRpcResponse, Protocol, RequestCancellation, Responder};
 
-/// An answer that is owed, and is given once. Whoever gives it has a `T`; what that is on the line is the asker's version's affair.
+/// An answer that is sent once. The caller gives a `T`; `write` converts it to the response of the request's version.
 ///
-/// Dropped without being given, it becomes an error: the connection sees to that.
+/// Dropped unsent, it becomes an error, which the connection sends.
 pub(crate) struct Answer<T> {
     cancellation: RequestCancellation,
     give: Box<Give<T>>,
@@ -13,7 +13,6 @@ pub(crate) struct Answer<T> {
 type Give<T> = dyn FnOnce(Result<T, Error>) -> Result<(), Error> + Send;
 
 impl<T: 'static> Answer<T> {
-    /// Of a request; `write` puts what is given in the words of its version.
     pub(crate) fn new<R: JsonRpcResponse, P: Protocol>(
         responder: Responder<R, P>,
         write: impl FnOnce(T) -> R + Send + 'static,
@@ -24,20 +23,18 @@ impl<T: 'static> Answer<T> {
         }
     }
 
-    /// Fires when the editor takes its request back.
+    /// Fires when the editor cancels its request.
     pub(crate) fn cancellation(&self) -> RequestCancellation {
         self.cancellation.clone()
     }
 
-    /// Gives it.
     pub(crate) fn give(self, told: Result<T, Error>) {
         if let Err(error) = (self.give)(told) {
-            // The connection has ended, and whoever drives it knows.
+            // The connection has ended, as its own task reports.
             tracing::debug!(%error, "an answer was not sent");
         }
     }
 
-    /// Gives an error.
     pub(crate) fn refuse(self, error: Error) {
         self.give(Err(error));
     }

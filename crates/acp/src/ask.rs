@@ -1,6 +1,6 @@
-//! What the CLI asks, put to the user of the editor.
+//! Asks the user of the editor what the CLI asks.
 //!
-//! Nothing fails open: an answer that was not offered, an editor that fails or goes away, and a turn that is cancelled all refuse.
+//! Nothing fails open: an answer that was not offered, a failing or missing editor and a cancelled turn all reject.
 
 mod form;
 pub(crate) mod permission_options;
@@ -21,10 +21,10 @@ pub(crate) use self::permission_options::Approved;
 use self::permission_options::Choice;
 use crate::client::{Asked, Client};
 
-/// How many questions may wait for their place behind the updates.
+/// How many questions may wait for the session's task.
 pub(crate) const WAITING: usize = 256;
 
-/// A question on its way to the editor. It goes through the session's task, so that it comes behind the updates that it is about.
+/// A question to the editor. It goes through the session's task, so that it is sent behind the updates that it is about.
 pub(crate) enum Ask {
     /// May this call run?
     Permission {
@@ -32,18 +32,18 @@ pub(crate) enum Ask {
         options: Vec<acp::PermissionOption>,
         reply: oneshot::Sender<Asked<acp::RequestPermissionResponse>>,
     },
-    /// A form to be filled in, or an address to be opened.
+    /// A form to fill in, or a URL to open.
     Elicitation {
         request: Box<acp::CreateElicitationRequest>,
         reply: oneshot::Sender<Asked<acp::CreateElicitationResponse>>,
     },
-    /// What was decided about a call, and whether the turn ends by that.
+    /// The decision about a call, and whether it ends the turn.
     Decided {
         call: String,
         allowed: bool,
         stops: bool,
     },
-    /// A plan was approved, and is to be carried out in a new conversation. The turn ends.
+    /// A plan was approved for a new conversation. The turn ends.
     Approved { call: String, approved: Approved },
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Desk {
     asks: mpsc::Sender<Ask>,
     session: acp::SessionId,
     client: Client,
-    /// The modes that the session can work in; its task keeps them up to date.
+    /// The modes of the session, which its task keeps up to date.
     modes: Modes,
 }
 
@@ -72,7 +72,7 @@ impl Modes {
 }
 
 impl Desk {
-    /// Answers for a session, and what it asks.
+    /// The callbacks of a session, and their questions for its task.
     pub(crate) fn new(session: acp::SessionId, client: Client, modes: Modes) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, asked) = mpsc::channel(WAITING);
         let desk = Self {
@@ -84,7 +84,7 @@ impl Desk {
         (desk, asked)
     }
 
-    /// Puts choices to the user, about a call, and returns the position of the one that was made.
+    /// Asks the user about a call, and returns the position of the chosen option.
     async fn choose(&self, request: PermissionRequest, options: Vec<acp::PermissionOption>) -> Chosen {
         let (reply, sent) = oneshot::channel();
         let ask = Ask::Permission {
@@ -106,7 +106,7 @@ impl Desk {
         }
     }
 
-    /// Has the user decide about a call.
+    /// Lets the user decide about a call.
     async fn decide(&self, request: PermissionRequest, choices: Vec<Choice>) -> PermissionDecision {
         let call = request.call_id().to_owned();
         let options = choices.iter().map(|choice| choice.option.clone()).collect();
@@ -121,7 +121,7 @@ impl Desk {
         };
         let reply = reply.unwrap_or_else(|| PersonReply::no(""));
         if let Some(approved) = anew {
-            // If the session's task is gone, nobody wants to know.
+            // If the session's task has ended, nobody needs this.
             let _ = self.asks.send(Ask::Approved { call, approved }).await;
             return reply.into();
         }
@@ -132,7 +132,7 @@ impl Desk {
     }
 
     async fn decided(&self, call: String, allowed: bool, stops: bool) {
-        // If the session's task is gone, nobody wants to know.
+        // If the session's task has ended, nobody needs this.
         let _ = self.asks.send(Ask::Decided { call, allowed, stops }).await;
     }
 
@@ -144,7 +144,7 @@ impl Desk {
     }
 }
 
-/// Has a form filled in, or an address opened, behind the updates of the session.
+/// Sends a form or a URL to the editor, behind the updates of the session.
 async fn elicit(
     asks: &mpsc::Sender<Ask>,
     request: acp::CreateElicitationRequest,
@@ -164,15 +164,15 @@ fn failed(error: &Error) -> String {
 /// What the user chose.
 #[derive(Debug, PartialEq, Eq)]
 enum Chosen {
-    /// The option at this position.
+    /// The position of the option.
     Option(usize),
-    /// The turn is being cancelled.
+    /// The turn was cancelled.
     Cancelled,
-    /// There is no valid answer, and why.
+    /// Why there is no valid answer.
     Failed(String),
 }
 
-/// What the user chose. The id of an option that was not offered is no choice.
+/// Reads the editor's answer. The id of an option that was not offered is invalid.
 fn chosen(response: &acp::RequestPermissionResponse, options: &[acp::PermissionOption]) -> Chosen {
     match &response.outcome {
         acp::RequestPermissionOutcome::Selected(selected) => {
@@ -200,7 +200,7 @@ impl Callbacks for Desk {
     async fn plan(&self, request: PlanRequest) -> PermissionDecision {
         let modes = self.modes.get();
         let modes: Vec<&str> = modes.iter().map(String::as_str).collect();
-        // A plan of a subagent is not what the prompt came to.
+        // The plan of a subagent does not stand for the whole prompt.
         let plan = request
             .plan
             .as_deref()

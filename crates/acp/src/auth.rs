@@ -1,5 +1,4 @@
-//! Whether somebody is signed in, and signing out. Signing in is done in a terminal, by the CLI itself: see
-//! [`capabilities`](crate::capabilities).
+//! The account of the user, and signing out. The CLI itself signs in, in a terminal: see [`capabilities`](crate::capabilities).
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -17,13 +16,13 @@ use tokio::process::Command;
 use crate::client::{Client, Connection, KnownAccount};
 use crate::{capabilities, error};
 
-/// How long the CLI may take to sign out.
+/// The time limit of a sign-out.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long it may take to say who is signed in. An editor shows something meanwhile.
+/// The time limit of `auth status`, for which the editor waits.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Signs the user out, by the CLI (`auth logout`).
+/// Signs the user out by `auth logout`.
 pub(crate) async fn logout(options: &Options) -> Result<(), Error> {
     let output = tokio::time::timeout(PATIENCE, auth(options, &["logout"]))
         .await
@@ -41,11 +40,11 @@ pub(crate) async fn logout(options: &Options) -> Result<(), Error> {
     )))
 }
 
-/// Runs `claude auth …`, with the environment that sessions have.
+/// Runs `claude auth …` with the environment of sessions.
 async fn auth(options: &Options, arguments: &[&str]) -> Result<Output, Error> {
     let launch = options.launch(&Surroundings::of_this_process(), Host::default());
     let launch = launch.map_err(error::internal)?;
-    // A CLI that is a script comes behind the program that runs it.
+    // If the CLI is a script, its interpreter comes first.
     let script = launch
         .args
         .iter()
@@ -64,7 +63,7 @@ async fn auth(options: &Options, arguments: &[&str]) -> Result<Output, Error> {
         .map_err(|error| error::internal(format!("the CLI could not be started: {error}")))
 }
 
-/// What the CLI says of who is signed in (`auth status --json`). Never fails: what can't be found out is unknown.
+/// The account as `auth status --json` reports it. A failure gives the state "unknown".
 async fn ask(options: &Options) -> acp::AuthStatusResponse {
     let unknown = |why: String| {
         tracing::warn!(why, "whether somebody is signed in could not be found out");
@@ -72,7 +71,7 @@ async fn ask(options: &Options) -> acp::AuthStatusResponse {
             .meta(json!({ "claudeCode": { "reason": why } }).as_object().cloned())
     };
     match tokio::time::timeout(STATUS_PATIENCE, auth(options, &["status", "--json"])).await {
-        // Its status tells whether somebody is signed in, too.
+        // The exit status also depends on the sign-in, so it is no failure.
         Ok(Ok(output)) => match serde_json::from_slice::<Told>(&output.stdout) {
             Ok(told) => told.status(),
             Err(error) => unknown(format!(
@@ -88,7 +87,7 @@ async fn ask(options: &Options) -> acp::AuthStatusResponse {
     }
 }
 
-/// What `auth status --json` says, as far as it is used.
+/// The fields of `auth status --json` that are used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Told {
@@ -117,7 +116,7 @@ impl Told {
     }
 }
 
-/// What a session's CLI said of its account when it started.
+/// The account that a session's CLI reported at its start.
 pub(crate) fn of_account(account: &AccountInfo) -> acp::AuthStatusResponse {
     let provider = account.api_provider.as_ref();
     let provider = provider.filter(|provider| **provider != ApiProvider::FirstParty);
@@ -134,7 +133,7 @@ pub(crate) fn of_account(account: &AccountInfo) -> acp::AuthStatusResponse {
     })
 }
 
-/// Whether that says that nobody is signed in.
+/// Whether the reply means that nobody is signed in.
 pub(crate) fn is_nobody(account: &AccountInfo) -> bool {
     of_account(account).state == acp::AuthState::Unauthenticated
 }
@@ -157,7 +156,7 @@ fn of(standing: Standing) -> acp::AuthStatusResponse {
     if !standing.is_in {
         return nobody();
     }
-    // Whoever serves the model signs in by other means.
+    // Other providers have their own sign-in.
     let state = match standing.provider {
         Some(_) => acp::AuthState::NotRequired,
         None => acp::AuthState::Authenticated,
@@ -175,18 +174,18 @@ fn of(standing: Standing) -> acp::AuthStatusResponse {
     acp::AuthStatusResponse::new(state).accounts(vec![account])
 }
 
-/// Nobody is signed in.
+/// The status when nobody is signed in.
 pub(crate) fn nobody() -> acp::AuthStatusResponse {
     acp::AuthStatusResponse::new(acp::AuthState::Unauthenticated)
 }
 
-/// Answers the editor. A session that runs knows; without one the CLI is asked.
+/// Answers `auth/status`: from a running session, or by `auth status`.
 pub(crate) async fn answer(
     known: &KnownAccount,
     options: &Options,
     is_open: bool,
 ) -> acp::AuthStatusResponse {
-    // Somebody may have signed in since.
+    // The user may have signed in since.
     let is_nobody = |status: &acp::AuthStatusResponse| status.state == acp::AuthState::Unauthenticated;
     match known.wanted().filter(|known| is_open && !is_nobody(known)) {
         Some(known) => known,
@@ -198,7 +197,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Finishes a sign-in: it was done in a terminal, and the CLI says whether that came to anything.
+/// Ends a sign-in that was made in a terminal: asks the CLI whether it succeeded.
 pub(crate) async fn authenticate(method: &str, options: &Options, client: &Client) -> Result<(), Error> {
     let known = capabilities::sign_ins(client.capabilities());
     if !known.iter().any(|known| known.id().0.as_ref() == method) {
@@ -224,7 +223,7 @@ fn signed_in(status: acp::AuthStatusResponse, client: &Client) -> Result<(), Err
     Err(error)
 }
 
-/// Says how to sign in, beside an error that says that it is necessary: `data.authMethods`.
+/// Adds the ways to sign in to an error that asks for it: `data.authMethods`.
 pub(crate) fn with_methods(error: &mut Error, client: &Client) -> bool {
     if error.code != ErrorCode::AUTH_REQUIRED {
         return false;

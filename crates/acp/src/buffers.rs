@@ -1,4 +1,4 @@
-//! Files that the user mentions and has changed in the editor without saving them: their text is asked of the editor.
+//! Unsaved buffers: asks the editor for the text of files that a prompt mentions and that differ from the disk.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use futures_util::future::join_all;
 
 use crate::client::Client;
 
-/// How long the editor may take for all files of a prompt.
+/// The time limit for all files of a prompt.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many files of a prompt are asked for.
+/// The limit of files for a prompt.
 const MOST: usize = 16;
 
-/// The longest text that is taken, in bytes. Of a longer file the model is told the name, as it always is.
+/// The longest text in bytes. Of a longer file the model only gets the name, as of any file.
 const LONGEST: usize = 512 * 1024;
 
-/// A file that the user mentions.
+/// A file that a prompt mentions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mentioned {
     uri: String,
     path: PathBuf,
 }
 
-/// The files of the workspace that a prompt has links to, if the editor can be asked for them and wants to be.
+/// The files of the workspace that a prompt links to, if the editor has the capability to read them and allows it.
 pub(crate) fn mentioned<'a>(
     request: &acp::PromptRequest,
     client: &acp::ClientCapabilities,
@@ -53,7 +53,7 @@ pub(crate) fn mentioned<'a>(
     found
 }
 
-/// The texts that are not saved, by the addresses of their files. What the editor does not tell in time, or at all, is left out.
+/// The unsaved texts, by URL. Texts that the editor does not send in time are missing.
 pub(crate) async fn unsaved(
     client: &Client,
     session: &acp::SessionId,
@@ -82,7 +82,7 @@ pub(crate) async fn unsaved(
     join_all(texts).await.into_iter().flatten().collect()
 }
 
-/// Whether the disk has something else, or nothing.
+/// Whether the file on disk differs or is missing.
 async fn is_unsaved(path: &Path, text: &str) -> bool {
     match tokio::fs::read(path).await {
         Ok(saved) => plain(&String::from_utf8_lossy(&saved)) != plain(text),
@@ -90,12 +90,12 @@ async fn is_unsaved(path: &Path, text: &str) -> bool {
     }
 }
 
-/// As editors hold texts: without a mark of the byte order, and with one kind of line end.
+/// Text as editors hold it: without a byte order mark, and with `\n` as line end.
 fn plain(text: &str) -> String {
     text.trim_start_matches('\u{feff}').replace("\r\n", "\n")
 }
 
-/// The path that a `file:` address names, without the place in the file.
+/// The path of a `file:` URL, without its fragment.
 fn path_of(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.split(['#', '?']).next().unwrap_or_default();
@@ -113,7 +113,7 @@ fn path_of(uri: &str) -> Option<PathBuf> {
     (path.is_absolute() && !goes_up).then_some(path)
 }
 
-/// Without `%XX`. `None` if that is no text.
+/// Decodes `%XX`. `None` if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! What this agent says of itself. It says so at once, from what is written here: no process is asked.
+//! The answer to `initialize`. It is constant, so that it needs no process.
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema as acp;
@@ -8,7 +8,7 @@ use serde_json::json;
 const NAME: &str = "outrigger-acp";
 const TITLE: &str = "Claude Code (Outrigger)";
 
-/// What the protocol has no word for.
+/// Capabilities of this agent that the protocol does not have.
 fn ours(has_buffers: bool) -> acp::Meta {
     json!({ "claudeCode": {
         "promptQueueing": true,
@@ -25,8 +25,8 @@ fn ours(has_buffers: bool) -> acp::Meta {
     .unwrap_or_default()
 }
 
-/// The answer to `initialize` in the draft of the second version, which knows no SSE servers, and has `session/list`,
-/// `session/resume` and `session/close` in any agent.
+/// The answer to `initialize` in the draft of version 2. It has no SSE servers; `session/list`, `session/resume` and `session/close` are
+/// no capabilities there, as every agent has them.
 pub(crate) fn draft_answer(client: &acp::ClientCapabilities) -> draft::InitializeResponse {
     let modes = draft::SessionSystemPromptModeCapabilities::new()
         .override_(draft::SessionSystemPromptOverrideCapabilities::new());
@@ -55,13 +55,13 @@ pub(crate) fn draft_answer(client: &acp::ClientCapabilities) -> draft::Initializ
             draft::AgentCapabilities::new()
                 .session(session)
                 .auth(draft::AgentAuthCapabilities::new().status(draft::AuthStatusCapabilities::new()))
-                // There is no way to ask an editor for a file.
+                // The draft has no request for a file of the editor.
                 .meta(ours(false)),
         )
         .auth_methods(draft_sign_ins(client))
 }
 
-/// The ways to sign in, in the words of the draft.
+/// The ways to sign in, in types of the draft.
 pub(crate) fn draft_sign_ins(client: &acp::ClientCapabilities) -> Vec<draft::AuthMethod> {
     let methods = sign_ins(client).into_iter().filter_map(|method| match method {
         acp::AuthMethod::Terminal(method) => Some(draft::AuthMethod::Terminal(
@@ -110,27 +110,27 @@ pub(crate) fn answer(client: &acp::ClientCapabilities) -> acp::InitializeRespons
         .agent_capabilities(capabilities)
         .agent_info(this)
         .auth_methods(sign_ins(client))
-        // Where editors look that know the TypeScript adapter.
+        // The TypeScript adapter has it at this place.
         .meta(json!({ "steering": { "supported": true } }).as_object().cloned())
 }
 
-/// The ways to sign in: the CLI's own, in a terminal. The editor starts this program for that as it started it before, with these
-/// arguments behind its own.
+/// The ways to sign in: the CLI's own, in a terminal. For it the editor starts this program once more, with these arguments behind the
+/// usual ones.
 ///
-/// Editors of before the capability (`auth.terminal`) say `_meta.terminal-auth`, and are given the whole command in `_meta`.
+/// Editors older than the capability `auth.terminal` send `_meta.terminal-auth`; they get the whole command in `_meta`.
 pub(crate) fn sign_ins(client: &acp::ClientCapabilities) -> Vec<acp::AuthMethod> {
-    let is_told_by_meta = client
+    let has_meta = client
         .meta
         .as_ref()
         .and_then(|meta| meta.get("terminal-auth"))
         .and_then(serde_json::Value::as_bool)
         == Some(true);
-    if !client.auth.terminal && !is_told_by_meta {
+    if !client.auth.terminal && !has_meta {
         return Vec::new();
     }
     let method = |id: &str, name: &str, what: &str, how: &str| {
         let arguments = ["--cli", "auth", "login", how].map(str::to_owned).to_vec();
-        let whole = is_told_by_meta.then(|| command(&arguments)).flatten();
+        let whole = has_meta.then(|| command(&arguments)).flatten();
         let meta = whole.map(|(command, arguments)| {
             let whole = json!({ "command": command, "args": arguments, "label": name });
             let mut meta = acp::Meta::new();
@@ -160,7 +160,7 @@ pub(crate) fn sign_ins(client: &acp::ClientCapabilities) -> Vec<acp::AuthMethod>
     ]
 }
 
-/// How this program was started, with these arguments behind its own.
+/// The command line of this program, with these arguments behind it.
 fn command(more: &[String]) -> Option<(String, Vec<String>)> {
     let program = std::env::current_exe().ok()?.to_str()?.to_owned();
     let own = std::env::args_os().skip(1);

@@ -1,6 +1,6 @@
-//! What the user can choose: mode, model, effort, fast mode, agent. As the CLI has it, in the words of the protocol.
+//! The choices of the user: mode, model, effort, fast mode, agent.
 //!
-//! Modes are there twice, as modes and as a config option: older clients know only the former.
+//! Modes are sent twice, as modes and as a config option: older clients know only modes.
 
 mod agent;
 mod fast;
@@ -21,26 +21,26 @@ pub(crate) const EFFORT: &str = "effort";
 pub(crate) const FAST: &str = "fast";
 pub(crate) const AGENT: &str = "agent";
 
-/// What the CLI calls the model that it takes when none is chosen.
+/// The CLI's id of the default model.
 const DEFAULT: &str = "default";
 
-/// What is chosen in a session, and what there is to choose from.
+/// The choices of a session, and their options.
 #[derive(Debug, Clone)]
 pub(crate) struct Choices {
     mode: String,
-    /// Whether leave was given to bypass permissions.
+    /// Whether permissions may be bypassed.
     bypass: bool,
     models: Vec<ModelInfo>,
     model: String,
     effort: Option<Effort>,
     fast: Fast,
     agents: Agents,
-    /// The editor has switches besides lists.
+    /// Whether the editor has boolean options.
     has_switches: bool,
 }
 
 impl Choices {
-    /// What the CLI says at the start.
+    /// From the CLI's reply to `initialize`.
     pub(crate) fn new(told: &InitializeReply, bypass: bool) -> Self {
         let mode = told.current_permission_mode.as_ref();
         let mode = mode.map_or(DEFAULT, |mode| mode.as_str()).to_owned();
@@ -64,29 +64,29 @@ impl Choices {
         choices
     }
 
-    /// For an editor that has switches, or does not.
+    /// Sets whether the editor has boolean options.
     pub(crate) fn switches(mut self, has_switches: bool) -> Self {
         self.has_switches = has_switches;
         self
     }
 
-    /// The mode that holds.
+    /// The current mode.
     pub(crate) fn mode(&self) -> &str {
         &self.mode
     }
 
-    /// The CLI works in this mode now. Returns whether that is news.
+    /// The CLI reports this mode. Returns whether it is new.
     pub(crate) fn mode_is(&mut self, mode: &str) -> bool {
         let is_news = self.mode != mode;
         mode.clone_into(&mut self.mode);
         is_news
     }
 
-    /// The CLI uses this model now: an id to choose by, or the full name behind one. Returns whether that is news.
+    /// The CLI reports this model, by its id or by the full name behind it. Returns whether it is new.
     pub(crate) fn model_is(&mut self, model: &str) -> bool {
         let by_name = |info: &&ModelInfo| info.value == model;
         let by_full_name = |info: &&ModelInfo| info.resolved_model.as_deref() == Some(model);
-        // The name behind an alias is often that behind several.
+        // Several aliases can have one full name.
         let current = self.models.iter().find(|info| info.value == self.model);
         if current.as_ref().is_some_and(by_full_name) {
             return false;
@@ -99,7 +99,7 @@ impl Choices {
         is_news
     }
 
-    /// What the CLI says in a new process.
+    /// From the reply of a new process to `initialize`.
     pub(crate) fn renewed(&self, told: &InitializeReply) -> Self {
         let mut renewed = Self::new(told, self.bypass).switches(self.has_switches);
         if self.agents.is_settled() {
@@ -108,17 +108,16 @@ impl Choices {
         renewed
     }
 
-    /// This effort was chosen; `None` is the model's own.
+    /// The user chose this effort; `None` is the model's default.
     pub(crate) fn effort_is(&mut self, effort: Option<Effort>) {
         self.effort = effort;
     }
 
-    /// The effort that was chosen.
     pub(crate) fn effort(&self) -> Option<Effort> {
         self.effort
     }
 
-    /// The CLI says how fast mode is. Returns whether that is news.
+    /// The CLI reports the state of fast mode. Returns whether it is new.
     pub(crate) fn fast_is(
         &mut self,
         state: Option<&FastModeState>,
@@ -127,23 +126,23 @@ impl Choices {
         self.fast.is(state, why)
     }
 
-    /// Fast mode was switched.
+    /// The user switched fast mode.
     pub(crate) fn choose_fast(&mut self, on: bool) {
         self.fast.choose(on);
     }
 
-    /// What was chosen of fast mode, if anything was.
+    /// The user's choice of fast mode, if any.
     pub(crate) fn fast_chosen(&self) -> Option<bool> {
         self.fast.chosen()
     }
 
-    /// Whether there is fast mode, with the model that holds.
+    /// Whether the current model has fast mode.
     fn has_fast(&self) -> bool {
         let current = self.models.iter().find(|info| info.value == self.model);
         self.fast.can_be_had() && current.is_some_and(|info| info.supports_fast_mode == Some(true))
     }
 
-    /// What fast mode is to be for a value; nothing where it is not offered, or knows no such value.
+    /// Fast mode for the value of an option; `None` if there is no such choice.
     pub(crate) fn find_fast(&self, value: &acp::SessionConfigOptionValue) -> Option<bool> {
         let on = match value {
             acp::SessionConfigOptionValue::Boolean { value } => Some(*value),
@@ -152,48 +151,44 @@ impl Choices {
         on.filter(|_| self.has_fast())
     }
 
-    /// Whether there are agents to choose from.
     pub(crate) fn has_agents(&self) -> bool {
         self.agents.are_there()
     }
 
-    /// The conversation begins, or has begun, after which its agent can't be chosen any more. Returns whether that is news.
+    /// The conversation has begun: its agent can't change any more. Returns whether it could before.
     pub(crate) fn settle_agent(&mut self) -> bool {
         self.agents.settle()
     }
 
-    /// The agent that leads; none is Claude Code itself.
+    /// The leading agent; `None` is Claude Code itself.
     pub(crate) fn agent(&self) -> Option<&str> {
         self.agents.current()
     }
 
-    /// This agent leads now. Returns whether that is news.
+    /// The CLI reports this leading agent. Returns whether it is new.
     pub(crate) fn agent_is(&mut self, agent: Option<String>) -> bool {
         self.agents.is(agent)
     }
 
-    /// The agent of an id, where there is such a choice.
+    /// The agent of an id, if there is such a choice.
     pub(crate) fn find_agent(&self, id: &str) -> Option<Option<String>> {
         self.agents.find(id)
     }
 
-    /// Whether there is such an option now.
     pub(crate) fn has_option(&self, id: &str) -> bool {
         self.as_options().iter().any(|option| option.id.0.as_ref() == id)
     }
 
-    /// The id of the model that holds.
+    /// The id of the current model.
     pub(crate) fn model(&self) -> &str {
         &self.model
     }
 
-    /// The mode of an id, if it may be chosen.
     pub(crate) fn find_mode(&self, id: &str) -> Option<PermissionMode> {
         let known = self.modes().into_iter().any(|(known, ..)| known == id);
         known.then(|| PermissionMode::from_wire(id)).flatten()
     }
 
-    /// Whether there is such a model.
     pub(crate) fn has_model(&self, id: &str) -> bool {
         id == self.model
             || self
@@ -202,7 +197,6 @@ impl Choices {
                 .any(|info| info.value == id && info.disabled != Some(true))
     }
 
-    /// The effort of an id, if the model has it.
     pub(crate) fn find_effort(&self, id: &str) -> Option<Effort> {
         self.efforts().into_iter().find(|effort| effort.as_str() == id)
     }
@@ -233,7 +227,7 @@ impl Choices {
                 "Accepts all permissions",
             ));
         }
-        // One that came from settings, or that is newer than this.
+        // The model comes from settings, or is newer than this list.
         if !modes.iter().any(|(id, ..)| *id == self.mode) {
             let name = if self.mode == "dontAsk" {
                 "Don't ask"
@@ -245,12 +239,10 @@ impl Choices {
         modes
     }
 
-    /// The ids of the modes, in order.
     pub(crate) fn mode_ids(&self) -> Vec<&str> {
         self.modes().into_iter().map(|(id, ..)| id).collect()
     }
 
-    /// As modes.
     pub(crate) fn as_modes(&self) -> acp::SessionModeState {
         let modes = self.modes().into_iter();
         let modes = modes
@@ -258,7 +250,6 @@ impl Choices {
         acp::SessionModeState::new(self.mode.clone(), modes.collect::<Vec<_>>())
     }
 
-    /// As config options: all of them.
     pub(crate) fn as_options(&self) -> Vec<acp::SessionConfigOption> {
         let modes = self.modes().into_iter();
         let modes = modes.map(|(id, name, what)| {
@@ -291,7 +282,7 @@ impl Choices {
         );
         let efforts = self.efforts();
         if !efforts.is_empty() {
-            // What the CLI does with none chosen is its model's own affair.
+            // Without a choice, the effort is the model's default.
             let own = acp::SessionConfigSelectOption::new(DEFAULT, "Default")
                 .description("As the model and the settings say".to_owned());
             let levels = efforts.iter().map(|effort| {

@@ -1,4 +1,4 @@
-//! The editor, as sessions see it.
+//! The editor as a client: its capabilities, and the messages to it.
 
 mod account;
 pub(crate) mod gate;
@@ -21,10 +21,10 @@ use crate::meta::SdkMessage;
 use crate::wire::v2::convert;
 use crate::wire::{Encoder, Shown, Update};
 
-/// What the editor was asked: resolves to its answer. Dropping it tells the editor that the answer is not wanted any more.
+/// A request to the editor: resolves to the answer. Dropping it cancels the request.
 pub(crate) type Asked<T> = BoxFuture<'static, Result<T, Error>>;
 
-/// The editor: what it can, and the way to it. Cheap to clone.
+/// The editor. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Client {
     connection: Connection,
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     known_auth: Arc<KnownAccount>,
 }
 
-/// The way to the editor, in the version of the protocol that it speaks.
+/// The connection, in the editor's version of the protocol.
 #[derive(Clone)]
 pub(crate) enum Connection {
     V1(v1::ConnectionTo<sdk::Client>),
@@ -67,29 +67,26 @@ impl Client {
         }
     }
 
-    /// What it said that it can.
     pub(crate) fn capabilities(&self) -> &acp::ClientCapabilities {
         &self.capabilities
     }
 
-    /// Which version of the protocol it speaks.
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Whether it can show forms.
     pub(crate) fn has_forms(&self) -> bool {
         let elicitation = self.capabilities.elicitation.as_ref();
         elicitation.is_some_and(|elicitation| elicitation.form.is_some())
     }
 
-    /// Whether it can open addresses for the user.
+    /// Whether it can open URLs for the user.
     pub(crate) fn opens_urls(&self) -> bool {
         let elicitation = self.capabilities.elicitation.as_ref();
         elicitation.is_some_and(|elicitation| elicitation.url.is_some())
     }
 
-    /// Whether it has switches, and not only lists to choose from. In the draft every editor has.
+    /// Whether it has boolean options besides lists. Every editor of the draft has them.
     pub(crate) fn has_switches(&self) -> bool {
         let options = self.capabilities.session.as_ref();
         let options = options.and_then(|session| session.config_options.as_ref());
@@ -97,7 +94,7 @@ impl Client {
         can || matches!(self.connection, Connection::V2(_))
     }
 
-    /// What writes the events of one session for it.
+    /// The encoder for one session.
     pub(crate) fn encoder(&self) -> Encoder {
         match &self.connection {
             Connection::V1(_) => Encoder::v1(&self.capabilities),
@@ -105,14 +102,14 @@ impl Client {
         }
     }
 
-    /// Something was learned of who is signed in; the editor is told if it is news to it.
+    /// Stores the account, and sends it to the editor if it is new there.
     pub(crate) fn learned_auth(&self, status: acp::AuthStatusResponse) {
         if self.known_auth.learned(&status) {
-            self.tell_auth(status);
+            self.send_auth(status);
         }
     }
 
-    fn tell_auth(&self, status: acp::AuthStatusResponse) {
+    fn send_auth(&self, status: acp::AuthStatusResponse) {
         let sent = match &self.connection {
             Connection::V1(connection) => {
                 let news = acp::AuthStatusUpdateNotification::new(status.state).accounts(status.accounts);
@@ -125,19 +122,19 @@ impl Client {
             }
         };
         if let Err(error) = sent {
-            // The connection has ended, and whoever drives it knows.
+            // The connection has ended, as its own task reports.
             tracing::debug!(%error, "who is signed in was not told");
         }
     }
 
-    /// Tells the title of a session.
-    pub(crate) fn tell_title(&self, session: &acp::SessionId, title: &str) {
+    /// Sends the title of a session.
+    pub(crate) fn send_title(&self, session: &acp::SessionId, title: &str) {
         for update in self.encoder().encode(Event::Title(title.to_owned())) {
             self.update(session, update);
         }
     }
 
-    /// Sends an update of a session, behind all that was sent before.
+    /// Sends an update of a session, behind all earlier ones.
     pub(crate) fn update(&self, session: &acp::SessionId, update: Update) {
         match (&self.connection, update) {
             (Connection::V1(connection), Update::V1(update)) => {
@@ -154,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Hands on what the CLI said, as it said it.
+    /// Sends a message of the CLI as raw JSON.
     pub(crate) fn sdk_message(&self, session: &acp::SessionId, message: serde_json::Value) {
         let message = SdkMessage {
             session_id: session.clone(),
@@ -178,7 +175,7 @@ impl Client {
         self.gate.sent(gate::size(&update));
         if let Err(error) = send(update) {
             self.gate.written();
-            // The connection has ended, and whoever drives it knows.
+            // The connection has ended, as its own task reports.
             tracing::debug!(%error, "an update was not sent");
         }
     }
@@ -210,7 +207,7 @@ impl Client {
         }
     }
 
-    /// Asks for the text of a file as the editor has it. `None` if it can't be asked.
+    /// Asks for the editor's text of a file. `None` if the protocol has no such request.
     pub(crate) fn read_text_file(
         &self,
         session: &acp::SessionId,
@@ -225,7 +222,7 @@ impl Client {
         }
     }
 
-    /// Has a form filled in, or an address opened.
+    /// Asks the user to fill in a form or to open a URL.
     pub(crate) fn elicit(
         &self,
         question: acp::CreateElicitationRequest,
@@ -245,7 +242,7 @@ impl Client {
         }
     }
 
-    /// Hands a request to an MCP server that lives in the editor. Dropping what is returned takes it back.
+    /// Sends a request to an MCP server in the editor. Dropping the returned future cancels it.
     pub(crate) fn mcp(&self, request: acp::MessageMcpRequest) -> Asked<acp::MessageMcpResponse> {
         match &self.connection {
             Connection::V1(connection) => {
@@ -259,7 +256,6 @@ impl Client {
         }
     }
 
-    /// Whether another update may be sent now.
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate
     }

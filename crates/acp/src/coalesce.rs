@@ -1,33 +1,33 @@
-//! Fewer and larger updates: pieces of one message, or of one terminal, that come within a moment go out as one, and of an estimate that
-//! changes all the time only the latest goes out.
+//! Merges updates: pieces of one message or terminal that come within a short time are sent as one, and of an estimate only the latest
+//! is sent.
 
 use std::time::{Duration, Instant};
 
 use crate::event::{Chunk, Content, Event, TerminalEvent, Topic};
 
-/// How far apart updates of one text are. A screen shows one in 16 ms.
+/// The time between updates of one text. A screen shows one in 16 ms.
 const APART: Duration = Duration::from_millis(12);
 
-/// More text is not held back.
+/// Longer text is sent at once.
 const MOST: usize = 4096;
 
-/// How far apart estimates are. The CLI makes one for each piece of a thought.
+/// The time between estimates. The CLI writes one for each piece of a thought.
 const ESTIMATES: Duration = Duration::from_secs(1);
 
-/// Holds the last piece back for a moment, if one like it went out a moment ago. The first of each goes out at once.
+/// Holds a piece for a short time if a similar one was just sent. The first piece is sent at once.
 #[derive(Debug, Default)]
 pub(crate) struct Coalescer {
     held: Option<Event>,
-    /// When the last piece went out.
+    /// When the last piece was sent.
     last: Option<Instant>,
-    /// The latest estimate, if it did not go out yet. It says nothing of what is held, and may overtake it.
+    /// The latest estimate that is not sent. It does not depend on the held piece, and may overtake it.
     estimate: Option<Event>,
-    /// When the last estimate went out.
+    /// When the last estimate was sent.
     estimated: Option<Instant>,
 }
 
 impl Coalescer {
-    /// Takes the next event; gives what is to go out now, in order.
+    /// Takes the next event, and returns the events to send now.
     pub(crate) fn push(&mut self, event: Event, now: Instant) -> Vec<Event> {
         if is_estimate(&event) {
             self.estimate = Some(event);
@@ -62,13 +62,13 @@ impl Coalescer {
         out
     }
 
-    /// When [`tick`](Self::tick) is to be called.
+    /// When to call [`tick`](Self::tick).
     pub(crate) fn due(&self) -> Option<Instant> {
         let held = self.held_until();
         held.into_iter().chain(self.estimate_at()).min()
     }
 
-    /// Lets go what was held back long enough.
+    /// Returns the events that were held long enough.
     pub(crate) fn tick(&mut self, now: Instant) -> Vec<Event> {
         let mut out = Vec::new();
         if self.held_until().is_some_and(|due| due <= now) {
@@ -79,7 +79,7 @@ impl Coalescer {
         out
     }
 
-    /// Forgets an estimate that did not go out: what it is about has ended.
+    /// Drops an unsent estimate: its message has ended.
     pub(crate) fn drop_estimate(&mut self) {
         self.estimate = None;
     }
@@ -88,7 +88,7 @@ impl Coalescer {
         self.held.as_ref().and(self.last).map(|last| last + APART)
     }
 
-    /// When the latest estimate may go out; nothing if at once.
+    /// When the latest estimate may be sent; `None` if at once.
     fn estimate_at(&self) -> Option<Instant> {
         self.estimate
             .as_ref()
@@ -105,19 +105,19 @@ impl Coalescer {
         Some(estimate)
     }
 
-    /// Lets go whatever is held back: something else is to be said behind it.
+    /// Returns the held event, before something else is sent.
     pub(crate) fn flush(&mut self) -> Option<Event> {
         self.last = None;
         self.held.take()
     }
 }
 
-/// Whether the event is an estimate, which the next one makes worthless.
+/// Whether the event is an estimate, which the next one replaces.
 fn is_estimate(event: &Event) -> bool {
     matches!(event, Event::Extra(extra) if extra.topic == Topic::ThinkingTokens)
 }
 
-/// How much there is to show, of events that may be held back.
+/// The size of an event that may be held; `None` for others.
 fn size(event: &Event) -> Option<usize> {
     match event {
         Event::Text(chunk) | Event::Thought(chunk) => match &chunk.content {
@@ -132,7 +132,7 @@ fn size(event: &Event) -> Option<usize> {
     }
 }
 
-/// Puts `next` behind `held`, if it goes on with it; gives it back if it does not.
+/// Appends `next` to `held` if both belong together; returns it otherwise.
 fn join(held: &mut Event, next: Event) -> Option<Event> {
     match (held, next) {
         (Event::Text(held), Event::Text(next)) => append(held, next).map(Event::Text),
@@ -194,7 +194,7 @@ mod tests {
         }))
     }
 
-    /// The CLI says how many tokens a thought has before each piece of it.
+    /// The CLI reports the tokens of a thought before each of its pieces.
     #[test]
     fn estimates_go_out_once_a_second_and_do_not_part_what_is_said() {
         let (mut held, mut now) = (Coalescer::default(), Instant::now());
@@ -208,7 +208,7 @@ mod tests {
         let (estimates, pieces): (Vec<Event>, Vec<Event>) = out.iter().cloned().partition(is_estimate);
         assert_eq!(estimates, [estimate(0), estimate(333), estimate(667)]);
         assert_eq!(pieces.len(), 251);
-        // The last one of a turn is not told behind it.
+        // The last estimate of a turn is not sent behind its end.
         held.push(estimate(1000), now);
         held.drop_estimate();
         held.flush();

@@ -1,4 +1,4 @@
-//! How the agent is set up.
+//! The configuration of the agent.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use outrigger::env::Environment;
 use outrigger::options::{Auth, Isolation};
 use outrigger::{Agent, Options};
 
-/// How the agent is set up. What it leaves to the editor (directories, MCP servers, modes) comes with each session.
+/// The configuration of the agent. Directories, MCP servers and modes come from the editor with each session.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// What each session's CLI is started with, before what the editor asks for. Who decides about tool calls is set by the agent:
-    /// the user of the editor does.
+    /// The options of each session's CLI, which requests of the editor extend. The agent sets the permission handler itself: the user of
+    /// the editor decides.
     pub options: Options,
-    /// How long a prompt that was cancelled may stay open. A CLI that does not end its turn until then is ended itself, and brought
-    /// back for the next prompt. 10 s unless set.
+    /// How long a cancelled prompt may stay open. A CLI that has not ended the turn by then is killed, and revived for the next prompt.
+    /// 10 s by default.
     pub cancel_floor: Duration,
-    /// How long all sessions together may take to end once the editor has gone; then their processes are killed. 3 s unless set.
+    /// How long all sessions together may take to end after the editor has gone; then their processes are killed. 3 s by default.
     pub exit_grace: Duration,
-    /// Whether a CLI is started ahead for the next session, once one was opened that it could have been. The next then opens at once. It is an idle process of 160 to 260 MB that
-    /// nobody else sees. True unless set.
+    /// Whether to keep a spare: a CLI that is started ahead, so that the next session opens at once. It is an idle process of 160 to 260
+    /// MB that other programs do not see. It starts after the first session that a spare could have served. True by default.
     pub spare: bool,
-    /// How old such a CLI may become. Then it is ended, and another is started after the next session. One that was started before
-    /// the user's settings or sign-in changed is not used either. 30 minutes unless set.
+    /// The maximum age of a spare. An older one is ended, and another is started after the next session. A spare is also discarded when
+    /// the user's settings or sign-in have changed. 30 minutes by default.
     pub spare_age: Duration,
-    /// Which versions of the protocol are served. [`Protocol::Auto`] unless set.
+    /// Which versions of the protocol are served. [`Protocol::Auto`] by default.
     pub protocol: Protocol,
 }
 
@@ -33,12 +33,12 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// The one that the editor asks for in `initialize`: the first, or the draft of the second.
+    /// The version that the editor asks for in `initialize`: version 1, or the draft of version 2.
     #[default]
     Auto,
-    /// The first, whatever the editor asks for.
+    /// Version 1, whatever the editor asks for.
     V1,
-    /// The draft of the second, and no other: an editor that asks for the first is refused.
+    /// Only the draft of version 2: an editor that asks for version 1 gets an error.
     V2,
 }
 
@@ -56,8 +56,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The user's own Claude Code, as it would run in a terminal: their settings, account and environment, without the marks of a
-    /// session that this program itself may have been started in.
+    /// The user's own Claude Code, as in a terminal: their settings, account and environment, but without the variables of a session in
+    /// which this program itself was started.
     pub fn new() -> Self {
         Self::default()
     }
@@ -68,7 +68,7 @@ impl Config {
         self
     }
 
-    /// Uses this CLI instead of searching for one.
+    /// Sets the path of the CLI, instead of a search.
     pub fn cli(mut self, path: impl Into<PathBuf>) -> Self {
         self.options = self.options.cli_path(path);
         self
@@ -114,22 +114,22 @@ fn as_in_a_terminal() -> Options {
         .client_app(concat!("outrigger-acp/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Whether whoever started this program says that it runs in a sandbox.
+/// Whether the environment declares a sandbox.
 pub(crate) fn is_sandbox() -> bool {
     std::env::var_os("IS_SANDBOX").is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
 }
 
-/// These options with what holds for every session.
+/// Adds what every session needs.
 pub(crate) fn always(mut options: Options) -> Options {
     options.allow_dangerously_skip_permissions = may_bypass(&options);
     options.include_partial_messages = true;
     options.forward_subagent_text = true;
-    // As in a terminal: so that files can be taken back. A session store has no place for the copies.
+    // As in a terminal, so that files can be rewound. A session store has no place for the copies.
     options.enable_file_checkpointing |= !options.has_session_store();
     options
 }
 
-/// Whether permissions may be bypassed: not by the superuser, whom the CLI refuses that outside of a sandbox.
+/// Whether permissions may be bypassed. The CLI rejects that for root outside of a sandbox.
 fn may_bypass(options: &Options) -> bool {
     options.assume_sandbox || !is_superuser()
 }

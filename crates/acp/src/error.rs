@@ -1,10 +1,10 @@
-//! What goes wrong, in a form that an editor can show.
+//! Errors of the agent itself.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::ErrorCode;
 use serde_json::json;
 
-/// A parameter that can't be used, and why.
+/// An invalid parameter, with the reason.
 pub(crate) fn bad(parameter: &str, why: impl std::fmt::Display) -> Error {
     Error::new(
         ErrorCode::INVALID_PARAMS,
@@ -13,7 +13,6 @@ pub(crate) fn bad(parameter: &str, why: impl std::fmt::Display) -> Error {
     .data(json!({ "parameter": parameter, "reason": why.to_string() }))
 }
 
-/// There is no such session.
 pub(crate) fn no_session(id: &str) -> Error {
     Error::new(
         ErrorCode::RESOURCE_NOT_FOUND,
@@ -22,7 +21,7 @@ pub(crate) fn no_session(id: &str) -> Error {
     .data(json!({ "sessionId": id }))
 }
 
-/// Something went wrong on this side of the CLI.
+/// An error of the agent, not of the CLI.
 pub(crate) fn internal(what: impl std::fmt::Display) -> Error {
     Error::new(ErrorCode::INTERNAL_ERROR, what.to_string())
 }

@@ -1,7 +1,7 @@
-//! What happens in a session, in words of neither protocol version.
+//! The events of a session, independent of the protocol version.
 //!
-//! [`reduce`](crate::reduce) makes these of the CLI's frames and of a transcript's records, once; the encoders of `wire` write each
-//! in the words of the client's version. What a client can't show is the encoder's affair: here everything is said.
+//! [`reduce`](crate::reduce) makes them from the CLI's frames and a transcript's records. The encoders of `wire` write each for the
+//! client's version, and know what the client can show.
 
 mod topic;
 
@@ -12,32 +12,31 @@ use outrigger::protocol::RawJson;
 
 pub(crate) use self::topic::Topic;
 
-/// What a session is doing.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Doing {
-    /// Nothing, but for what goes on in the background.
+pub(crate) enum State {
+    /// No foreground work. Background work may go on.
     #[default]
     Idle,
-    /// The model works, or a tool of its.
+    /// The model or one of its tools works.
     Running,
-    /// It does not go on before the user answers.
+    /// It waits for the user.
     RequiresAction,
 }
 
-/// One thing that a client may want to show.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// What the user said: when history is told again, or when somebody else than this client prompted.
+    /// A message of the user: in a replay, or when another client sent it.
     User(Chunk),
     /// Text of the answer.
     Text(Chunk),
     /// The model's thinking.
     Thought(Chunk),
-    /// A tool call that was not told of before.
+    /// A new tool call.
     Call(Box<Call>),
-    /// What became of one that was.
+    /// A change of a known tool call.
     CallChanged(Box<CallChange>),
-    /// A terminal of the agent: output of a command.
+    /// A change of a terminal of the agent.
     Terminal(TerminalChange),
     /// The whole plan.
     Plan(Vec<PlanEntry>),
@@ -45,34 +44,30 @@ pub(crate) enum Event {
     Commands(Vec<Command>),
     /// The permission mode changed.
     Mode(String),
-    /// Some config option changed; whoever encodes looks the whole of them up.
+    /// A config option changed. The session sends all of them.
     ConfigChanged,
-    /// The session got a title.
     Title(String),
-    /// How full the context is, and what it cost so far.
     Usage(Usage),
-    /// The conversation is being made shorter.
+    /// The conversation is being compacted.
     Compaction(Compaction),
-    /// Something that is no part of the conversation, but that a person should see.
+    /// A message for the user outside of the conversation.
     Notice(Notice),
-    /// An agent that was started by this one.
+    /// The state of a subagent.
     Subagent(Box<Subagent>),
-    /// For programs, not for people: goes out as `_meta` or as an extension notification.
+    /// Data for programs: sent as `_meta` or as an extension notification.
     Extra(Box<Extra>),
 }
 
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chunk {
-    /// The message that it belongs to: the API's id for what the model says, the CLI's uuid for what the user said.
+    /// The id of its message: the API's id for messages of the model, the CLI's uuid for messages of the user.
     pub(crate) message_id: Option<Arc<str>>,
-    /// The call of the subagent that says it; none for the main conversation.
+    /// The call that started its subagent; `None` for the main conversation.
     pub(crate) parent: Option<Arc<str>>,
-    /// What is said.
     pub(crate) content: Content,
 }
 
-/// Something to show.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
     /// Markdown.
@@ -84,66 +79,54 @@ pub(crate) enum Content {
         /// The bytes, in base64.
         data: String,
     },
-    /// Something that can be fetched or opened.
-    Link {
-        /// Where it is.
-        uri: String,
-        /// What it is called.
-        name: String,
-    },
+    /// A URI to fetch or open.
+    Link { uri: String, name: String },
 }
 
-/// A tool call when it is first told of.
+/// A new tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     /// The API's id of the call.
     pub(crate) id: Arc<str>,
-    /// The tool's name, as the CLI has it.
+    /// The CLI's name of the tool.
     pub(crate) tool: Arc<str>,
-    /// The call of the subagent that makes it; none for the main conversation.
+    /// The call that started its subagent; `None` for the main conversation.
     pub(crate) parent: Option<Arc<str>>,
-    /// A line for people, which names the target.
+    /// A line for the user, which names the target.
     pub(crate) title: String,
-    /// What sort of thing it does.
     pub(crate) kind: Kind,
-    /// How far it is.
     pub(crate) status: Status,
-    /// What to show.
     pub(crate) content: Vec<CallContent>,
-    /// Which files it touches.
+    /// The files that it touches.
     pub(crate) locations: Vec<Location>,
-    /// What it is called with, as far as it is known.
+    /// The input, as far as it is known.
     pub(crate) input: Option<RawJson>,
 }
 
-/// What changed of a tool call; what is `None` stays as it was.
+/// A change of a tool call. `None` means unchanged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct CallChange {
     /// The API's id of the call.
     pub(crate) id: Arc<str>,
-    /// The tool's name, for the record beside each update.
+    /// The CLI's name of the tool, for `_meta` of each update.
     pub(crate) tool: Arc<str>,
-    /// The call of the subagent that makes it; none for the main conversation.
+    /// The call that started its subagent; `None` for the main conversation.
     pub(crate) parent: Option<Arc<str>>,
-    /// A better title.
     pub(crate) title: Option<String>,
-    /// Another kind.
     pub(crate) kind: Option<Kind>,
-    /// How far it is.
     pub(crate) status: Option<Status>,
-    /// All that is to be shown from now on.
+    /// Replaces the content.
     pub(crate) content: Option<Vec<CallContent>>,
-    /// All the files that it touches.
+    /// Replaces the locations.
     pub(crate) locations: Option<Vec<Location>>,
-    /// What it is called with.
     pub(crate) input: Option<RawJson>,
-    /// What the tool gave back, when `content` does not say it already.
+    /// The output of the tool, if `content` does not show it.
     pub(crate) output: Option<RawJson>,
-    /// How long it has been running, in seconds.
+    /// How long it has run, in seconds.
     pub(crate) elapsed: Option<f64>,
 }
 
-/// What sort of thing a tool does.
+/// What a tool does, roughly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -156,101 +139,84 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// How far a tool call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Its input is being written, or somebody is being asked.
+    /// The model writes its input, or the user is asked.
     Pending,
-    /// It runs.
     InProgress,
-    /// It is done.
     Completed,
-    /// It failed, or was refused.
+    /// It failed or was rejected.
     Failed,
-    /// It was given up with its turn. The first version of the protocol knows no such thing and calls it failed.
+    /// It ended with its turn. Version 1 of the protocol has no such status and calls it failed.
     Cancelled,
 }
 
-/// Something to show in a tool call.
+/// A part of a tool call's content.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CallContent {
-    /// Text, an image, a link.
     Content(Content),
     /// A change of a file.
     Diff(Diff),
-    /// The output of a terminal of the agent, by its id.
+    /// The output of the terminal with this id.
     Terminal(Arc<str>),
 }
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Diff {
-    /// Which file: absolute.
+    /// An absolute path.
     pub(crate) path: PathBuf,
-    /// What was there; none for a new file.
+    /// The old text; `None` for a new file.
     pub(crate) old: Option<String>,
-    /// What is there now.
+    /// The new text.
     pub(crate) new: String,
-    /// Where in the file it begins, from 1.
+    /// The line where it begins, from 1.
     pub(crate) line: Option<u32>,
 }
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
-    /// The file: absolute.
+    /// An absolute path.
     pub(crate) path: PathBuf,
     /// The line, from 1.
     pub(crate) line: Option<u32>,
 }
 
-/// What happened to a terminal of the agent.
+/// A change of a terminal of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TerminalChange {
-    /// Its id: that of the call that made it.
+    /// The id of the terminal, which is the id of its call.
     pub(crate) id: Arc<str>,
-    /// The call that made it.
     pub(crate) call: Arc<str>,
-    /// What.
     pub(crate) what: TerminalEvent,
 }
 
-/// See [`TerminalChange`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TerminalEvent {
-    /// It is there.
-    Opened {
-        /// What runs in it.
-        command: String,
-        /// Where it runs.
-        cwd: Option<PathBuf>,
-    },
-    /// More output.
+    /// It began.
+    Opened { command: String, cwd: Option<PathBuf> },
     Output {
-        /// Bytes, since a character may be cut.
+        /// Bytes, since the end may be a part of a character.
         bytes: Vec<u8>,
-        /// Whether the command still runs. Otherwise its call ends with this.
+        /// Whether the command still runs. Otherwise the end of its call follows.
         is_live: bool,
     },
-    /// It ended.
     Exited {
-        /// The exit code, where it is known.
+        /// The exit code, if it is known.
         code: Option<i32>,
-        /// The signal that ended it.
         signal: Option<String>,
     },
 }
 
-/// A step of the plan. The CLI knows no priorities.
+/// A step of the plan. The CLI has no priorities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanEntry {
-    /// What is to be done; what is being done while it is.
+    /// The task, in the form for its status.
     pub(crate) content: String,
-    /// How far it is.
     pub(crate) status: PlanStatus,
 }
 
-/// See [`PlanEntry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanStatus {
     Pending,
@@ -263,52 +229,47 @@ pub(crate) enum PlanStatus {
 pub(crate) struct Command {
     /// Without the slash.
     pub(crate) name: String,
-    /// What it does.
     pub(crate) description: String,
-    /// What may follow it.
+    /// A hint about its arguments.
     pub(crate) hint: Option<String>,
 }
 
-/// How full the context is, and what the session cost so far.
+/// The fill of the context, and the cost so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Usage {
-    /// Tokens in the context.
+    /// The tokens in the context.
     pub(crate) used: u64,
-    /// Tokens that fit.
+    /// The size of the context window.
     pub(crate) size: u64,
-    /// US dollars so far.
+    /// The cost so far, in US dollars.
     pub(crate) cost: Option<f64>,
-    /// The model that it is about.
+    /// The model with this window.
     pub(crate) model: Option<String>,
 }
 
-/// The conversation is being made shorter.
+/// The conversation is being compacted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Compaction {
-    /// Which one.
     pub(crate) id: Arc<str>,
-    /// How far it is.
     pub(crate) status: Status,
-    /// What remains of the conversation.
+    /// The summary that replaces the conversation.
     pub(crate) summary: Option<String>,
-    /// Why it failed.
     pub(crate) error: Option<String>,
 }
 
-/// Something that is no part of the conversation, but that a person should see.
+/// A message for the user outside of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Notice {
-    /// How bad it is.
     pub(crate) severity: Severity,
     /// One line.
     pub(crate) title: String,
     /// More lines.
     pub(crate) description: Option<String>,
-    /// What it is about, for programs; the key of its `_meta`.
+    /// The topic for programs: the key in its `_meta`.
     pub(crate) topic: Topic,
-    /// The CLI's own words, for programs.
+    /// The CLI's message, for programs.
     pub(crate) data: Option<RawJson>,
-    /// Whether a client that has no notices should be told in another way that people see.
+    /// Whether a client without notices should show it as text.
     pub(crate) important: bool,
 }
 
@@ -353,26 +314,20 @@ pub(crate) enum Severity {
     Error,
 }
 
-/// An agent that was started by this one.
+/// The state of a subagent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Subagent {
-    /// The tool call that started it.
     pub(crate) call: Arc<str>,
-    /// The CLI's id of the task.
     pub(crate) task: Option<Arc<str>>,
-    /// What it does.
     pub(crate) title: String,
-    /// Whether it still runs.
     pub(crate) status: Status,
 }
 
-/// For programs, not for people.
+/// Data for programs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Extra {
-    /// What it is about: the key below `_meta.claudeCode`.
+    /// The key below `_meta.claudeCode`.
     pub(crate) topic: Topic,
-    /// The call that it belongs to.
     pub(crate) call: Option<Arc<str>>,
-    /// What is said.
     pub(crate) data: RawJson,
 }

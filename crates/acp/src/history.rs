@@ -1,4 +1,4 @@
-//! A conversation that is over, told again in the same events.
+//! Replays a stored session as events.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,16 +12,16 @@ use serde::Deserialize;
 use crate::event::{Event, Extra, Topic};
 use crate::reduce::{Reducer, Step};
 
-/// Makes events of the messages of a session at rest, one after the other.
+/// Turns the messages of a stored session into events.
 #[derive(Debug)]
 pub(crate) struct History {
     reducer: Reducer,
-    /// Nothing happens in history, so it is always the same time.
+    /// The time of all messages: a replay does not depend on time.
     now: Instant,
 }
 
 impl History {
-    /// Of a session that worked in this directory.
+    /// For a session with this working directory.
     pub(crate) fn new(cwd: PathBuf) -> Self {
         Self {
             reducer: Reducer::new(cwd),
@@ -29,7 +29,6 @@ impl History {
         }
     }
 
-    /// Takes the next message.
     pub(crate) fn message(&mut self, message: &SessionMessage) -> Vec<Event> {
         match message.decode() {
             Ok(message) => events(self.reducer.recorded(message, self.now)),
@@ -50,17 +49,17 @@ impl History {
         }
     }
 
-    /// There is no more: what is still open will never end.
+    /// The replay ends: calls that are still open never end.
     pub(crate) fn end(mut self) -> Vec<Event> {
         events(self.reducer.history_over())
     }
 }
 
-/// Reads what was said in a session, in order; what an agent said comes behind the call that began it, as it came when it happened.
-/// Ends as soon as `tell` says that nobody hears it.
+/// Reads the messages of a session in order. The messages of a subagent follow the call that started it.
+/// Stops when `tell` returns that the receiver is gone.
 ///
 /// # Errors
-/// When the transcript can't be read. One of an agent that can't be is left out.
+/// When the transcript can't be read. An unreadable transcript of a subagent is skipped.
 pub(crate) fn read(
     file: &SessionFile,
     options: &MessageOptions,
@@ -72,7 +71,7 @@ pub(crate) fn read(
             agents.entry(call).or_default().push(agent);
         }
     }
-    // What is being read, the innermost last. An agent is read once, so that this ends.
+    // The transcripts that are open, the innermost last. Each subagent is read once, so that the loop ends.
     let mut reading: Vec<Messages> = vec![file.messages(options)?];
     while let Some(messages) = reading.last_mut() {
         let message = match messages.next() {
@@ -95,7 +94,7 @@ pub(crate) fn read(
         if !tell(message) {
             return Ok(());
         }
-        // The first comes out first.
+        // Reversed, as the last is popped first.
         for agent in begun
             .iter()
             .filter_map(|call| agents.remove(call))
@@ -113,7 +112,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// The calls that a message of the model makes.
+/// The tool calls of a message.
 fn calls(message: &SessionMessage) -> Vec<String> {
     #[derive(Deserialize)]
     struct Said {
@@ -138,7 +137,7 @@ fn calls(message: &SessionMessage) -> Vec<String> {
 fn events(steps: Vec<Step>) -> Vec<Event> {
     let events = steps.into_iter().filter_map(|step| match step {
         Step::Event(event) => Some(event),
-        // What could be done is long done.
+        // Effects are for running commands only.
         Step::Effect(_) => None,
     });
     events.collect()
@@ -156,12 +155,12 @@ mod tests {
 
     const ID: &str = "00000000-0000-4000-8000-000000000001";
 
-    /// A transcript of these records, each behind the other, told again.
+    /// Replays a transcript of these records.
     fn told(records: &[Value]) -> String {
         told_with(records, &[])
     }
 
-    /// The same, with agents: the call that began each, and what was said in it.
+    /// The same with subagents: the call that started each, and its messages.
     fn told_with(records: &[Value], agents: &[(&str, &[Value])]) -> String {
         let home = tempfile::tempdir().unwrap();
         let project = home.path().join("projects").join("-w");

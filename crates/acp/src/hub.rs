@@ -1,4 +1,4 @@
-//! What of a connection is shared: the sessions, what the editor can, and the CLI that was started ahead.
+//! What the sessions and handlers of a connection share.
 
 mod spare_slot;
 
@@ -18,13 +18,13 @@ use crate::config::Config;
 use crate::session::Handle;
 use crate::{error, mcp};
 
-/// The most sessions that may be open at once: each is a process of some 200 MB.
+/// How many sessions may be open at once. Each has a process of about 200 MB.
 const MOST: usize = 64;
 
-/// What of a connection is shared.
+/// What the sessions and handlers of a connection share.
 pub(crate) struct Hub {
     pub(crate) config: Config,
-    /// What MCP servers that live in the editor tell, on its way.
+    /// Routes notifications of MCP servers in the editor.
     pub(crate) routes: mcp::Routes,
     gate: Arc<Gate>,
     capabilities: Mutex<Arc<acp::ClientCapabilities>>,
@@ -54,7 +54,6 @@ impl Hub {
         &self.stop
     }
 
-    /// Where the CLI is that was started ahead.
     pub(crate) fn spare(&self) -> &SpareSlot {
         &self.spare
     }
@@ -63,12 +62,11 @@ impl Hub {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The editor said what it can.
-    pub(crate) fn introduced(&self, client: acp::ClientCapabilities) {
+    /// Stores the editor's capabilities.
+    pub(crate) fn set_capabilities(&self, client: acp::ClientCapabilities) {
         *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(client);
     }
 
-    /// Who is signed in, as far as it is known.
     pub(crate) fn known_auth(&self) -> &KnownAccount {
         &self.known_auth
     }
@@ -83,18 +81,18 @@ impl Hub {
         )
     }
 
-    /// Runs something of the connection's, which is ended with it.
+    /// Spawns a task whose end the end of the connection waits for.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
 
-    /// Waits for all that runs, once the connection has ended.
+    /// Waits for all tasks, after the connection has ended.
     pub(crate) async fn ended(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Answers a request from a task, unless the editor takes it back or goes away first.
+    /// Answers a request from a task, unless the editor cancels it or the connection ends first.
     pub(crate) fn answer<T, F>(self: &Arc<Self>, answer: Answer<T>, work: F)
     where
         T: Send + 'static,
@@ -111,7 +109,7 @@ impl Hub {
         });
     }
 
-    /// The session of an id.
+    /// The open session with this id.
     pub(crate) fn session(&self, id: &acp::SessionId) -> Result<Handle, Error> {
         let id = id.0.as_ref();
         self.sessions()
@@ -120,10 +118,10 @@ impl Hub {
             .ok_or_else(|| error::no_session(id))
     }
 
-    /// Enters a session.
+    /// Registers an open session.
     ///
     /// # Errors
-    /// When there are too many.
+    /// When too many sessions are open.
     pub(crate) fn enter(&self, id: &acp::SessionId, session: Handle) -> Result<(), Error> {
         let mut sessions = self.sessions();
         if sessions.len() >= MOST {
@@ -135,7 +133,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Forgets a session that ended by itself, unless another has taken its place.
+    /// Removes a session that ended, unless another has its id by now.
     pub(crate) fn leave(&self, id: &acp::SessionId, session: &Handle) {
         let mut sessions = self.sessions();
         if sessions

@@ -1,8 +1,8 @@
-//! Which conversations of the CLI a session of the editor's was.
+//! The conversations of the CLI behind one session of the editor.
 //!
-//! The editor knows a session by one id for good. The CLI gives a conversation that begins anew (`/clear`, or going back to before the
-//! first prompt) an id of its own. So what a session went on as is noted, one small file for each session that did, below
-//! `outrigger/acp` in the config directory; it is removed with the session.
+//! The editor keeps one id for a session. The CLI gives a new id to a conversation that starts over (`/clear`, or a rewind to before the
+//! first prompt). So the ids of such a session are stored in a small file below `outrigger/acp` in the config directory, which is
+//! deleted with the session.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -11,31 +11,31 @@ use std::path::{Path, PathBuf};
 use outrigger::sessions::{SessionId, Sessions};
 use serde::{Deserialize, Serialize};
 
-/// How many conversations of a session are remembered; the oldest are forgotten first.
+/// How many conversations of a session are stored. The oldest are dropped first.
 const MOST: usize = 64;
 
-/// What a session went on as, oldest first.
+/// The later conversations of a session, oldest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Note {
     #[serde(rename = "wentOnAs")]
     went_on_as: Vec<String>,
 }
 
-/// The conversation that a session is by now. One that has left no transcript does not count: nothing was said in it.
+/// The current conversation of a session. A conversation without a transcript does not count: it has no messages.
 pub(crate) fn conversation(sessions: &Sessions, id: &SessionId) -> SessionId {
     let later = later(sessions, id);
     let is_there = |later: &&SessionId| sessions.find(later).is_ok();
     later.iter().rev().find(is_there).unwrap_or(id).clone()
 }
 
-/// The conversations that a session went on as, oldest first.
+/// The later conversations of a session, oldest first.
 pub(crate) fn later(sessions: &Sessions, id: &SessionId) -> Vec<SessionId> {
     let note = read(&file(sessions, id)).unwrap_or_default();
     let later = note.went_on_as.iter().filter_map(|id| SessionId::new(id).ok());
     later.collect()
 }
 
-/// Notes that a session goes on as another conversation.
+/// Stores that a session continues as another conversation.
 pub(crate) fn goes_on_as(sessions: &Sessions, id: &SessionId, conversation: &SessionId) -> io::Result<()> {
     let path = file(sessions, id);
     let mut note = read(&path).unwrap_or_default();
@@ -46,17 +46,17 @@ pub(crate) fn goes_on_as(sessions: &Sessions, id: &SessionId, conversation: &Ses
     }
     let text = serde_json::to_vec(&note)?;
     create_dir(&directory(sessions))?;
-    // Another process reads the old one or the new one, and nothing in between.
+    // By a rename, so that other processes never read half a file.
     let draft = path.with_extension(format!("{}.tmp", uuid::Uuid::new_v4()));
     let done = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &path));
     if done.is_err() {
-        // There may be none.
+        // The file may not exist.
         let _ = std::fs::remove_file(&draft);
     }
     done
 }
 
-/// Forgets it.
+/// Deletes the file of a session.
 pub(crate) fn forget(sessions: &Sessions, id: &SessionId) -> io::Result<()> {
     match std::fs::remove_file(file(sessions, id)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -64,17 +64,17 @@ pub(crate) fn forget(sessions: &Sessions, id: &SessionId) -> io::Result<()> {
     }
 }
 
-/// Whose conversations there are, for lists.
+/// The sessions behind all conversations, for lists.
 #[derive(Debug, Default)]
 pub(crate) struct Lineages {
-    /// The session that goes on as a conversation.
+    /// The session that continues as a conversation.
     sessions: HashMap<String, String>,
-    /// The conversations that are over, since their sessions went on as others.
+    /// Former conversations, whose sessions continue as others.
     over: HashSet<String>,
 }
 
 impl Lineages {
-    /// Reads all notes.
+    /// Reads all files.
     pub(crate) fn read(sessions: &Sessions) -> Self {
         let mut all = Self::default();
         let entries = std::fs::read_dir(directory(sessions))
@@ -105,7 +105,7 @@ impl Lineages {
         all
     }
 
-    /// Under which id a conversation is listed; `None` if it is not, for its session went on as another.
+    /// The session id under which a conversation is listed; `None` for a former conversation.
     pub(crate) fn listed_as(&self, conversation: &str) -> Option<String> {
         match self.sessions.get(conversation) {
             Some(session) => Some(session.clone()),

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            // Where even that fails nobody can be told.
+            // There is no other place for the message.
             let _ =
                 std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("outrigger-acp: {error}\n"));
             return ExitCode::FAILURE;

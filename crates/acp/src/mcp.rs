@@ -1,4 +1,4 @@
-//! The MCP servers that the editor brings along.
+//! The editor's MCP servers.
 
 mod names;
 mod over_acp;
@@ -14,7 +14,7 @@ pub(crate) use self::over_acp::Host;
 pub(crate) use self::routes::Routes;
 use crate::error::bad;
 
-/// The servers of a session, each with the name that the CLI knows it by.
+/// The servers of a session, with their names in the CLI.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Servers(Vec<(String, Server)>);
 
@@ -22,16 +22,15 @@ pub(crate) struct Servers(Vec<(String, Server)>);
 enum Server {
     /// The CLI starts it or connects to it.
     Elsewhere(McpServerConfig),
-    /// It lives in the editor.
+    /// It is in the editor.
     OverAcp(acp::McpServerAcpId),
 }
 
 impl Servers {
-    /// The servers that a request names in `mcpServers`.
+    /// Reads `mcpServers` of a request.
     ///
     /// # Errors
-    /// When Claude Code would not take a name, when tools of two servers could have one name, or when a server is of a kind that
-    /// is not known.
+    /// When Claude Code would reject a name, when tools of two servers could have one name, or when the kind of a server is unknown.
     pub(crate) fn of(servers: &[acp::McpServer]) -> Result<Self, Error> {
         let mut taken: Vec<(String, Server)> = Vec::new();
         for (position, server) in servers.iter().enumerate() {
@@ -66,7 +65,7 @@ impl Servers {
         Ok(Self(taken))
     }
 
-    /// For a session that is to be started.
+    /// Adds the servers to the options of a new session.
     pub(crate) fn add_to(&self, options: Options, host: &Host) -> Options {
         self.0
             .iter()
@@ -76,7 +75,7 @@ impl Servers {
             })
     }
 
-    /// For a session that runs.
+    /// The servers for a running session.
     pub(crate) fn for_session(&self, host: &Host) -> McpServers {
         self.0
             .iter()
@@ -96,14 +95,14 @@ impl Servers {
         self.0.iter().any(|(known, _)| known == name)
     }
 
-    /// The names of those that live in the editor.
+    /// The names of the servers in the editor.
     pub(crate) fn in_editor(&self) -> Vec<String> {
         let servers = self.0.iter();
         let here = servers.filter(|(_, server)| matches!(server, Server::OverAcp(_)));
         here.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Those that others are not among, by name, as far as the CLI reaches them itself.
+    /// The servers whose names `others` lacks, without those in the editor.
     pub(crate) fn without(&self, others: &Self) -> Self {
         let mut left = self.clone();
         left.0
@@ -111,7 +110,7 @@ impl Servers {
         left
     }
 
-    /// These and others, whose names are others.
+    /// The union with servers of other names.
     pub(crate) fn and(&self, others: &Self) -> Self {
         Self(self.0.iter().chain(&others.0).cloned().collect())
     }

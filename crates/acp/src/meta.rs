@@ -1,5 +1,5 @@
-//! What an editor says of a session in `_meta`, as it says it to the TypeScript adapter: options of the SDK by their names there, the
-//! system prompt, and whether it wants the CLI's own messages.
+//! `_meta` of session requests, in the form of the TypeScript adapter: options of the SDK, the system prompt, and the request for raw
+//! messages.
 
 mod options;
 mod raw_messages;
@@ -14,7 +14,7 @@ pub(crate) use self::options::is_option;
 pub(crate) use self::raw_messages::{RawMessages, SdkMessage};
 use crate::error::bad;
 
-/// What was said of a session in `_meta`.
+/// `_meta` of a session request.
 #[derive(Debug, Default)]
 pub(crate) struct SessionMeta {
     options: Map<String, Value>,
@@ -25,10 +25,9 @@ pub(crate) struct SessionMeta {
 }
 
 impl SessionMeta {
-    /// Reads it.
     ///
     /// # Errors
-    /// When something of it is not what it has to be; with its name.
+    /// When a field is invalid; with its name.
     pub(crate) fn of(meta: Option<&acp::Meta>) -> Result<Self, Error> {
         let Some(meta) = meta else {
             return Ok(Self::default());
@@ -48,20 +47,20 @@ impl SessionMeta {
             Some(Value::Object(options)) => options.clone(),
             Some(_) => return Err(bad("_meta.claudeCode.options", "it is no object")),
         };
-        // What is there and says nothing is as if it was not there.
+        // `null` counts as missing.
         given.options.retain(|_, value| !value.is_null());
         Ok(given)
     }
 
-    /// Whether there are options, which have to be there when the CLI starts.
+    /// Whether there are options, which only the start of a process can apply.
     pub(crate) fn has_options(&self) -> bool {
         !self.options.is_empty()
     }
 
-    /// These options with those that were given.
+    /// Applies the options of `_meta` to these.
     ///
     /// # Errors
-    /// When one is not known, not to be given, or not what it has to be; with its name.
+    /// When an option is unknown, not allowed or invalid; with its name.
     pub(crate) fn put(&self, options: Options) -> Result<Options, Error> {
         self.options.iter().try_fold(options, |options, (name, value)| {
             options::put(options, name, value)
@@ -69,7 +68,7 @@ impl SessionMeta {
     }
 }
 
-/// A text, which is the whole prompt, or `{ "append": … }`, which follows Claude Code's own.
+/// A string is the whole prompt; `{ "append": … }` follows Claude Code's own prompt.
 fn system_prompt(told: Option<&Value>) -> Result<Option<SystemPrompt>, Error> {
     let text = |text: &str| match text.trim() {
         "" => Err(bad("_meta.systemPrompt", "it says nothing")),

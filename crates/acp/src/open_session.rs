@@ -1,4 +1,4 @@
-//! From what the editor wants to a session that runs.
+//! Opens sessions: from a request to a session with its CLI.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::spare;
 use crate::stored;
 use crate::wire::v2::convert;
 
-/// How long a spare may take to become a session. It takes a tenth of a second; one that hangs is replaced.
+/// The time limit for a spare to become a session, which takes about 0.1 s. After that, a new process replaces it.
 const CLAIM: Duration = Duration::from_secs(5);
 
-/// A session that the editor wants, whatever the request.
+/// The session that a request asks for.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) cwd: PathBuf,
@@ -43,20 +43,20 @@ pub(crate) struct Wanted {
     pub(crate) meta: Option<acp::Meta>,
 }
 
-/// Where its conversation comes from.
+/// The origin of its conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It has none yet.
+    /// A new conversation.
     New,
-    /// It goes on with this session.
+    /// Continue this session.
     Resume(acp::SessionId),
-    /// The same, and what was said in it is told again first.
+    /// Replay this session, and continue it.
     Load(acp::SessionId),
-    /// It goes on with a copy of this session, up to a message if one is given.
+    /// Continue a copy of this session, which ends with this message if there is one.
     Fork(acp::SessionId, Option<String>),
 }
 
-/// What is said of a session that was opened.
+/// The data of the answer.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) id: acp::SessionId,
@@ -65,10 +65,10 @@ pub(crate) struct Opened {
 }
 
 impl Wanted {
-    /// What is asked for in the draft of the second version, whose requests differ in the same way.
+    /// From the fields of a request of the draft.
     ///
     /// # Errors
-    /// When it holds what the first version does not have.
+    /// When a field has no counterpart in version 1.
     pub(crate) fn of_draft(
         cwd: draft::AbsolutePath,
         directories: Vec<draft::AbsolutePath>,
@@ -87,7 +87,7 @@ impl Wanted {
         })
     }
 
-    /// Finds what is wrong with it.
+    /// Checks the directories.
     async fn check(&self) -> Result<(), Error> {
         directory("cwd", &self.cwd).await?;
         for (position, path) in self.directories.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// The system prompt, wherever it is said.
+    /// The system prompt, from the request or its `_meta`.
     fn prompt(&self, given: &SessionMeta) -> Result<Option<SystemPrompt>, Error> {
         match (&self.system_prompt, &given.system_prompt) {
             (None, given) => Ok(given.clone()),
@@ -106,7 +106,7 @@ impl Wanted {
         }
     }
 
-    /// What a spare is to become; nothing if it can't become this.
+    /// The claim that turns a spare into this session; `None` if no spare can.
     fn claim(&self, base: &Options, given: &SessionMeta, prompt: Option<&SystemPrompt>) -> Option<Claim> {
         if self.origin != Origin::New || !self.servers.is_empty() || given.has_options() {
             return None;
@@ -123,7 +123,7 @@ impl Wanted {
         }
     }
 
-    /// These options with all that is wanted, but the origin.
+    /// Adds everything to the options but the origin.
     fn put(
         &self,
         options: Options,
@@ -139,7 +139,7 @@ impl Wanted {
         Ok(options)
     }
 
-    /// The same with the origin, and the id of the session.
+    /// Adds the origin, and the id of the session.
     async fn from(&self, base: &Options, mut options: Options) -> Result<(acp::SessionId, Options), Error> {
         let id = match &self.origin {
             Origin::New => {
@@ -161,7 +161,7 @@ impl Wanted {
     }
 }
 
-/// The message that a fork ends with: `_meta.claudeCode.upToMessageId`.
+/// The last message of a fork: `_meta.claudeCode.upToMessageId`.
 pub(crate) fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
     match meta.and_then(|meta| meta.get("claudeCode")?.get("upToMessageId")) {
         None | Some(serde_json::Value::Null) => Ok(None),
@@ -196,10 +196,10 @@ fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
     }
 }
 
-/// A directory that a session can work in.
+/// Checks a directory of a session.
 ///
 /// # Errors
-/// When it is not absolute, or there is no such directory.
+/// When the path is not absolute, or there is no such directory.
 async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
     if !path.is_absolute() {
         return Err(bad(parameter, format!("{} is not absolute", path.display())));
@@ -211,7 +211,7 @@ async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Opens a session, answers, and lets it run.
+/// Opens a session, answers the request, and runs the session.
 pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answer<Opened>) {
     let work = Arc::clone(hub);
     let stop = hub.stop().clone();
@@ -220,7 +220,7 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
         let ready = cancellation.run_until_cancelled(prepare(&work, wanted, client.clone()));
         let ready = tokio::select! {
             ready = ready => ready,
-            // What was started ends as it is dropped.
+            // A process that was started ends when it is dropped.
             () = stop.cancelled() => return,
         };
         let ready = match ready {
@@ -241,7 +241,7 @@ pub(crate) fn open(hub: &Arc<Hub>, wanted: Wanted, client: Client, answer: Answe
     });
 }
 
-/// The life of a session that was opened.
+/// Runs an opened session to its end.
 async fn live(hub: Arc<Hub>, ready: Ready) {
     let Ready {
         id,
@@ -291,7 +291,7 @@ async fn live(hub: Arc<Hub>, ready: Ready) {
     hub.leave(&id, &handle);
 }
 
-/// Who pays, by the CLI's own word: `_meta.claudeCode.account`, without what it does not say.
+/// The account that the CLI reports: `_meta.claudeCode.account`, without empty fields.
 fn account(told: &InitializeReply) -> acp::Meta {
     let account = serde_json::to_value(&told.account).unwrap_or_default();
     let mut said = account.as_object().cloned().unwrap_or_default();
@@ -301,7 +301,7 @@ fn account(told: &InitializeReply) -> acp::Meta {
     meta
 }
 
-/// A session that the editor can be told of.
+/// A session that is ready for the answer.
 struct Ready {
     id: acp::SessionId,
     client: Client,
@@ -309,7 +309,7 @@ struct Ready {
     meta: acp::Meta,
     handle: session::Handle,
     opening: Opening,
-    /// To begin anew with, should the process end before the conversation began.
+    /// For a new process, should this one end before the conversation has a message.
     again: Options,
     mcp: Mcp,
     modes: Modes,
@@ -319,10 +319,9 @@ struct Ready {
     raw: RawMessages,
 }
 
-/// How far its CLI is.
 enum Opening {
     Started(Session),
-    /// A spare is about to become it. All that is told of a session, the spare had said already.
+    /// A spare is about to become the session. The answer needs only what the spare has reported.
     Claimed(session::Start),
 }
 
@@ -334,13 +333,13 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     let base = &hub.config.options;
     let claim = wanted.claim(base, &given, prompt.as_ref());
     let spare = match &claim {
-        // Without an account a claim fails when the editor was told of the session already. One that is started as usual says so first.
+        // Without an account, the claim would fail after the answer. A normal start fails before it.
         Some(_) => {
             let warm = hub.spare().take().await;
             warm.filter(|warm| !auth::is_nobody(&warm.spare.initialized().account))
         }
         None => {
-            // The next session is likely to be like this one.
+            // The next session is probably similar.
             if wanted.origin == Origin::New {
                 hub.spare().clear();
             }
@@ -410,7 +409,7 @@ async fn prepare(hub: &Arc<Hub>, wanted: Wanted, client: Client) -> Result<Ready
     Ok(ready)
 }
 
-/// What makes MCP servers of those that live in the editor.
+/// Makes the MCP servers in the editor.
 fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::Host {
     let roots = options.cwd.iter().chain(&options.additional_directories);
     mcp::Host::new(
@@ -421,7 +420,7 @@ fn host(hub: &Hub, client: &Client, forms: Forms, options: &Options) -> mcp::Hos
     )
 }
 
-/// Starts a CLI, and has what was said told again meanwhile.
+/// Starts a CLI, and replays the stored session meanwhile.
 async fn start(
     hub: &Arc<Hub>,
     wanted: &Wanted,
@@ -438,7 +437,7 @@ async fn start(
     let start = async { starting.start().await.map_err(|error| sdk_error::of_sdk(&error)) };
     match &wanted.origin {
         Origin::Load(loaded) => {
-            let again = stored::tell_again(&hub.config.options, loaded, &wanted.cwd, client);
+            let again = stored::replay(&hub.config.options, loaded, &wanted.cwd, client);
             let (session, again) = tokio::join!(start, again);
             again?;
             session
@@ -447,10 +446,10 @@ async fn start(
     }
 }
 
-/// How a spare becomes a session. If it does not, the session is started as usual.
+/// Turns a spare into the session. If that fails, starts a new process.
 fn becomes(hub: &Arc<Hub>, spare: Spare, claim: Claim, options: Options) -> session::Start {
     let mut first = Some((spare, claim));
-    // The session's task is one of the hub's.
+    // Weak, as the hub waits for the session's task.
     let hub = Arc::downgrade(hub);
     Box::new(move || {
         let (first, options, hub) = (first.take(), options.clone(), hub.clone());
@@ -458,7 +457,7 @@ fn becomes(hub: &Arc<Hub>, spare: Spare, claim: Claim, options: Options) -> sess
             if let Some((spare, claim)) = first {
                 match tokio::time::timeout(CLAIM, spare.claim(claim)).await {
                     Ok(Ok(session)) => return Ok(session),
-                    // A project whose settings decide what a spare has decided already is no failure.
+                    // No failure: the project's settings may differ from what the spare has read.
                     Ok(Err(failed)) => {
                         tracing::info!(why = %failed.error, "the spare CLI did not become the session")
                     }

@@ -1,22 +1,21 @@
-//! How a turn ended, as the answer to its prompt.
+//! The outcome of a turn as the answer to its prompt.
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Error, ErrorCode};
 use outrigger::{Cause, Outcome, Tokens, Verdict};
 use serde_json::{Map, Value, json};
 
-/// How the turn of a prompt ended.
 pub(crate) type End = Result<acp::PromptResponse, Error>;
 
-/// The answer to a prompt that the client cancelled, with what was spent nonetheless.
+/// The answer to a cancelled prompt, with its usage.
 pub(crate) fn cancelled(outcome: Option<&Outcome>) -> acp::PromptResponse {
     respond(acp::StopReason::Cancelled, outcome)
 }
 
-/// The answer to a prompt whose turn ended.
+/// The answer for the outcome of a turn.
 ///
 /// # Errors
-/// When the turn failed; with the CLI's words and codes.
+/// When the turn failed; with the CLI's message and codes.
 pub(crate) fn of(outcome: &Outcome) -> Result<acp::PromptResponse, Error> {
     let reason = match outcome.verdict() {
         Verdict::Interrupted | Verdict::Cancelled => acp::StopReason::Cancelled,
@@ -26,11 +25,11 @@ pub(crate) fn of(outcome: &Outcome) -> Result<acp::PromptResponse, Error> {
         Verdict::Failed(Cause::Refused) => acp::StopReason::Refusal,
         Verdict::Failed(Cause::MaxOutputTokens) => acp::StopReason::MaxTokens,
         verdict if verdict.is_success() => by_stop_reason(outcome),
-        // These ended the turn as they were meant to, and what they say was shown.
+        // A hook ended the turn on purpose, and its message was shown.
         Verdict::NotRun | Verdict::StoppedByHook | Verdict::Failed(Cause::NoStructuredOutput) => {
             by_stop_reason(outcome)
         }
-        // The API says both by an error and by its stop reason that it refuses.
+        // The API reports a refusal by an error or by the stop reason.
         verdict => match by_stop_reason(outcome) {
             acp::StopReason::EndTurn => return Err(failed(verdict, outcome)),
             told => told,
@@ -39,7 +38,7 @@ pub(crate) fn of(outcome: &Outcome) -> Result<acp::PromptResponse, Error> {
     Ok(respond(reason, Some(outcome)))
 }
 
-/// The model's own word for why it stopped.
+/// The stop reason of the API.
 fn by_stop_reason(outcome: &Outcome) -> acp::StopReason {
     let told = outcome.result().and_then(Result::ok);
     match told.and_then(|result| result.stop_reason).as_deref() {
@@ -110,7 +109,7 @@ fn failed(verdict: &Verdict, outcome: &Outcome) -> Error {
     };
     let code = match verdict.cause() {
         Some(Cause::NotLoggedIn | Cause::InvalidKey) => ErrorCode::AUTH_REQUIRED,
-        // A 403 may be about other things, too. The CLI tells them apart.
+        // A 403 can have other reasons, which the CLI's text tells apart.
         _ if said.starts_with("Failed to authenticate") => ErrorCode::AUTH_REQUIRED,
         _ => ErrorCode::INTERNAL_ERROR,
     };

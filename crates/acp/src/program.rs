@@ -1,4 +1,4 @@
-//! The agent as a program: what `outrigger-acp` and `outrigger acp` have in common.
+//! The program behind `outrigger-acp` and `outrigger acp`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::config::{Config, Protocol};
 use crate::sdk_error;
 use crate::serve::serve;
 
-/// What is printed for `--help`.
+/// The output of `--help`.
 const HELP: &str = "\
 Claude Code for editors: an agent that speaks the Agent Client Protocol on stdin and stdout.
 
@@ -39,12 +39,11 @@ Environment:
   RUST_LOG                what is logged: a level, or levels of modules, as in `warn,outrigger_acp=debug`
 ";
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Serve {
         log: Option<PathBuf>,
-        /// Whether a CLI is started ahead.
         spare: bool,
         protocol: Protocol,
     },
@@ -59,7 +58,7 @@ fn task(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
     let mut protocol = Protocol::Auto;
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
-            // All that follows is the CLI's.
+            // All further arguments are for the CLI.
             Some("--cli") => return Ok(Task::Cli(arguments.collect())),
             Some("--version" | "-V") => return Ok(Task::Version),
             Some("--help" | "-h") => return Ok(Task::Help),
@@ -97,9 +96,9 @@ fn protocol_of(version: &OsStr) -> Result<Protocol, String> {
     }
 }
 
-/// Runs the program with these arguments, which are those behind its name, until the editor goes away or a signal asks it to end.
+/// Runs the program with these arguments (without its name), until the editor goes away or a signal ends it.
 ///
-/// Nothing but the protocol is written to stdout, except for `--version` and `--help`.
+/// Only protocol messages go to stdout, except for `--version` and `--help`.
 ///
 /// # Cancel safety
 /// Dropping the future ends all sessions; their processes end in the background.
@@ -151,7 +150,7 @@ fn executable() -> Option<PathBuf> {
     (!named.is_empty()).then(|| named.into())
 }
 
-/// Becomes the CLI.
+/// Replaces this process by the CLI.
 fn cli(arguments: Vec<OsString>) -> ExitCode {
     let found = discover::find(executable().as_deref(), &Surroundings::of_this_process());
     let path = match found {
@@ -171,7 +170,7 @@ fn cli(arguments: Vec<OsString>) -> ExitCode {
     become_it(&mut command, &path)
 }
 
-/// Whether a variable is the mark of an outer session, with which the CLI may refuse to run.
+/// Whether a variable marks an outer session, in which the CLI may refuse to run.
 fn is_mark(name: &OsStr) -> bool {
     matches!(
         name.to_str(),
@@ -224,7 +223,7 @@ fn print(text: &str) -> ExitCode {
 }
 
 fn failed(why: &str, code: u8) -> ExitCode {
-    // Where even that fails nobody can be told.
+    // There is no other place for the message.
     let _ = writeln!(io::stderr(), "outrigger-acp: {why}");
     ExitCode::from(code)
 }

@@ -1,7 +1,7 @@
-//! What the user says, from the editor's blocks to the CLI's.
+//! Prompts: from the editor's content blocks to the CLI's.
 //!
-//! A text that begins with a command of the CLI is that command. A link is written as Markdown that names its file; the text of an
-//! embedded resource follows at the end, so that it does not come between the words.
+//! A text that begins with a command of the CLI is that command. A link becomes a Markdown link with the name of its file. The text of
+//! an embedded resource goes to the end, so that it does not interrupt the sentence.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,15 +14,15 @@ use outrigger::protocol::shared::ContentBlock;
 
 use crate::error::bad;
 
-/// Makes the prompt. `is_command` says whether the CLI has a command of a name.
+/// Makes the prompt. `is_command` returns whether the CLI has a command of this name.
 ///
 /// # Errors
-/// When there is nothing in it, or something that the CLI can't be given.
+/// When the prompt is empty, or has a block that the CLI does not accept.
 pub(crate) fn of(blocks: &[acp::ContentBlock], is_command: impl Fn(&str) -> bool) -> Result<Prompt, Error> {
     with_unsaved(blocks, is_command, &HashMap::new())
 }
 
-/// The same, with texts that the editor has and the disk does not, by the addresses of their files: they follow at the end.
+/// The same with unsaved texts, by URL. They go to the end.
 ///
 /// # Errors
 /// As [`of`].
@@ -78,7 +78,7 @@ pub(crate) fn with_unsaved(
         Some((name, arguments)) => all.fold(Prompt::command(name, arguments), Prompt::block),
         None => {
             let mut all = all;
-            // An empty text to begin with would be refused by the API.
+            // The API rejects an empty text.
             let first = match all.next() {
                 Some(ContentBlock::Text(text)) => Prompt::text(text.text),
                 Some(block) => Prompt::of_block(block),
@@ -89,7 +89,7 @@ pub(crate) fn with_unsaved(
     })
 }
 
-/// The command that a text is, with its arguments. A prompt of an MCP server, `/mcp:server:name`, has another name with the CLI.
+/// The command in a text, with its arguments. A prompt of an MCP server, `/mcp:server:name`, has another name in the CLI.
 fn command_of(text: &str, is_command: impl Fn(&str) -> bool) -> Option<(String, String)> {
     let rest = text.trim_start().strip_prefix('/')?;
     let (name, arguments) = match rest.split_once(char::is_whitespace) {
@@ -106,7 +106,7 @@ fn command_of(text: &str, is_command: impl Fn(&str) -> bool) -> Option<(String, 
     Some((name, arguments.to_owned()))
 }
 
-/// An address as Markdown, named by its last part where it has one.
+/// A URL as a Markdown link, named by its last segment if it has one.
 fn as_link(uri: &str) -> String {
     if !uri.starts_with("file://") && !uri.starts_with("zed://") {
         return uri.to_owned();

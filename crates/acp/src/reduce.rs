@@ -1,7 +1,7 @@
-//! Frames of the CLI, in their order, to steps: each thing that happens is told once, whatever way the CLI says it.
+//! Reduces the CLI's frames to steps. Each event comes once, in whichever ways the CLI reports it.
 //!
-//! No I/O, no clock, no randomness: the same frames at the same times give the same steps. Whoever drives it calls
-//! [`tick`](Reducer::tick) when [`due`](Reducer::due) has come, and does the [`Effect`]s.
+//! No I/O, no clock, no randomness: the same frames at the same times give the same steps. The caller calls [`tick`](Reducer::tick) at
+//! the time of [`due`](Reducer::due), and executes the [`Effect`]s.
 
 mod calls;
 mod commands;
@@ -37,22 +37,22 @@ use self::usage::Meter;
 use crate::event::{Event, Notice, Status, Subagent, Topic};
 use crate::tool::{self, WorkDir};
 
-/// How many frames are remembered, so that none counts twice.
+/// How many frames are remembered to detect duplicates.
 const REMEMBERED: usize = 1024;
 
-/// How many agents' last words are kept.
+/// For how many subagents the last text is kept.
 const MOST_AGENTS: usize = 1024;
 
-/// A call that goes on behind the turn that began it.
+/// A call in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Going {
+pub(crate) struct BackgroundCall {
     /// The call.
     pub(crate) call: Arc<str>,
-    /// Whether it has a terminal, which has the call's id.
+    /// Whether it has a terminal, with the id of the call.
     pub(crate) is_terminal: bool,
 }
 
-/// Makes steps of frames, for one session.
+/// The reducer of one session.
 #[derive(Debug)]
 pub(crate) struct Reducer {
     dir: WorkDir,
@@ -65,25 +65,25 @@ pub(crate) struct Reducer {
     mode: Option<String>,
     model: Option<String>,
     title: Option<String>,
-    /// The CLI said itself what the session is called.
+    /// Whether the CLI reported the title itself.
     is_named: bool,
-    /// Ids of frames that were seen, as hashes.
+    /// Hashes of the uuids of frames.
     frames: Seen<u64>,
-    /// Prompts of this client.
+    /// The uuids of this client's prompts.
     prompts: Seen<String>,
     /// Notices that a session gets only once.
     notices: Seen<String>,
-    /// What a slash command said last in this turn.
+    /// The last output of a slash command in this turn.
     local: Option<String>,
-    /// The last text of each agent, by its call.
+    /// The last text of each subagent, by its call.
     last_words: HashMap<Arc<str>, String>,
     subagents: HashMap<Arc<str>, String>,
-    /// What is reduced happened long ago.
+    /// Whether this is a replay.
     is_history: bool,
 }
 
 impl Reducer {
-    /// For a session that works in this directory, which is absolute.
+    /// For a session with this working directory, an absolute path.
     pub(crate) fn new(cwd: PathBuf) -> Self {
         Self {
             dir: WorkDir { cwd },
@@ -107,7 +107,6 @@ impl Reducer {
         }
     }
 
-    /// Takes the next frame.
     pub(crate) fn frame(&mut self, frame: &Frame, now: Instant) -> Vec<Step> {
         let mut steps = Steps::default();
         if frame.uuid().is_some_and(|uuid| !self.frames.insert(hash(uuid))) {
@@ -116,7 +115,7 @@ impl Reducer {
         }
         let parent = frame.parent_tool_use_id();
         match frame.event_type() {
-            // Whatever else is odd about it.
+            // Even if the frame does not decode.
             Some("message_start") => self.streams.begin(parent),
             Some("message_stop") => self.streams.over(parent),
             _ => {}
@@ -128,7 +127,7 @@ impl Reducer {
             None => match frame.decode() {
                 Ok(message) => self.reduce(message, now, &mut steps),
                 Err(misfit) => {
-                    // Nothing that the CLI said is lost silently: programs get the line, and the log says why.
+                    // Nothing is lost silently: programs get the raw JSON, and the log has the reason.
                     tracing::warn!(%misfit, kind = frame.kind(), "a frame could not be read");
                     let line = RawJson::from_text(frame.text().into_owned());
                     let line = line.or_else(|_| RawJson::encode(&frame.text()));
@@ -141,7 +140,7 @@ impl Reducer {
         steps.0
     }
 
-    /// Takes the next message of a conversation that is over: nothing of it streams, runs, or is asked.
+    /// Takes the next message of a stored session: nothing of it streams, runs, or waits for the user.
     pub(crate) fn recorded(&mut self, message: Message, now: Instant) -> Vec<Step> {
         let mut steps = Steps::default();
         self.is_history = true;
@@ -149,7 +148,7 @@ impl Reducer {
         steps.0
     }
 
-    /// The history ends here: what is still open will never end.
+    /// The replay ends: calls that are still open never end.
     pub(crate) fn history_over(&mut self) -> Vec<Step> {
         let mut steps = Steps::default();
         self.calls.give_up(true, Status::Cancelled, &mut steps);
@@ -157,12 +156,12 @@ impl Reducer {
         steps.0
     }
 
-    /// A prompt of this client was sent under this id; its echo is no news to it.
+    /// This client sent a prompt with this uuid, so its echo is dropped.
     pub(crate) fn prompted(&mut self, uuid: &str) {
         self.prompts.insert(uuid.to_owned());
     }
 
-    /// The slash commands, as they are at the beginning.
+    /// The slash commands at the start.
     pub(crate) fn commands(
         &mut self,
         commands: &[outrigger::protocol::inbound::system::SlashCommand],
@@ -172,14 +171,14 @@ impl Reducer {
         steps.0
     }
 
-    /// The permission mode is this one, whoever said so. Tells of it if that is news.
+    /// Reports the permission mode if it is new.
     pub(crate) fn mode_is(&mut self, mode: &str) -> Vec<Step> {
         let mut steps = Steps::default();
         self.mode(mode, &mut steps);
         steps.0
     }
 
-    /// Somebody is about to be asked whether this call may run: tells of it, if nobody knows it yet.
+    /// The user is about to be asked about this call: reports the call, if it was not.
     pub(crate) fn asked(&mut self, id: &str, tool: &str, input: &RawJson, now: Instant) -> Vec<Step> {
         let mut steps = Steps::default();
         self.calls.begin(id, tool, None, now, &mut steps);
@@ -187,21 +186,21 @@ impl Reducer {
         steps.0
     }
 
-    /// The call was allowed, or is running for another reason.
+    /// The call runs.
     pub(crate) fn runs(&mut self, id: &str) -> Vec<Step> {
         let mut steps = Steps::default();
         self.calls.run(id, &self.dir, &mut steps);
         steps.0
     }
 
-    /// The plan of this call was approved, although its turn is ended.
+    /// The plan of this call was approved, although its turn was ended.
     pub(crate) fn approved(&mut self, id: &str) -> Vec<Step> {
         let mut steps = Steps::default();
         self.calls.approve(id, &self.dir, &mut steps);
         steps.0
     }
 
-    /// Another conversation begins in the place of this one, with nothing in it.
+    /// An empty conversation replaces this one.
     pub(crate) fn begins_anew(&mut self) -> Vec<Step> {
         let mut steps = Steps::default();
         self.plan.clear(&mut steps);
@@ -211,7 +210,7 @@ impl Reducer {
         steps.0
     }
 
-    /// This is what the session is called on disk, where it may be a moment late. Tells of it if that is news.
+    /// Reports the title on disk if it is new. It may be older than a title that the CLI reported.
     pub(crate) fn titled(&mut self, title: String) -> Vec<Step> {
         let mut steps = Steps::default();
         if !self.is_named {
@@ -220,45 +219,45 @@ impl Reducer {
         steps.0
     }
 
-    /// Whether the CLI is to be asked how much the model takes; true once for each model.
+    /// Whether to ask the CLI for the context size of the model. True once for each model.
     pub(crate) fn wants_size(&mut self) -> bool {
         self.meter.wants_size()
     }
 
-    /// What the CLI said of that: how many tokens the model takes, and how many there are.
+    /// The CLI's reply: the size of the context window, and the tokens in use.
     pub(crate) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Step> {
         let mut steps = Steps::default();
         self.meter.asked(model, size, used, &mut steps);
         steps.0
     }
 
-    /// How full the context is, in percent, if that is known.
+    /// The fill of the context in percent, if it is known.
     pub(crate) fn fullness(&self) -> Option<u64> {
         self.meter.fullness()
     }
 
-    /// More of the output of a command in the background; see [`Effect::Tail`].
+    /// More output of a background command; see [`Effect::Tail`].
     pub(crate) fn tailed(&mut self, call: &str, bytes: Vec<u8>) -> Vec<Step> {
         let mut steps = Steps::default();
         self.calls.output(call, bytes, &mut steps);
         steps.0
     }
 
-    /// All of the output was handed over, or can't be had; see [`Effect::Untail`].
+    /// The output of a background command is complete, or can't be read; see [`Effect::Untail`].
     pub(crate) fn tail_ended(&mut self, call: &str) -> Vec<Step> {
         let mut steps = Steps::default();
         self.calls.tail_ended(call, &self.dir, &mut steps);
         steps.0
     }
 
-    /// The turn was cancelled, whatever the CLI still says of it: ends what belongs to it.
+    /// The turn was cancelled: ends its calls, whatever the CLI still reports.
     pub(crate) fn cancelled(&mut self) -> Vec<Step> {
         let mut steps = Steps::default();
         self.turn_over(Status::Cancelled, &mut steps);
         steps.0
     }
 
-    /// The CLI is gone, and with it all that ran.
+    /// The process ended, with all calls.
     pub(crate) fn died(&mut self) -> Vec<Step> {
         let mut steps = Steps::default();
         self.turn_over(Status::Failed, &mut steps);
@@ -266,17 +265,16 @@ impl Reducer {
         steps.0
     }
 
-    /// What goes on in the background, in the order in which it began.
-    pub(crate) fn going(&self) -> Vec<Going> {
-        self.calls.going()
+    /// The calls in the background, oldest first.
+    pub(crate) fn background(&self) -> Vec<BackgroundCall> {
+        self.calls.background()
     }
 
-    /// When [`tick`](Self::tick) is to be called, if nothing happens before.
+    /// When to call [`tick`](Self::tick).
     pub(crate) fn due(&self) -> Option<Instant> {
         self.calls.due()
     }
 
-    /// Does what is due.
     pub(crate) fn tick(&mut self, now: Instant) -> Vec<Step> {
         let mut steps = Steps::default();
         self.calls.tick(now, &self.dir, &mut steps);
@@ -303,7 +301,7 @@ impl Reducer {
             }
             Message::ActiveGoal(goal) => steps.extra(Topic::ActiveGoal, &*goal),
             Message::AutocompactState(state) => steps.extra(Topic::Autocompact, &*state),
-            // The connection's own business, and the session's.
+            // The SDK or the session's task handles these.
             Message::ControlRequest(_)
             | Message::ControlResponse(_)
             | Message::ControlCancelRequest(_)
@@ -311,7 +309,7 @@ impl Reducer {
             | Message::KeepAlive(_)
             | Message::TranscriptMirror(_) => {}
             Message::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
-            // The union may grow; see `system`.
+            // The union may grow: a message without an arm here goes to programs only.
             other => {
                 if let Ok(data) = other.to_body() {
                     steps.raw_extra(Topic::Unknown, data);
@@ -326,14 +324,14 @@ impl Reducer {
             steps.raw_extra(Topic::StructuredOutput, output.clone());
         }
         let status = match &result.terminal_reason {
-            // What is deferred goes on in another process, or never.
+            // A deferred call may continue in another process.
             Some(TerminalReason::ToolDeferred) => return,
             _ => Status::Cancelled,
         };
         self.turn_over(status, steps);
     }
 
-    /// What began in the turn and did not end with it will not end any more, except in the background.
+    /// Ends the calls and compactions of the turn, except those in the background.
     fn turn_over(&mut self, status: Status, steps: &mut Steps) {
         self.local = None;
         self.calls.give_up(false, status, steps);
@@ -352,7 +350,7 @@ impl Reducer {
         }
     }
 
-    /// Something is to be said of an agent.
+    /// Reports the state of a subagent.
     fn subagent(
         &mut self,
         call: &str,
@@ -419,7 +417,7 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// What a call of this tool looks like, for whoever asks about it.
+/// The view of a call, for a permission request.
 pub(crate) fn view(tool: &str, input: &RawJson, cwd: &std::path::Path) -> tool::CallView {
     let dir = WorkDir { cwd: cwd.to_owned() };
     tool::view(tool, input, &dir)

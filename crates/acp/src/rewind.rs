@@ -1,4 +1,4 @@
-//! Going back to an earlier prompt: `_session/rewind`, an extension. What it asks and answers, and where a transcript has the place.
+//! The extension `_session/rewind`: its request and reply, and the place of a prompt in a transcript.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::{self, bad};
 use crate::stored;
 
-/// How long a message may take to be written down, and how often that is looked at. The CLI writes a moment after it tells.
+/// How long a message may take to be in the transcript, and how often to look. The CLI writes it shortly after the frame.
 const WRITTEN: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Takes files, the conversation, or both back to what they were before a prompt.
+/// Rewinds files, the conversation, or both to the state before a prompt.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
 #[request(method = "_session/rewind", response = Rewound)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Rewind {
     pub(crate) session_id: acp::SessionId,
-    /// The prompt.
+    /// The uuid of the prompt.
     pub(crate) message_id: String,
-    /// Only says what would be done.
+    /// Only report what would be done.
     #[serde(default)]
     pub(crate) dry_run: bool,
     #[serde(default = "yes")]
@@ -36,12 +36,12 @@ fn yes() -> bool {
     true
 }
 
-/// What was done, or would be. If it can't be, nothing was.
+/// What was done, or would be done. If `can_rewind` is false, nothing was done.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonRpcResponse)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Rewound {
     pub(crate) can_rewind: bool,
-    /// Why not.
+    /// Why it can't be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,35 +50,35 @@ pub(crate) struct Rewound {
     pub(crate) insertions: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) deletions: Option<u64>,
-    /// Files that were left alone, because they are links now.
+    /// The number of skipped files that are symbolic links now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) skipped_links: Option<u64>,
-    /// How many messages the conversation loses, the prompt with them.
+    /// How many messages the conversation loses, including the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages_removed: Option<usize>,
 }
 
-/// What the conversation goes on behind.
+/// The message behind which the conversation continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Behind {
-    /// This answer of the model.
+    /// The uuid of this answer.
     Answer(String),
-    /// Nothing: the prompt was the first.
+    /// None: the prompt was the first.
     Nothing,
 }
 
-/// Where a prompt is in its conversation.
+/// The position of a prompt in its conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) behind: Behind,
-    /// How many messages there are from the prompt on.
+    /// The number of messages from the prompt on.
     pub(crate) removed: usize,
 }
 
-/// Finds a prompt in a conversation. One that was just sent is waited for.
+/// Finds a prompt in a conversation. Waits for a prompt that was just sent.
 ///
 /// # Errors
-/// When it is not there, or is no prompt.
+/// When there is no such message, or it is no prompt.
 pub(crate) async fn place(options: &Options, conversation: &str, message_id: &str) -> Result<Place, Error> {
     let id = SessionId::new(conversation).map_err(|_| error::no_session(conversation))?;
     let until = tokio::time::Instant::now() + WRITTEN;
@@ -117,7 +117,7 @@ fn look(
     Ok(Err(format!("the conversation has no message {message_id}")))
 }
 
-/// Whether it is something that the user said, and no result of a tool.
+/// Whether a message is a prompt of the user, and not a tool result.
 fn is_prompt(message: &SessionMessage) -> bool {
     let is_result = |message: &SessionMessage| {
         let raw = message.message.as_ref();
@@ -126,7 +126,7 @@ fn is_prompt(message: &SessionMessage) -> bool {
     message.kind == outrigger::sessions::MessageKind::User && !message.is_meta && !is_result(message)
 }
 
-/// Says to which message of the conversation an answer to a prompt belongs: `_meta.claudeCode.messageUuid`.
+/// Puts the uuid of the prompt into its answer: `_meta.claudeCode.messageUuid`.
 pub(crate) fn name_prompt(response: &mut acp::PromptResponse, message: String) {
     let meta = response.meta.get_or_insert_default();
     let own = meta
@@ -137,7 +137,7 @@ pub(crate) fn name_prompt(response: &mut acp::PromptResponse, message: String) {
     }
 }
 
-/// The same, for one that failed: `data.messageUuid`.
+/// The same for a failed prompt: `data.messageUuid`.
 pub(crate) fn name_failed(error: &mut Error, message: String) {
     let data = error
         .data

@@ -1,4 +1,4 @@
-//! The SDK's errors and advice in the words of an editor's user: the agent's environment, and what editors send.
+//! The SDK's errors for users of an editor: advice names the agent's environment and the editor's options, not Rust.
 
 use agent_client_protocol::{Error, ErrorCode};
 use outrigger::Cause;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::meta;
 
-/// What the SDK says, with its evidence: what failed, why as far as that is known, and what to do about it.
+/// An error of the SDK with its evidence: what failed, the known cause, and the advice.
 pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
     let mut data = Map::new();
     let mut put = |key: &str, value: Value| {
@@ -19,7 +19,7 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
     }
     let told = error.told(setting);
     let is_missing = matches!(cause, Some(Cause::BinaryMissing));
-    // The path that was given came from there.
+    // The path came from this variable.
     let whole = |hint: String| match is_missing && !hint.contains(CLI) {
         true => format!("{hint}; the path is that of {CLI}"),
         false => hint,
@@ -37,7 +37,7 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
     let code = match cause {
         Some(Cause::NotLoggedIn | Cause::InvalidKey) => ErrorCode::AUTH_REQUIRED,
         Some(Cause::UnknownSession) => ErrorCode::RESOURCE_NOT_FOUND,
-        // What is wrong with the options is the surroundings' fault, not the request's.
+        // Invalid options come from the environment, not from the request.
         _ if error.is_invalid() && error.as_options_error().is_none() => ErrorCode::INVALID_PARAMS,
         _ => ErrorCode::INTERNAL_ERROR,
     };
@@ -52,10 +52,10 @@ pub(crate) fn of_sdk(error: &outrigger::Error) -> Error {
     Error::new(code, message).data(Value::Object(data))
 }
 
-/// Where an editor says which CLI is to be driven.
+/// The place where an editor sets the path of the CLI.
 const CLI: &str = "CLAUDE_CODE_EXECUTABLE in the agent's environment (the editor's settings have it)";
 
-/// What an option is for the user of an editor; `None` if they can't set it.
+/// The name of an option for the user of an editor; `None` if they can't set it.
 pub(crate) fn setting(name: &str) -> Option<String> {
     let known = match name {
         "assume_sandbox" => "IS_SANDBOX=1 in the agent's environment",
@@ -75,7 +75,7 @@ pub(crate) fn setting(name: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// The name that TypeScript has for it.
+/// The name in camel case, as in TypeScript.
 fn camel(name: &str) -> String {
     let mut parts = name.split('_');
     let mut camel = parts.next().unwrap_or_default().to_owned();
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_in_advice_are_what_an_editor_can_set() {
-        // The agent never uses what the others belong to, or always sets it by itself, so that no error of its sessions names them.
+        // The agent never uses these options, or always sets them itself, so no error of its sessions names them.
         let known = NAMES.iter().filter(|name| setting(name).is_some());
         assert_eq!(known.collect::<Vec<_>>(), [&"env"]);
         assert_eq!(

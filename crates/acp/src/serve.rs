@@ -1,7 +1,7 @@
 //! A connection with an editor.
 //!
-//! The versions of the protocol differ here and in `wire`, and nowhere else: the handlers pass requests of both to the [hub](Hub) in the
-//! types of version 1, each with an [`Answer`](crate::answer::Answer) that is given once.
+//! The versions of the protocol differ only here and in `wire`: the handlers pass requests of both to the [hub](Hub) in the types of
+//! version 1, each with an [`Answer`](crate::answer::Answer).
 
 #[macro_use]
 mod handlers;
@@ -22,15 +22,15 @@ use crate::client::gate::Gate;
 use crate::config::{Config, Protocol};
 use crate::hub::Hub;
 
-/// How long answers may take to be written once the editor has closed its end.
+/// The time limit for writing answers after the editor has closed its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Serves one editor until it goes away, or `stop` fires. Then all sessions are ended, with their processes.
+/// Serves one editor until it goes away or `stop` fires. Then it ends all sessions and their processes.
 ///
-/// `reader` and `writer` carry one JSON message a line, as the protocol has it on stdio. Nothing else is written there.
+/// `reader` and `writer` carry one JSON message per line, as the protocol demands on stdio. Nothing else is written there.
 ///
 /// # Cancel safety
-/// Dropping the future ends all sessions without waiting for that; their processes end in the background.
+/// Dropping the future ends all sessions; their processes end in the background.
 ///
 /// # Errors
 /// When `reader` or `writer` fails.
@@ -42,7 +42,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let gate = Arc::new(Gate::default());
     let exit_grace = config.exit_grace;
-    // Sessions end as soon as the input does, not only once the connection has worked off the rest.
+    // Sessions end with the input, not only after the connection has handled the messages before.
     let stop = stop.child_token();
     let _ends_with_this = stop.clone().drop_guard();
     let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
@@ -61,7 +61,7 @@ pub async fn serve(
     let served = async {
         let stopped = async {
             stop.cancelled().await;
-            // Somebody who reads nothing any more is not waited for.
+            // The editor may not read any more.
             tokio::time::sleep(LAST_WORDS).await;
         };
         tokio::select! {

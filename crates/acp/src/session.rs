@@ -1,4 +1,4 @@
-//! A session: one task that owns the CLI's session, reads what it says in order, and answers the editor.
+//! A session: one task that owns the CLI's session, reads its frames in order, and answers the editor.
 
 pub(crate) mod activity;
 mod actor;
@@ -31,22 +31,21 @@ use crate::error;
 use crate::rewind::{Rewind, Rewound};
 use crate::steer::{Steer, Steered};
 
-/// How many orders may wait for a session. Those of an editor that sends more are refused.
+/// How many orders may wait for a session. More are rejected.
 const ORDERS: usize = 256;
 
-/// What a session is told to do.
+/// A request to the task of a session.
 pub(crate) enum Order {
-    /// Says something to the model.
     Prompt {
         request: acp::PromptRequest,
         answer: PromptReply,
     },
-    /// Says something to the model while it works.
+    /// Adds a prompt to the running turn.
     Steer {
         request: Steer,
         reply: oneshot::Sender<Result<Steered, Error>>,
     },
-    /// Ends all prompts that are open.
+    /// Cancels all open prompts.
     Cancel,
     SetMode {
         request: acp::SetSessionModeRequest,
@@ -56,22 +55,21 @@ pub(crate) enum Order {
         request: acp::SetSessionConfigOptionRequest,
         answer: Answer<acp::SetSessionConfigOptionResponse>,
     },
-    /// Goes back to an earlier prompt.
+    /// Rewinds to an earlier prompt.
     Rewind {
         request: Rewind,
         reply: oneshot::Sender<Result<Rewound, Error>>,
     },
-    /// Gives the session a title; told with whether the CLI has taken it.
+    /// Sets the title. The reply is whether the CLI has taken it.
     SetTitle {
         title: String,
         reply: oneshot::Sender<Result<bool, Error>>,
     },
-    /// Does something about its MCP servers.
     Mcp {
         wish: mcp_servers::Wish,
         reply: mcp_servers::Reply,
     },
-    /// Ends the session, and then says so.
+    /// Ends the session. The reply comes after its end.
     Close(oneshot::Sender<()>),
 }
 
@@ -81,7 +79,7 @@ impl Order {
             Self::Prompt { answer, .. } => answer.refuse(error),
             Self::SetMode { answer, .. } => answer.refuse(error),
             Self::SetOption { answer, .. } => answer.refuse(error),
-            // Whoever asked may have gone.
+            // The caller may have gone.
             Self::Rewind { reply, .. } => drop(reply.send(Err(error))),
             Self::SetTitle { reply, .. } => drop(reply.send(Err(error))),
             Self::Steer { reply, .. } => drop(reply.send(Err(error))),
@@ -91,14 +89,14 @@ impl Order {
     }
 }
 
-/// A session that runs. Cheap to clone.
+/// A handle of a session. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Handle {
     orders: mpsc::Sender<Order>,
     cancel: CancelBell,
 }
 
-/// Rings even when the queue of orders is full.
+/// Signals a cancel, even when the queue of orders is full.
 #[derive(Clone, Default)]
 pub(crate) struct CancelBell(std::sync::Arc<tokio::sync::Notify>);
 
@@ -113,11 +111,11 @@ impl CancelBell {
 }
 
 impl Handle {
-    /// Hands an order on, without waiting.
+    /// Sends an order, without waiting.
     pub(crate) fn order(&self, order: Order) {
         match self.orders.try_send(order) {
             Ok(()) => {}
-            // A cancel must not get lost.
+            // A cancel must not be dropped.
             Err(mpsc::error::TrySendError::Full(Order::Cancel)) => self.cancel.ring(),
             Err(mpsc::error::TrySendError::Full(order)) => {
                 order.refuse(error::internal(format!(
@@ -130,17 +128,17 @@ impl Handle {
         }
     }
 
-    /// Goes back to an earlier prompt.
+    /// Rewinds to an earlier prompt.
     pub(crate) async fn rewind(&self, request: Rewind) -> Result<Rewound, Error> {
         self.told(|reply| Order::Rewind { request, reply }).await
     }
 
-    /// Gives the session a title, and returns whether the CLI has taken it.
+    /// Sets the title, and returns whether the CLI has taken it.
     pub(crate) async fn set_title(&self, title: String) -> Result<bool, Error> {
         self.told(|reply| Order::SetTitle { title, reply }).await
     }
 
-    /// Says something to the model while it works.
+    /// Adds a prompt to the running turn.
     pub(crate) async fn steer(&self, request: Steer) -> Result<Steered, Error> {
         self.told(|reply| Order::Steer { request, reply }).await
     }
@@ -157,22 +155,22 @@ impl Handle {
         }
     }
 
-    /// Whether both are of the same session.
+    /// Whether both are handles of one session.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.orders.same_channel(&other.orders)
     }
 
-    /// Ends the session, and waits for that.
+    /// Ends the session, and waits for its end.
     pub(crate) async fn close(&self) {
         let (done, closed) = oneshot::channel();
         if self.orders.send(Order::Close(done)).await.is_ok() {
-            // An error is as good: the task has ended.
+            // An error also means that the task has ended.
             let _ = closed.await;
         }
     }
 }
 
-/// Both ends of a session's orders.
+/// The handle of a new session, and the receivers for its task.
 pub(crate) fn orders() -> (Handle, mpsc::Receiver<Order>, CancelBell) {
     let (orders, ordered) = mpsc::channel(ORDERS);
     let cancel = CancelBell::default();
@@ -183,5 +181,5 @@ pub(crate) fn orders() -> (Handle, mpsc::Receiver<Order>, CancelBell) {
     (handle, ordered, cancel)
 }
 
-/// What ends a session from outside: the end of the connection.
+/// Fires at the end of the connection, which ends the session.
 pub(crate) type Stop = CancellationToken;

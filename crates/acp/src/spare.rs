@@ -1,12 +1,12 @@
-//! A CLI that is started ahead, for the session that the editor opens next.
+//! The spare: a CLI that is started ahead, for the session that the editor opens next.
 //!
-//! It is the CLI's own kind of spare (`--await-claim`): no session, in no list, without transcript, hooks or MCP servers until it is
-//! claimed. A full session that is started ahead would be a few milliseconds faster, but other programs would see it, `SessionStart`
-//! hooks would run for nobody, and what it had read of its directory would be old.
+//! It runs with `--await-claim`: no session, in no list, without transcript, hooks or MCP servers until it is claimed. A full session
+//! would open a few milliseconds faster, but other programs would see it, `SessionStart` hooks would run for no session, and its view of
+//! the directory would be stale.
 //!
-//! There is one at most. It is started after each session that it could have been: the first session of an editor does not compete with it,
-//! and an editor whose sessions no spare can be, since they are loaded or have MCP servers of the editor, has none. A new session that asks
-//! for what no spare can have is started as usual, and with it ends the spare, since the next is likely to be like it.
+//! There is at most one. It is started after each session that a spare could have served: so it does not compete with the first session
+//! of an editor, and an editor whose sessions no spare can serve (they are loaded, or have MCP servers of the editor) has none. A new
+//! session that no spare can serve is started as usual and ends the spare, since the next one is probably similar.
 
 mod staleness;
 
@@ -23,11 +23,10 @@ use crate::client::Client;
 use crate::config;
 use crate::hub::{Hub, SpareRequest, WarmSpare};
 
-/// How long to wait after a session was opened before the next spare is started: its start takes a core for a while, which is better
-/// left to the first turn.
+/// How long to wait after a session was opened before a spare is started: the start would compete with the first turn.
 const REST: Duration = Duration::from_secs(1);
 
-/// A session was opened that a spare could have been: has one started for the next, unless there is one.
+/// A session was opened that a spare could have served: starts a spare for the next, unless there is one.
 pub(crate) fn warm(hub: &Arc<Hub>, client: Client) {
     if !hub.config.spare {
         return;
@@ -37,10 +36,10 @@ pub(crate) fn warm(hub: &Arc<Hub>, client: Client) {
     }
 }
 
-/// Starts a spare, and keeps it until it is wanted, dies, becomes too old, or the connection ends.
+/// Starts a spare, and keeps it until it is requested, dies, becomes too old, or the connection ends.
 async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<SpareRequest>) {
     tokio::select! {
-        // Somebody wants a session before the start of the spare: that one is not slower.
+        // Requested before its start: a normal start is as fast.
         _ = &mut wishes => return,
         () = hub.stop().cancelled() => return,
         () = tokio::time::sleep(REST) => {}
@@ -57,7 +56,7 @@ async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<Spare
             warm = &mut starting => break warm,
             wished = &mut wishes, if wish.is_none() => match wished {
                 Ok(wished) => wish = Some(wished),
-                // What was started ends as it is dropped.
+                // A process that was started ends when it is dropped.
                 Err(_) => return,
             },
             () = hub.stop().cancelled() => return,
@@ -65,7 +64,7 @@ async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<Spare
     };
     let warm = match warm {
         Ok(warm) => warm,
-        // A session that is started as usual fails as well, and says so to somebody.
+        // A normal start fails as well, and reports the error.
         Err(error) => return tracing::debug!(%error, "there is no spare CLI"),
     };
     tracing::debug!(spare = ?warm.spare, "a spare CLI is ready");
@@ -84,7 +83,7 @@ async fn keep(hub: Arc<Hub>, client: Client, mut wishes: oneshot::Receiver<Spare
     if let Some(warm) = unwanted
         && let Err(error) = warm.spare.close().await
     {
-        tracing::debug!(%error, "a spare CLI was not seen ending");
+        tracing::debug!(%error, "a spare CLI could not be closed");
     }
 }
 

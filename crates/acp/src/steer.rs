@@ -1,4 +1,4 @@
-//! Saying something to the model while it works: `_session/steering`, an extension that the TypeScript adapter has as well.
+//! The extension `_session/steering`: adds a prompt to the running turn. The TypeScript adapter has it as well.
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Error, JsonRpcRequest, JsonRpcResponse};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::bad;
 
-/// Folds a prompt into the turn that runs.
+/// Adds a prompt to the running turn.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
 #[request(method = "_session/steering", response = Steered)]
 #[serde(rename_all = "camelCase")]
@@ -18,32 +18,31 @@ pub(crate) struct Steer {
     pub(crate) meta: Option<acp::Meta>,
 }
 
-/// What became of it. What the model says to it comes as updates.
+/// The reply. The model's answer comes as updates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonRpcResponse)]
 pub(crate) struct Steered {
     pub(crate) outcome: Outcome,
-    /// Why it was not taken.
+    /// Why the prompt was not accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
 }
 
-/// See [`Steered`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Outcome {
-    /// It is part of the turn that runs.
+    /// The prompt is part of the running turn.
     Injected,
-    /// None ran, and it has begun one.
+    /// No turn ran, and the prompt began one.
     StartedNewTurn,
-    /// None runs, and the editor wants to begin it by `session/prompt`.
+    /// No turn runs, and the editor will send `session/prompt`.
     PromptRequired,
 }
 
 impl Steer {
-    /// Whether it is to begin a turn if none runs: `_meta.steering.idleBehavior`.
+    /// Whether the prompt begins a turn if none runs: `_meta.steering.idleBehavior`.
     ///
     /// # Errors
-    /// When another behaviour is wanted than there is.
+    /// When the behaviour is unknown.
     pub(crate) fn begins_a_turn(&self) -> Result<bool, Error> {
         let wanted = self
             .meta
@@ -56,7 +55,7 @@ impl Steer {
         }
     }
 
-    /// The same as a prompt.
+    /// The request as a prompt.
     pub(crate) fn into_prompt(self) -> acp::PromptRequest {
         let delivery = json!({ "delivery": "steer" });
         let mut meta = acp::Meta::new();

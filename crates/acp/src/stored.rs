@@ -1,4 +1,4 @@
-//! Sessions at rest: listed, deleted, forked, and told again.
+//! Stored sessions: lists them, renames, archives, deletes, forks and replays them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ use crate::history::{self, History};
 use crate::lineage::{self, Lineages};
 use crate::sdk_error;
 
-/// How many sessions a page of a list has.
+/// How many sessions a page has.
 const PAGE: usize = 50;
 
-/// How many messages are read ahead of those that are told again.
+/// How many messages a replay reads ahead.
 const AHEAD: usize = 16;
 
-/// How a cursor begins; the rest is how many sessions to leave out.
+/// The prefix of a cursor; the number behind it is how many sessions to skip.
 const CURSOR: &str = "offset:";
 
 /// A page of the sessions, newest first.
@@ -46,9 +46,9 @@ pub(crate) async fn list(
         let lineages = Lineages::read(&sessions);
         let mut found = Vec::new();
         let mut offset = offset;
-        // Those that are not wanted are passed over, so that a page may take several looks.
+        // Filtered sessions are skipped, so that a page may take several reads.
         loop {
-            // Sessions of editors count as those of programs, which lists for people leave out.
+            // The CLI marks sessions of editors as those of programs, which its own lists omit.
             let options = ListOptions::new()
                 .include_programmatic(true)
                 .include_worktrees(false);
@@ -80,7 +80,7 @@ pub(crate) async fn list(
     Ok(acp::ListSessionsResponse::new(found).next_cursor(next))
 }
 
-/// Which sessions are listed.
+/// The filter of a list.
 #[derive(Debug, Clone, Copy)]
 enum Archived {
     Without,
@@ -108,7 +108,7 @@ impl Archived {
     }
 }
 
-/// A session as it is listed; one that does not say where it ran can't be gone on with.
+/// The entry of a session. A session without a directory can't be resumed.
 fn listed(id: String, info: SessionInfo) -> Option<acp::SessionInfo> {
     let cwd = PathBuf::from(info.cwd?);
     let title = info.custom_title.unwrap_or(info.summary);
@@ -120,7 +120,7 @@ fn listed(id: String, info: SessionInfo) -> Option<acp::SessionInfo> {
     )
 }
 
-/// What a conversation is called: the title that it has, or else how it began. Nothing if nothing was said in it.
+/// The title of a session, or else its first prompt. `None` without messages.
 pub(crate) async fn title_of(options: &Options, conversation: &str) -> Result<Option<String>, Error> {
     let Ok(id) = SessionId::new(conversation) else {
         return Ok(None);
@@ -130,7 +130,7 @@ pub(crate) async fn title_of(options: &Options, conversation: &str) -> Result<Op
     Ok(known.and_then(|text| title(&text).ok()))
 }
 
-/// Gives a session at rest a title.
+/// Renames a stored session.
 pub(crate) async fn set_title(options: &Options, id: &acp::SessionId, title: &str) -> Result<(), Error> {
     let id = known(id)?;
     let title = title.to_owned();
@@ -140,7 +140,7 @@ pub(crate) async fn set_title(options: &Options, id: &acp::SessionId, title: &st
     .await
 }
 
-/// A title as it is stored: one line, without space around it.
+/// A title in its stored form: one line, trimmed.
 pub(crate) fn title(title: &str) -> Result<String, Error> {
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     match title.is_empty() {
@@ -149,7 +149,7 @@ pub(crate) fn title(title: &str) -> Result<String, Error> {
     }
 }
 
-/// Puts a session into the archive, or takes it out.
+/// Archives or unarchives a session.
 pub(crate) async fn archive(options: &Options, id: &acp::SessionId, archived: bool) -> Result<(), Error> {
     let id = known(id)?;
     work(options, move |sessions| {
@@ -162,7 +162,7 @@ pub(crate) async fn archive(options: &Options, id: &acp::SessionId, archived: bo
     .await
 }
 
-/// Deletes a session, with all conversations that it was.
+/// Deletes a session with all its conversations.
 pub(crate) async fn delete(options: &Options, id: &acp::SessionId) -> Result<(), Error> {
     let id = known(id)?;
     work(options, move |sessions| {
@@ -171,7 +171,7 @@ pub(crate) async fn delete(options: &Options, id: &acp::SessionId) -> Result<(),
         for conversation in later.iter().chain([&id]) {
             match sessions.delete(conversation) {
                 Ok(()) => found = true,
-                // Nothing was said in it.
+                // A conversation without messages has no file.
                 Err(why) if why.is_not_found() && (found || *conversation != id) => {}
                 Err(why) => return Err(why),
             }
@@ -184,7 +184,7 @@ pub(crate) async fn delete(options: &Options, id: &acp::SessionId) -> Result<(),
     .await
 }
 
-/// Makes a copy of a session, up to a message if one is given, and returns its id.
+/// Forks a session, up to a message if there is one, and returns the new id.
 pub(crate) async fn fork(
     options: &Options,
     id: &acp::SessionId,
@@ -212,10 +212,10 @@ pub(crate) async fn fork(
     }
 }
 
-/// The `uuid` of the last record of a message: of one that has it, or of an answer that the API gave it for.
+/// The uuid of the last record of a message, which is named by its uuid or by the API's id.
 ///
 /// # Errors
-/// When the conversation has no such message.
+/// When there is no such message.
 fn record_of(sessions: &Sessions, id: &SessionId, message_id: &str) -> sessions::Result<Option<String>> {
     #[derive(Deserialize)]
     struct Of {
@@ -235,7 +235,7 @@ fn record_of(sessions: &Sessions, id: &SessionId, message_id: &str) -> sessions:
     Ok(found)
 }
 
-/// The conversation that a session is by now, if there is one.
+/// The current conversation of a session, if there is one.
 pub(crate) async fn find(options: &Options, id: &acp::SessionId) -> Result<String, Error> {
     let id = known(id)?;
     let found = work(options, move |sessions| {
@@ -244,8 +244,8 @@ pub(crate) async fn find(options: &Options, id: &acp::SessionId) -> Result<Strin
     Ok(found.await?.id.to_string())
 }
 
-/// Tells the editor what was said in a session, in order. It waits while the editor is behind.
-pub(crate) async fn tell_again(
+/// Replays a session to the editor. Waits while the editor is behind.
+pub(crate) async fn replay(
     options: &Options,
     session: &acp::SessionId,
     cwd: &Path,
@@ -256,7 +256,7 @@ pub(crate) async fn tell_again(
     let read = work(options, move |sessions| {
         let options = MessageOptions::new().include_system_messages(true);
         let file = sessions.find(&lineage::conversation(&sessions, &id))?;
-        // Nobody hears it any more if it can't be sent.
+        // A failure means that the receiver is gone.
         history::read(&file, &options, &mut |message| {
             tell.blocking_send(message).is_ok()
         })
@@ -281,13 +281,13 @@ pub(crate) async fn tell_again(
     read
 }
 
-/// The id of a session, if it can be one.
+/// Checks the form of a session id.
 fn known(id: &acp::SessionId) -> Result<SessionId, Error> {
     let id = id.0.as_ref();
     SessionId::new(id).map_err(|_| error::no_session(id))
 }
 
-/// Works on files where that holds up nobody.
+/// Runs file operations on a blocking thread.
 pub(crate) async fn work<T: Send + 'static>(
     options: &Options,
     work: impl FnOnce(Sessions) -> sessions::Result<T> + Send + 'static,
@@ -308,11 +308,11 @@ fn of_sessions(why: &sessions::Error) -> Error {
     error::internal(why)
 }
 
-/// Milliseconds since 1970 as ISO 8601, in UTC.
+/// Milliseconds since 1970 as ISO 8601 in UTC.
 fn timestamp(ms: i64) -> String {
     let (seconds, ms) = (ms.div_euclid(1000), ms.rem_euclid(1000));
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days are counted from the first of March of the year 0, so that leap days come last in their years.
+    // Days count from 1 March of the year 0, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

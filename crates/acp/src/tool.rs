@@ -1,4 +1,4 @@
-//! What a tool call looks like to a person: title, kind, files, changes; from its input, and from what came of it.
+//! The view of a tool call: title, kind, files and changes, from its input and its result.
 
 mod fields;
 mod input;

@@ -1,4 +1,4 @@
-//! Events in the words of a protocol version.
+//! Encodes events for a protocol version.
 
 #[macro_use]
 mod shared;
@@ -11,27 +11,27 @@ use agent_client_protocol::v2::schema as draft;
 use outrigger::protocol::RawJson;
 use serde_json::{Map, Value, json};
 
-use crate::event::{CallChange, Doing, Event, Notice, Status};
+use crate::event::{CallChange, Event, Notice, State, Status};
 use crate::outcome::End;
-use crate::reduce::Going;
+use crate::reduce::BackgroundCall;
 
-/// A `session/update`, in the words of the editor's version.
+/// A `session/update` of either version.
 pub(crate) enum Update {
     V1(Box<acp::SessionUpdate>),
     V2(Box<draft::SessionUpdate>),
 }
 
-/// A call as it is shown beside the question whether it may run.
+/// The call in a permission request.
 pub(crate) enum Shown {
     V1(Box<acp::ToolCallUpdate>),
     V2 {
-        /// What the question is called.
+        /// The title of the question.
         title: String,
         call: Box<draft::ToolCallUpdate>,
     },
 }
 
-/// Writes the events of one session for one editor.
+/// Encodes the events of one session.
 #[derive(Debug)]
 pub(crate) enum Encoder {
     V1(v1::Encoder),
@@ -39,19 +39,19 @@ pub(crate) enum Encoder {
 }
 
 impl Encoder {
-    /// For an editor that speaks the first version, and can this.
+    /// For an editor of version 1 with these capabilities.
     pub(crate) fn v1(capabilities: &acp::ClientCapabilities) -> Self {
         Self::V1(v1::Encoder::new(v1::Client::of(capabilities)))
     }
 
-    /// For an editor that speaks the second version, and can this.
+    /// For an editor of version 2 with these capabilities.
     pub(crate) fn v2(capabilities: &acp::ClientCapabilities) -> Self {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let subagents = v1::Client::of(capabilities).subagent_text;
         Self::V2(v2::Encoder::new(name, subagents))
     }
 
-    /// The updates that tell of this event, in order; mostly one.
+    /// The updates for an event, in order; mostly one.
     pub(crate) fn encode(&mut self, event: Event) -> Vec<Update> {
         match self {
             Self::V1(encoder) => encoder.encode(event).into_iter().map(of_v1).collect(),
@@ -59,7 +59,7 @@ impl Encoder {
         }
     }
 
-    /// A call that the editor is to be asked about.
+    /// The call in a permission request.
     pub(crate) fn shown(&mut self, change: CallChange) -> Shown {
         match self {
             Self::V1(encoder) => Shown::V1(Box::new(encoder.shown(change))),
@@ -70,7 +70,7 @@ impl Encoder {
         }
     }
 
-    /// The session works in this mode now. In the second version modes are nothing but a config option.
+    /// The current mode. In version 2, modes are only a config option.
     pub(crate) fn mode(&self, mode: &str) -> Option<Update> {
         match self {
             Self::V1(_) => {
@@ -81,7 +81,6 @@ impl Encoder {
         }
     }
 
-    /// The config options are these now.
     pub(crate) fn options(&self, options: Vec<acp::SessionConfigOption>) -> Update {
         match self {
             Self::V1(_) => of_v1(acp::SessionUpdate::ConfigOptionUpdate(
@@ -91,15 +90,20 @@ impl Encoder {
         }
     }
 
-    /// What the session is doing, which the first version does not tell; see [`v2::state`].
-    pub(crate) fn state(&self, doing: Doing, end: Option<End>, going: Vec<Going>) -> Option<Update> {
+    /// The state of the session, which version 1 does not have; see [`v2::state`].
+    pub(crate) fn state(
+        &self,
+        doing: State,
+        end: Option<End>,
+        background: Vec<BackgroundCall>,
+    ) -> Option<Update> {
         match self {
             Self::V1(_) => None,
-            Self::V2(_) => Some(of_v2(v2::state(doing, end, going))),
+            Self::V2(_) => Some(of_v2(v2::state(doing, end, background))),
         }
     }
 
-    /// What the user said is part of the conversation, under this id. In the first version the editor knows what it sent.
+    /// A prompt became part of the conversation, with this id. Version 1 does not report that.
     pub(crate) fn prompted(&self, id: &str, said: Vec<draft::ContentBlock>) -> Option<Update> {
         match self {
             Self::V1(_) => None,
@@ -116,14 +120,14 @@ fn of_v1(update: acp::SessionUpdate) -> Update {
     Update::V1(Box::new(update))
 }
 
-/// `_meta` with what is ours.
+/// `_meta` with `claudeCode`.
 fn ours(value: Value) -> Map<String, Value> {
     let mut meta = Map::new();
     meta.insert("claudeCode".to_owned(), value);
     meta
 }
 
-/// What editors look for beside a call.
+/// `_meta` of a call.
 fn about(tool: &str, parent: Option<&str>, elapsed: Option<f64>) -> Map<String, Value> {
     let mut about = Map::new();
     about.insert("toolName".to_owned(), Value::from(tool));

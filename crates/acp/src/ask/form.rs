@@ -1,4 +1,4 @@
-//! Questions of MCP servers to the user: forms to be filled in, and addresses to be opened.
+//! Elicitations of MCP servers: forms to fill in, and URLs to open.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{Ask, Desk, elicit};
 use crate::client::Client;
 
-/// Puts forms to the user of the editor, for one session. Cheap to clone.
+/// Sends the forms of one session to the editor. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Forms {
     asks: mpsc::Sender<Ask>,
@@ -19,30 +19,30 @@ pub(crate) struct Forms {
     client: Client,
 }
 
-/// What a server wants to know.
+/// The request of a server.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// What for.
+    /// The message to the user.
     pub(crate) message: String,
-    /// An address to be opened instead of a form, and the id of that.
+    /// The URL to open instead of a form, and its id.
     pub(crate) url: Option<(String, String)>,
     /// The fields, as a JSON schema.
     pub(crate) schema: Option<RawJson>,
 }
 
-/// What the user said.
+/// The answer of the user.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Filled {
-    /// The fields; none for an address.
+    /// The fields; none for a URL.
     Accepted(Option<BTreeMap<String, acp::ElicitationContentValue>>),
-    /// No; or the editor can't show it, or failed at it.
+    /// Declined, or the editor can't show it, or failed.
     Declined,
-    /// Nothing: it was closed.
+    /// Closed without an answer.
     Cancelled,
 }
 
 impl Forms {
-    /// Puts a form to the user. What the editor can't show is declined, and so is what it fails at. Dropping it takes it back.
+    /// Asks the user. An editor that can't show the form, or fails, declines it. Dropping the future cancels it.
     pub(crate) async fn ask(&self, form: Form) -> Filled {
         let Some(question) = self.question(form) else {
             return Filled::Declined;
@@ -77,7 +77,7 @@ impl Forms {
             tracing::warn!("the editor can't show the form of an MCP server; it is declined");
             return None;
         }
-        // The server's own schema has the form that the protocol's has.
+        // Servers and the protocol use the same schema.
         match form.schema?.decode::<acp::ElicitationSchema>() {
             Ok(schema) => {
                 let mode = acp::ElicitationFormMode::new(scope, schema);
@@ -92,7 +92,7 @@ impl Forms {
 }
 
 impl Desk {
-    /// What puts forms to the user, for others than the CLI.
+    /// The channel for forms that do not come from the CLI.
     pub(crate) fn forms(&self) -> Forms {
         Forms {
             asks: self.asks.clone(),
@@ -101,7 +101,7 @@ impl Desk {
         }
     }
 
-    /// Puts the question of a server of the CLI's to the user.
+    /// Handles an elicitation of the CLI.
     pub(super) async fn elicitation_of_server(&self, request: &ElicitationRequest) -> ElicitationResult {
         let id = || request.context.request_id().to_string();
         let schema = request.requested_schema.as_ref();
@@ -114,7 +114,7 @@ impl Desk {
             schema: schema.and_then(|schema| RawJson::encode(schema).ok()),
         };
         match self.forms().ask(form).await {
-            // An address has no fields.
+            // A URL has no fields.
             Filled::Accepted(None) if request.url.is_some() => ElicitationResult::Accept { content: None },
             Filled::Accepted(content) => match JsonObject::encode(&content.unwrap_or_default()) {
                 Ok(content) => ElicitationResult::Accept {

@@ -1,7 +1,7 @@
-//! The choices that a permission request offers, and what each means.
+//! The options of a permission request, and what each means.
 //!
-//! Ids and labels are those that editors know from the TypeScript adapter. A choice that lasts is offered only when what it would
-//! change can be said in its label; what the label does not cover is never passed on.
+//! Ids and labels are those of the TypeScript adapter. A lasting choice is offered only if its label names all that it changes; nothing
+//! else of the CLI's suggestion is sent back.
 
 use agent_client_protocol::v1::schema as acp;
 use outrigger::permissions::{PermissionRequest, PermissionUpdate, PersonReply};
@@ -11,16 +11,16 @@ use outrigger::protocol::shared::{
 
 use crate::tool::REFUSED;
 
-/// A choice: what the user sees, and what it means.
+/// An option with its meaning.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
     pub(crate) option: acp::PermissionOption,
     pub(crate) reply: PersonReply,
-    /// The plan is carried out in a new conversation; the reply ends the turn in the old one.
+    /// For a plan in a new conversation; the reply ends the turn of the old one.
     pub(crate) anew: Option<Approved>,
 }
 
-/// A plan that is to be carried out in a new conversation.
+/// A plan for a new conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Approved {
     pub(crate) plan: String,
@@ -54,7 +54,7 @@ fn reject(name: &str) -> Choice {
     choice("reject", name, acp::PermissionOptionKind::RejectOnce, reply)
 }
 
-/// The choices for a call, in the order in which they are shown.
+/// The choices for a call, in order.
 pub(crate) fn choices(request: &PermissionRequest) -> Vec<Choice> {
     if request.tool_name == "EnterPlanMode" {
         return vec![once("Yes, enter plan mode"), reject("No, start implementing now")];
@@ -67,7 +67,7 @@ pub(crate) fn choices(request: &PermissionRequest) -> Vec<Choice> {
     choices
 }
 
-/// The choices for a plan. `modes` are those that the session can work in; `plan` is what a new conversation can be given.
+/// The choices for a plan. `modes` are the modes of the session; `plan` is the plan for a new conversation.
 pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<Choice> {
     let to = |mode| {
         vec![PermissionUpdate::set_mode(
@@ -75,7 +75,7 @@ pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<Choice> {
             PermissionUpdateDestination::Session,
         )]
     };
-    // First the one that permits least.
+    // The choice that permits least comes first.
     let mut choices = vec![choice(
         "exit-plan-default",
         "Yes, manually approve edits",
@@ -97,11 +97,11 @@ pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<Choice> {
         let edits = to(PermissionMode::AcceptEdits);
         choices.push(always("exit-plan-accept-edits", "Yes, auto-accept edits", edits));
     }
-    // Behind those that keep the context: a program that takes the first choice that lasts is not to lose it.
+    // Behind the choices that keep the context: a program that takes the first lasting choice should not lose the context.
     if let Some(plan) = plan.map(str::trim).filter(|plan| !plan.is_empty()) {
         choices.push(clearing(modes, plan));
     }
-    // The turn ends, so that the user can say what is to be different.
+    // The turn ends, so that the user can comment on the plan.
     choices.push(choice(
         "reject",
         "No, keep planning",
@@ -111,7 +111,7 @@ pub(crate) fn plan_choices(modes: &[&str], plan: Option<&str>) -> Vec<Choice> {
     choices
 }
 
-/// The choice that carries a plan out in a new conversation, in the mode that asks least of those that are offered.
+/// The choice for a new conversation, in the offered mode with the fewest questions.
 fn clearing(modes: &[&str], plan: &str) -> Choice {
     let (id, then, mode) = if modes.contains(&"auto") {
         ("auto", "use auto mode", PermissionMode::Auto)
@@ -134,12 +134,12 @@ fn clearing(modes: &[&str], plan: &str) -> Choice {
     }
 }
 
-/// What the ids of choices begin with that clear the context, and how their labels say that.
+/// The prefix of the ids of choices that clear the context, and the words of their labels.
 const CLEARING: &str = "exit-plan-clear-";
 const CLEARS: &str = "clear context";
 
-/// Fits the choices that clear the context to the session: there are none unless it can begin anew, and they say how full the context
-/// is, in percent, if that is known.
+/// Adapts the choices that clear the context: removes them if the session can't start over, and adds the fill of the context in percent
+/// if it is known.
 pub(crate) fn fit_clearing(options: &mut Vec<acp::PermissionOption>, can_clear: bool, used: Option<u64>) {
     let is_clearing = |option: &acp::PermissionOption| option.option_id.0.starts_with(CLEARING);
     options.retain(|option| can_clear || !is_clearing(option));
@@ -151,7 +151,7 @@ pub(crate) fn fit_clearing(options: &mut Vec<acp::PermissionOption>, can_clear: 
     }
 }
 
-/// The choices that last.
+/// The lasting choices.
 fn lasting(request: &PermissionRequest) -> Vec<Choice> {
     let with_updates = |name: String, updates| vec![always("allow-with-updates", name, updates)];
     let tool = request.tool_name.as_str();
@@ -224,7 +224,7 @@ fn skill_choices(
     choices
 }
 
-/// Whether the suggestions allow this tool, and nothing else.
+/// Whether the suggestions allow only this tool.
 fn is_for_tool(tool: &str, suggestions: &[PermissionUpdate]) -> bool {
     suggestions.iter().all(|update| match update {
         PermissionUpdate::AddRules(rules) => {
@@ -239,7 +239,7 @@ fn is_for_tool(tool: &str, suggestions: &[PermissionUpdate]) -> bool {
     })
 }
 
-/// What suggestions for a shell mean; `None` if that can't be said.
+/// The meaning of suggestions for a shell; `None` if a label can't name it.
 fn shell_label(tool: &str, suggestions: &[PermissionUpdate]) -> Option<String> {
     let (mut commands, mut paths, mut reads) = (Vec::new(), Vec::new(), Vec::new());
     for update in suggestions {
@@ -297,7 +297,7 @@ fn shell_label(tool: &str, suggestions: &[PermissionUpdate]) -> Option<String> {
     }
 }
 
-/// What suggestions for a file tool mean; `None` if they would last longer than the session, or do anything else.
+/// The meaning of suggestions for a file tool; `None` if they outlast the session, or change anything else.
 fn file_label(suggestions: &[PermissionUpdate], rule_tool: &str) -> Option<String> {
     if suggestions.is_empty() {
         return None;
@@ -337,14 +337,14 @@ fn file_label(suggestions: &[PermissionUpdate], rule_tool: &str) -> Option<Strin
     })
 }
 
-/// The last part of a path, with a slash behind it.
+/// The last segment of a path, with a slash behind it.
 fn directory(path: &str) -> String {
     let path = path.trim_end_matches('/');
     let name = path.rsplit('/').next().filter(|name| !name.is_empty());
     format!("{}/", name.unwrap_or(path))
 }
 
-/// Names in a row; one word for many.
+/// Joins names; one word stands for many.
 fn list(names: &[String]) -> String {
     if names.join(", ").len() > 50 {
         return "similar".to_owned();
@@ -357,7 +357,7 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// The host of an address.
+/// The host of a URL.
 fn host_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -1,4 +1,4 @@
-//! Questions of the model to the user: as a form where the editor has forms, else one by one as permission requests.
+//! `AskUserQuestion`: as a form if the editor has forms, else as one permission request after the other.
 
 use agent_client_protocol::v1::schema as acp;
 use outrigger::permissions::{Answers, QuestionReply, QuestionRequest};
@@ -6,7 +6,7 @@ use outrigger::protocol::tools::Question;
 
 use super::{Chosen, Desk};
 
-/// The field of a question, and the one for an answer in the user's own words.
+/// The names of the fields of a question: the choice, and the user's own text.
 fn field(question: usize) -> String {
     format!("question_{question}")
 }
@@ -40,7 +40,7 @@ impl Desk {
         }
     }
 
-    /// One question after the other, each as a permission request whose options are the answers.
+    /// Each question as a permission request whose options are the answers.
     pub(super) async fn question_by_choices(&self, request: &QuestionRequest) -> QuestionReply {
         let mut answers = request.answers();
         let last = request.questions.len().saturating_sub(1);
@@ -85,7 +85,7 @@ impl Desk {
     }
 }
 
-/// The form for questions: for each a choice, and a line for the user's own words.
+/// The form: for each question a choice, and a line for the user's own text.
 fn form(questions: &[Question]) -> acp::ElicitationSchema {
     let mut schema = acp::ElicitationSchema::new();
     let is_single = questions.len() == 1;
@@ -128,7 +128,7 @@ fn form(questions: &[Question]) -> acp::ElicitationSchema {
     schema
 }
 
-/// The answers in a form that was filled in.
+/// The answers in a form.
 fn filled_in(
     request: &QuestionRequest,
     content: &std::collections::BTreeMap<String, acp::ElicitationContentValue>,
@@ -163,7 +163,7 @@ fn filled_in(
     }
 }
 
-/// One answer, and whether there is any.
+/// The answer to one question, if any.
 fn answer_one(
     answers: Answers,
     position: usize,
@@ -175,7 +175,7 @@ fn answer_one(
     let known: Vec<usize> = selected.iter().filter_map(index).collect();
     let strange = selected.iter().find(|label| index(label).is_none());
     match (strange, known.is_empty(), words) {
-        // Some editors put the user's own words where the choice should be.
+        // Some editors put the user's own text into the field of the choice.
         (Some(own), true, "") => Ok((answers.write(position, *own)?, true)),
         (_, true, "") => Ok((answers.skip(position)?, false)),
         (_, true, words) => Ok((answers.write(position, words)?, true)),

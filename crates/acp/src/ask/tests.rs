@@ -1,4 +1,4 @@
-//! What counts as an answer.
+//! Which answers are valid.
 
 use super::*;
 

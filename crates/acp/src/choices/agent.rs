@@ -1,13 +1,13 @@
-//! Which agent leads the conversation: Claude Code itself, or one of the user's own.
+//! The leading agent: Claude Code itself, or one of the user's agents.
 //!
-//! The CLI keeps what it tells the model at the first prompt for as long as the conversation lasts, so it is chosen before that.
+//! The CLI keeps the system prompt of the first turn for the whole conversation, so the agent is chosen before it.
 
 use agent_client_protocol::v1::schema as acp;
 use outrigger::protocol::outbound::InitializeReply;
 
 use super::{AGENT, DEFAULT};
 
-/// The CLI's own agents, which are made for single tasks. It tells of them as of the user's.
+/// The CLI's own agents, which are made for single tasks. The CLI lists them with the user's.
 const BUILT_IN: [&str; 7] = [
     "claude",
     "claude-code-guide",
@@ -18,13 +18,13 @@ const BUILT_IN: [&str; 7] = [
     "statusline-setup",
 ];
 
-/// The user's agents, and the one that leads.
+/// The user's agents, and the leading one.
 #[derive(Debug, Clone)]
 pub(super) struct Agents {
-    /// With what they are for.
+    /// With their descriptions.
     known: Vec<(String, String)>,
     current: Option<String>,
-    /// The conversation has begun.
+    /// Whether the conversation has begun.
     is_settled: bool,
 }
 
@@ -41,12 +41,12 @@ impl Agents {
         }
     }
 
-    /// Whether there is something to choose.
+    /// Whether there is a choice.
     pub(super) fn are_there(&self) -> bool {
         !self.known.is_empty() || self.current.is_some()
     }
 
-    /// The conversation begins, or has begun. Returns whether that changes what can be chosen.
+    /// The conversation has begun. Returns whether that removes the choice.
     pub(super) fn settle(&mut self) -> bool {
         let was_open = !self.is_settled && self.are_there();
         self.is_settled = true;
@@ -61,14 +61,14 @@ impl Agents {
         self.current.as_deref()
     }
 
-    /// This one leads now. Returns whether that is news.
+    /// The CLI reports the leading agent. Returns whether it is new.
     pub(super) fn is(&mut self, agent: Option<String>) -> bool {
         let is_news = self.current != agent;
         self.current = agent;
         is_news
     }
 
-    /// What is to be set for an id, if there is such a choice.
+    /// The setting for an id, if there is such a choice.
     pub(super) fn find(&self, id: &str) -> Option<Option<String>> {
         if !self.are_there() {
             return None;

@@ -1,4 +1,4 @@
-//! Fast mode: the same model, sooner and for more money.
+//! Fast mode: the same model, faster and at a higher price.
 
 use agent_client_protocol::v1::schema as acp;
 use outrigger::protocol::inbound::system::{FastModeDisabledReason, FastModeState};
@@ -8,23 +8,23 @@ use super::FAST;
 const ON: &str = "on";
 const OFF: &str = "off";
 
-/// Whether it is on, and whether it can be.
+/// The state of fast mode.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fast {
     is_on: bool,
     /// Why it is off.
     why: Option<FastModeDisabledReason>,
-    /// Whether the CLI says anything of it.
+    /// Whether the CLI reports it.
     is_known: bool,
     /// What the user of the editor chose.
     chosen: Option<bool>,
 }
 
 impl Fast {
-    /// The CLI says how it is. Returns whether that is news.
+    /// The CLI reports the state. Returns whether it is new.
     pub(super) fn is(&mut self, state: Option<&FastModeState>, why: Option<&FastModeDisabledReason>) -> bool {
         let before = (self.is_on, self.can_be_had());
-        // A pause is the CLI's own affair.
+        // A cooldown is temporary.
         self.is_on = matches!(state, Some(FastModeState::On | FastModeState::Cooldown));
         self.why = why.cloned();
         self.is_known = state.is_some();
@@ -40,7 +40,7 @@ impl Fast {
         self.chosen
     }
 
-    /// Whether the account and the surroundings allow it. That nobody has asked for it yet is no obstacle.
+    /// Whether the account and the environment allow it. It may be off because the user has not enabled it.
     pub(super) fn can_be_had(&self) -> bool {
         let is_only_unasked = matches!(
             self.why,
@@ -49,7 +49,7 @@ impl Fast {
         self.is_known && (self.is_on || is_only_unasked)
     }
 
-    /// What is to be set for an id.
+    /// The setting for an id.
     pub(super) fn find(id: &str) -> Option<bool> {
         match id {
             ON => Some(true),
@@ -58,7 +58,7 @@ impl Fast {
         }
     }
 
-    /// A switch for editors that have switches.
+    /// As a boolean option, for editors that have them.
     pub(super) fn option(&self, has_switches: bool) -> acp::SessionConfigOption {
         self.plain_option(has_switches)
             .description("Answers sooner, for more money".to_owned())

@@ -1,8 +1,7 @@
 //! How far the editor is behind.
 //!
-//! The connection's own queue has no end, and what waits in it can't be taken back or merged. So nothing is put there while more
-//! than [`MOST`] updates, or [`MOST_BYTES`] of them, have not been written; what the CLI says meanwhile waits with the SDK, in bounded
-//! memory and then on disk.
+//! The queue of the connection is unbounded, and updates in it can't be merged. So no update goes there while more than [`MOST`]
+//! updates, or [`MOST_BYTES`] of them, are unwritten. Meanwhile frames wait in the SDK, in bounded memory and then on disk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,20 +10,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use tokio::sync::Notify;
 
-/// How many updates may wait to be written before nothing more is sent.
+/// How many updates may be unwritten.
 const MOST: usize = 64;
 
-/// How many bytes they may have. One that has more by itself goes alone.
+/// How many bytes they may have. A larger update goes alone.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Counts the updates that were sent against those that were written.
+/// Counts the updates that are sent and not written.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     waiting: Mutex<Waiting>,
     opened: Notify,
 }
 
-/// What was sent and not written, in order.
 #[derive(Debug, Default)]
 struct Waiting {
     sizes: VecDeque<usize>,
@@ -42,14 +40,14 @@ impl Gate {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An update of so many bytes goes to the connection's queue.
+    /// An update of this size enters the queue.
     pub(crate) fn sent(&self, bytes: usize) {
         let mut waiting = self.waiting();
         waiting.sizes.push_back(bytes);
         waiting.bytes = waiting.bytes.saturating_add(bytes);
     }
 
-    /// The first of those that wait was written, or was let go.
+    /// The first update of the queue was written or dropped.
     pub(crate) fn written(&self) {
         let mut waiting = self.waiting();
         let was_few = waiting.is_few();
@@ -63,12 +61,10 @@ impl Gate {
         }
     }
 
-    /// Whether another may be sent.
     pub(crate) fn is_open(&self) -> bool {
         self.waiting().is_few()
     }
 
-    /// Waits until another may be sent.
     pub(crate) async fn opened(&self) {
         loop {
             let opened = self.opened.notified();
@@ -82,7 +78,7 @@ impl Gate {
     }
 }
 
-/// How many bytes a value has as JSON.
+/// The size of a value as JSON.
 pub(super) fn size(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -96,7 +92,7 @@ pub(super) fn size(value: &impl Serialize) -> usize {
         }
     }
     let mut count = Count(0);
-    // What can't be written is not sent either.
+    // A value that can't be encoded is not sent.
     let written = serde_json::to_writer(&mut count, value);
     written.map_or(0, |()| count.0)
 }

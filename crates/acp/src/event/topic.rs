@@ -1,22 +1,20 @@
-//! What programs are told beside the conversation: each thing under a name of its own, which is the key below `_meta.claudeCode`.
+//! The topics of data for programs. Each has a key below `_meta.claudeCode`.
 //!
-//! `docs/acp-extensions.md` says of each what it carries and when it comes. The names are part of what others build on: one that is
-//! here stays, and means what it means.
+//! `docs/acp-extensions.md` documents the data of each topic, and when it is sent. The keys are a public interface: they stay, with
+//! their meaning.
 
 macro_rules! topics {
     ($($name:ident = $key:literal,)+) => {
-        /// What something is about that is told to programs.
+        /// The topic of data for programs.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Topic {
             $($name,)+
         }
 
         impl Topic {
-            /// All that there are.
             #[cfg(test)]
             pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// The key.
             pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $key,)+

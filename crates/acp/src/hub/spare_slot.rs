@@ -1,4 +1,4 @@
-//! The place of the CLI that is started ahead, for the session that the editor opens next.
+//! The slot for the spare: a CLI that is started ahead for the editor's next session.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::ask::{Ask, Forms, Modes};
 
-/// A spare, and who answers it once it is a session.
+/// A spare, with what its session needs.
 pub(crate) struct WarmSpare {
     pub(crate) id: acp::SessionId,
     pub(crate) spare: Spare,
-    /// What it was started with.
+    /// The options of its start.
     pub(crate) options: Options,
     pub(crate) modes: Modes,
     pub(crate) asks: mpsc::Receiver<Ask>,
     pub(crate) forms: Forms,
 }
 
-/// Whoever wants the spare says where it is to go.
+/// A request for the spare: the channel that it is sent to.
 pub(crate) type SpareRequest = oneshot::Sender<WarmSpare>;
 
-/// The place of the spare. Its task has it, and ends it when the place is filled by another or cleared.
+/// The slot for the spare. The spare's own task holds the spare, and ends it when the slot is cleared or filled again.
 #[derive(Default)]
 pub(crate) struct SpareSlot {
     filled: Mutex<Option<oneshot::Sender<SpareRequest>>>,
@@ -31,7 +31,8 @@ pub(crate) struct SpareSlot {
 }
 
 impl SpareSlot {
-    /// Makes room for a spare; whoever starts it waits for the wish for it. `None` if none is to be started any more, or one is there.
+    /// Reserves the slot for a new spare, and returns where a request for it arrives. `None` if there is one already, or no more are
+    /// started.
     pub(crate) fn fill(&self) -> Option<oneshot::Receiver<SpareRequest>> {
         let mut place = self.place();
         let is_filled = place.as_ref().is_some_and(|place| !place.is_closed());
@@ -47,19 +48,17 @@ impl SpareSlot {
         self.filled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No spare is started any more: one did not become a session, and the next would not either, be it for the CLI's sake or for
-    /// the project's.
+    /// Starts no more spares: one could not become a session, for a reason in the CLI or the project that the next would share.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
         self.clear();
     }
 
-    /// Ends the spare, if there is one.
     pub(crate) fn clear(&self) {
         self.place().take();
     }
 
-    /// The spare. One that is being started is waited for: it is ahead of one that would be started now.
+    /// Takes the spare. Waits for one that is still starting: it is ahead of a new process.
     pub(crate) async fn take(&self) -> Option<WarmSpare> {
         let place = self.place().take()?;
         let (wish, warm) = oneshot::channel();

@@ -1,9 +1,9 @@
-//! Names of MCP servers: which of them Claude Code takes.
+//! Which names of MCP servers Claude Code accepts.
 //!
-//! The CLI calls a tool `mcp__SERVER__TOOL`, and rules about tools are made of these names. It leaves out a server whose name it keeps
-//! for itself, without a word; and two servers whose tools could have one name would be one for rules.
+//! The CLI names a tool `mcp__SERVER__TOOL`, and permission rules use these names. It silently ignores a server with a reserved name,
+//! and rules could not tell two servers apart whose tools have one name.
 
-/// Names that the CLI keeps for servers of its own: it takes no server of that name.
+/// Names that the CLI reserves for its own servers.
 const RESERVED: [&str; 6] = [
     "workspace",
     "computer-use",
@@ -13,16 +13,16 @@ const RESERVED: [&str; 6] = [
     "Claude_Browser",
 ];
 
-/// What it takes for its own editor, and hides the tools of.
+/// The CLI takes a server of this name for its own editor integration, and hides its tools.
 const EDITOR: &str = "ide";
 
 /// The longest name of a server in the SDK's program.
 const LONGEST: usize = 64;
 
-/// A server's name as it is in the names of its tools.
+/// A server's name as a part of its tools' names.
 pub(super) fn in_tools(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    // A character of two UTF-16 units is two of the CLI's.
+    // The CLI counts UTF-16 units.
     let marks = name.chars().flat_map(|c| {
         let (c, units) = if plain(c) { (c, 1) } else { ('_', c.len_utf16()) };
         std::iter::repeat_n(c, units)
@@ -36,7 +36,7 @@ pub(super) fn in_tools(name: &str) -> String {
     words.fold(first, |all, word| format!("{all}_{word}"))
 }
 
-/// The name of a server that lives in the editor, which is for people to read, as it is registered with the CLI.
+/// The name under which a server in the editor is registered with the CLI. The editor's own name is for people.
 pub(super) fn registered(name: &str) -> Result<String, String> {
     let plain = in_tools(name);
     let words: Vec<&str> = plain.split('_').filter(|word| !word.is_empty()).collect();
@@ -49,7 +49,7 @@ pub(super) fn registered(name: &str) -> Result<String, String> {
     Ok(registered)
 }
 
-/// Finds what is wrong with a name, given those that were taken before it.
+/// Checks a name against the reserved names, and those of the servers before it.
 pub(super) fn check<'a>(name: &str, taken: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
     if name.trim().is_empty() {
         return Err("the server has no name".to_owned());

@@ -1,9 +1,9 @@
-//! MCP servers that live in the editor.
+//! MCP servers in the editor.
 //!
-//! The editor serves them over its own connection: each request is an `mcp/message` that stands for itself, as MCP has it since
-//! 2026-07-28. The CLI speaks MCP as it was before, with a handshake, over the channel for servers in the SDK's program. This
-//! translates: the handshake is made of `server/discover`, changes of lists are listened for, and what a server wants to know
-//! before it can answer is asked of the editor, after which the server is asked again.
+//! The editor serves them over its ACP connection: each request is an `mcp/message` without a session, as in MCP since 2026-07-28. The
+//! CLI speaks the MCP before that, with a handshake, over the channel for servers in the SDK's program. This module translates: it makes
+//! the handshake from `server/discover`, subscribes to changes of lists, and when a server needs input before it can answer, it asks the
+//! editor and repeats the request.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,29 +24,28 @@ use super::routes::Routes;
 use crate::ask::{Filled, Form, Forms};
 use crate::client::Client;
 
-/// The revision of MCP that is spoken over the editor's connection.
+/// The revision of MCP on the editor's connection.
 const REVISION: &str = "2026-07-28";
 
-/// How long a server may take to say what it is. It lives in an editor that is there; nothing has to be started.
+/// The time limit of `server/discover`. The editor runs already; nothing has to start.
 const DISCOVERY: Duration = Duration::from_secs(10);
 
-/// How many requests of the CLI may be open at one server.
 const OPEN: usize = 256;
 
-/// How often a server may ask for something before it answers.
+/// How often a server may ask for input before it answers.
 const ROUNDS: usize = 10;
 
-/// JSON-RPC's codes.
+/// Error codes of JSON-RPC.
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 
-/// What makes the servers of a session. Cheap to clone.
+/// Makes the servers of a session. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Host {
     editor: Editor,
-    /// Those that were made: one that stays is to be the same.
+    /// The servers that were made: a server that stays must be the same object.
     made: Arc<Mutex<HashMap<(String, acp::McpServerAcpId), SdkMcpServer>>>,
 }
 
@@ -63,7 +62,7 @@ impl Host {
         }
     }
 
-    /// A server of the editor's, for the SDK.
+    /// The SDK's server for a server in the editor.
     pub(super) fn server(&self, name: &str, id: &acp::McpServerAcpId) -> SdkMcpServer {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let server = made.entry((name.to_owned(), id.clone())).or_insert_with(|| {
@@ -78,7 +77,7 @@ impl Host {
     }
 }
 
-/// The editor as its servers need it: the way to it, and what they may ask of it.
+/// What the servers need of the editor.
 #[derive(Clone)]
 struct Editor {
     client: Client,
@@ -88,7 +87,7 @@ struct Editor {
 }
 
 impl Editor {
-    /// What a server may ask.
+    /// The capabilities for input requests.
     fn capabilities(&self) -> Value {
         let mut elicitation = Map::new();
         if self.client.has_forms() {
@@ -105,7 +104,7 @@ impl Editor {
     }
 }
 
-/// A server of the editor's.
+/// A server in the editor.
 #[derive(Clone)]
 struct Peer {
     editor: Editor,
@@ -113,10 +112,10 @@ struct Peer {
     name: Arc<str>,
 }
 
-/// A message of the CLI.
+/// A JSON-RPC message of the CLI.
 #[derive(Deserialize)]
 struct Message {
-    /// A string or a whole number.
+    /// A string or an integer.
     #[serde(default)]
     id: Option<Value>,
     #[serde(default)]
@@ -125,7 +124,6 @@ struct Message {
     params: Option<Value>,
 }
 
-/// An error of JSON-RPC.
 #[derive(Debug)]
 struct Failure(Value);
 
@@ -137,23 +135,23 @@ impl Failure {
 
 type Answer = Result<Value, Failure>;
 
-/// What is known of a connection.
+/// The state of a connection.
 struct Link {
     peer: Peer,
     sender: RawSender,
     said: Mutex<Said>,
 }
 
-/// What the CLI said of itself, and the server.
+/// The CLI's and the server's `initialize` data.
 #[derive(Default)]
 struct Said {
     client: Option<Value>,
-    /// What the CLI wants to be told of the server's log.
+    /// The log level that the CLI set.
     log_level: Option<Value>,
     capabilities: Value,
 }
 
-/// Serves one connection of the CLI until it ends; with it, what is open is taken back.
+/// Serves one connection of the CLI. At its end, open requests are cancelled.
 async fn serve(peer: Peer, mut connection: RawConnection) {
     let link = Arc::new(Link {
         peer,
@@ -214,7 +212,7 @@ async fn serve(peer: Peer, mut connection: RawConnection) {
                             None => cancelled.cancelled().await,
                         }
                     };
-                    // Dropped, the request is taken back from the editor; the SDK answers the CLI.
+                    // The drop cancels the request to the editor; the SDK answers the CLI.
                     tokio::select! {
                         answer = link.request(&method, params) => link.answer(&id, answer).await,
                         () = gone => {}
@@ -222,7 +220,7 @@ async fn serve(peer: Peer, mut connection: RawConnection) {
                     Some(key)
                 }));
             }
-            // There is nothing else that a server of this revision is told, and it asks nothing by itself.
+            // A server of this revision gets no other notifications, and sends no requests of its own.
             (method, _) => {
                 tracing::debug!(server = %link.peer.name, method, "not for an MCP server of the editor")
             }
@@ -255,7 +253,7 @@ impl Link {
         self.send(&message).await;
     }
 
-    /// Answers what can't be read, as far as it has an id.
+    /// Answers an unreadable message, if it has an id.
     async fn not_read(&self, message: &RawJson, why: &str) {
         #[derive(Deserialize)]
         struct Head {
@@ -283,7 +281,7 @@ impl Link {
                     Err(Failure::new(INTERNAL, why))
                 })
             }
-            // These are no more, and are about the connection, which is here.
+            // The new revision lacks these requests. They concern the connection, which this module serves.
             "ping" => Ok(json!({})),
             "logging/setLevel" => {
                 self.said().log_level = params.get("level").cloned();
@@ -293,7 +291,7 @@ impl Link {
         }
     }
 
-    /// The handshake, made of what the server says of itself.
+    /// The reply to `initialize`, from `server/discover`.
     async fn initialize(&self, params: &Map<String, Value>) -> Answer {
         self.said().client = params.get("clientInfo").cloned();
         let told = self.once("server/discover", Map::new()).await?;
@@ -305,7 +303,7 @@ impl Link {
         }
         let mut capabilities = told.get("capabilities").cloned().unwrap_or_else(|| json!({}));
         if let Some(resources) = capabilities.get_mut("resources").and_then(Value::as_object_mut) {
-            // Single resources were subscribed to in a way that is no more.
+            // The new revision has no subscription to single resources.
             resources.remove("subscribe");
         }
         self.said().capabilities = capabilities.clone();
@@ -322,7 +320,7 @@ impl Link {
         Ok(result)
     }
 
-    /// Listens for changes of the server's lists, if it tells of any.
+    /// Subscribes to changes of the server's lists, if the server offers that.
     fn listen(self: Arc<Self>) -> Option<impl Future<Output = ()> + Send> {
         let mut wanted = Map::new();
         for (what, filter) in [
@@ -345,7 +343,7 @@ impl Link {
         })
     }
 
-    /// Asks the server, and what it wants to know first, the editor.
+    /// Sends a request to the server, and repeats it with the user's input as long as the server asks for some.
     async fn ask(&self, method: &str, params: Map<String, Value>) -> Answer {
         let mut asking = params.clone();
         for _ in 0..ROUNDS {
@@ -374,7 +372,7 @@ impl Link {
         Err(Failure::new(INTERNAL, why))
     }
 
-    /// What a server wants to know.
+    /// Gets the input that a server asked for.
     async fn input(&self, wanted: &Value) -> Answer {
         let params = &wanted["params"];
         let text = |name: &str| params[name].as_str().map(str::to_owned);
@@ -412,9 +410,9 @@ impl Link {
         }
     }
 
-    /// One request at the server. What it tells meanwhile goes to the CLI ahead of the answer.
+    /// Sends one request to the server. Its notifications go to the CLI before the answer.
     ///
-    /// There is no deadline: a tool may take as long as it takes. The CLI has one, and takes the request back.
+    /// Without a deadline: the CLI has one, and cancels the request.
     async fn once(&self, method: &str, mut params: Map<String, Value>) -> Answer {
         let Peer { editor, id, .. } = &self.peer;
         let meta = params.entry("_meta").or_insert_with(|| json!({}));
@@ -440,7 +438,7 @@ impl Link {
                 answered = &mut answer => break answered,
             }
         };
-        // What came in the same moment as the answer.
+        // Notifications that came with the answer.
         while let Ok(told) = route.told.try_recv() {
             self.told(told).await;
         }
@@ -464,9 +462,9 @@ impl Link {
         }
     }
 
-    /// The server tells something.
+    /// Passes a notification of the server to the CLI.
     async fn told(&self, told: acp::MessageMcpNotification) {
-        // These are about the way it was told.
+        // These fields belong to the transport.
         if told.method == "notifications/subscriptions/acknowledged"
             || told.method == "notifications/cancelled"
         {
@@ -480,7 +478,7 @@ impl Link {
     }
 }
 
-/// The address of a file.
+/// The `file:` URL of a path.
 fn file_uri(path: &Path) -> String {
     let path = path.to_string_lossy();
     let path = if cfg!(windows) {

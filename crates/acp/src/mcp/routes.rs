@@ -1,4 +1,4 @@
-//! Notifications of the editor's MCP servers, on their way to the request that they are about.
+//! Routes notifications of the editor's MCP servers to the requests that they belong to.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_client_protocol::v1::schema as acp;
 use tokio::sync::mpsc;
 
-/// How many notifications may wait for one request; more are left out.
+/// How many notifications may wait for one request. More are dropped.
 const WAITING: usize = 256;
 
-/// The requests that are open at MCP servers of an editor, by their ids. Cheap to clone.
+/// The open requests to MCP servers of an editor, by id. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Routes(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Ids are never used again: those of another session, or of a request that was given up, are about something else.
+    /// Ids are never reused: a late notification must not reach another request.
     next: AtomicU64,
     open: Mutex<HashMap<Arc<str>, Open>>,
 }
@@ -27,7 +27,7 @@ struct Open {
     told: mpsc::Sender<acp::MessageMcpNotification>,
 }
 
-/// One request, until it is dropped.
+/// An open request.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) id: acp::McpRequestId,
@@ -37,13 +37,13 @@ pub(super) struct Route {
 
 impl Shared {
     fn open(&self) -> MutexGuard<'_, HashMap<Arc<str>, Open>> {
-        // Valid after every line, and nothing that could panic runs while it is held.
+        // The map is valid after every line, and no code that could panic runs under the lock.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Routes {
-    /// A request at a server, with an id of its own.
+    /// Opens a request with a new id.
     pub(super) fn open(&self, server: &acp::McpServerAcpId) -> Route {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let id = acp::McpRequestId::new(format!("outrigger-{number}"));
@@ -60,7 +60,7 @@ impl Routes {
         }
     }
 
-    /// Hands a notification to the request that it is about. What is about none is late, and let go.
+    /// Passes a notification to its request. Without an open request it is late, and dropped.
     pub(crate) fn tell(&self, notification: acp::MessageMcpNotification) {
         let open = self.0.open();
         let Some(request) = open.get(&notification.request_id.0) else {
@@ -99,11 +99,11 @@ mod tests {
         assert_ne!(one.id, other.id);
         routes.tell(told("s", &one.id));
         assert!(one.told.try_recv().is_ok());
-        // Another server's, and another request's.
+        // For another server, and for another request.
         routes.tell(told("t", &one.id));
         routes.tell(told("s", &acp::McpRequestId::new("nothing")));
         assert!(one.told.try_recv().is_err() && other.told.try_recv().is_err());
-        // More than anybody takes.
+        // More than the queue takes.
         for _ in 0..WAITING + 10 {
             routes.tell(told("s", &other.id));
         }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::error::bad;
 
-/// What this agent decides by itself, and editors send nonetheless: it has no effect.
+/// Options that the agent sets itself. Editors send them nonetheless, without effect.
 const IGNORED: &[&str] = &[
     "abortController",
     "cwd",
@@ -22,7 +22,7 @@ const IGNORED: &[&str] = &[
     "includePartialMessages",
 ];
 
-/// What the protocol has a place of its own for, or what the agent answers for, and what to do instead.
+/// Options that the protocol or the agent has in another way, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     ("canUseTool", NO_CODE),
     ("continue", "use session/resume or session/load"),
@@ -57,15 +57,15 @@ const NO_CODE: &str = "no code can be handed over in a message";
 
 const UNKNOWN: &str = "there is no such option here";
 
-/// Whether an editor can give an option of this name, to some effect.
+/// Whether an option of this name has an effect.
 pub(crate) fn is_option(name: &str) -> bool {
     let is_without_effect = IGNORED.contains(&name) || REFUSED.iter().any(|(refused, _)| *refused == name);
-    // Nothing is no value of most.
+    // Most options do not take `null`.
     let put = put(outrigger::Agent::builder(), name, &Value::Null);
     !is_without_effect && !put.is_err_and(|error| error.message.contains(UNKNOWN))
 }
 
-/// These options with one more.
+/// Applies one option.
 pub(super) fn put(mut options: Options, name: &str, value: &Value) -> Result<Options, Error> {
     match name {
         name if IGNORED.contains(&name) => {}
@@ -77,7 +77,7 @@ pub(super) fn put(mut options: Options, name: &str, value: &Value) -> Result<Opt
         "agents" => options
             .agents
             .extend(read::<BTreeMap<String, AgentDefinition>>(name, value)?),
-        // It can only be given up: whether it is there is for who runs the agent to say.
+        // An editor can only switch it off. Who runs the agent decides whether it is on.
         "allowDangerouslySkipPermissions" => {
             options.allow_dangerously_skip_permissions &= read::<bool>(name, value)?;
         }
@@ -159,11 +159,11 @@ fn wrong(name: &str, why: impl std::fmt::Display) -> Error {
     bad(&format!("_meta.claudeCode.options.{name}"), why)
 }
 
-/// A value as what it has to be. From its text, since some of these keep the text.
+/// Decodes a value from its text, since some types keep the text.
 fn read<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, Error> {
     serde_json::from_str(&value.to_string()).map_err(|error| {
         let why = error.to_string();
-        // Where it is in that text says nothing to who wrote it.
+        // The position in this text says nothing to the editor.
         let why = why.split(" at line ").next().unwrap_or_default();
         wrong(name, why)
     })

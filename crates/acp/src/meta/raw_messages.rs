@@ -1,4 +1,4 @@
-//! `_meta.claudeCode.emitRawSDKMessages`: what the CLI says, as it says it, besides what is made of it.
+//! `_meta.claudeCode.emitRawSDKMessages`: the CLI's messages as raw JSON, beside the updates.
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Error, JsonRpcNotification};
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::error::bad;
 
-/// A message of the CLI.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcNotification)]
 #[notification(method = "_claude/sdkMessage")]
 #[serde(rename_all = "camelCase")]
@@ -17,23 +16,23 @@ pub(crate) struct SdkMessage {
     pub(crate) message: Value,
 }
 
-/// Which messages are wanted.
+/// Which messages the editor gets.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum RawMessages {
     #[default]
     None,
     All,
-    /// Those that one of these fits.
+    /// Messages that match one of the filters.
     Some(Vec<Filter>),
 }
 
-/// Some kind of messages; what is not said does not matter.
+/// A kind of messages. A missing field matches everything.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Filter {
     r#type: String,
     subtype: Option<String>,
-    /// The kind of where a message of the user comes from.
+    /// `origin.kind` of a user message.
     origin: Option<String>,
 }
 
@@ -68,7 +67,7 @@ impl RawMessages {
         }
     }
 
-    /// A frame as it is told, if it is wanted. What is said between the CLI and who drives it is no message.
+    /// The message to send for a frame, if any. Frames of the control protocol are no messages.
     pub(crate) fn message(&self, frame: &Frame) -> Option<Value> {
         let is_wanted = match self {
             Self::None => false,

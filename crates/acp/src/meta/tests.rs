@@ -1,4 +1,4 @@
-//! What is read of `_meta`, and what is refused by its name.
+//! What is read from `_meta`, and which fields are rejected.
 
 use outrigger::Agent;
 use outrigger::options::{SettingsInput, Skills, Tools, Worktree};
@@ -16,7 +16,7 @@ fn options(options: Value) -> Result<outrigger::Options, agent_client_protocol::
     given(&json!({"claudeCode": {"options": options}}))?.put(Agent::builder())
 }
 
-/// The parameter that is named as wrong.
+/// The parameter that the error names.
 fn wrong<T>(told: Result<T, agent_client_protocol::Error>) -> String {
     let error = told.err().expect("it is refused");
     assert_eq!(i32::from(error.code), -32602);
@@ -53,7 +53,7 @@ fn options_of_the_sdk_are_taken_by_their_names() {
     assert!(taken.output_format.is_some());
     assert_eq!(taken.plugins.len(), 1);
     assert_eq!(taken.extra_args.len(), 2);
-    // What the agent decides by itself stays as it was.
+    // Options of the agent itself stay as they were.
     assert_eq!((taken.cwd, taken.title), (None, None));
     let file = options(json!({"settings": "/a.json"})).expect("a file");
     assert!(matches!(file.settings, Some(SettingsInput::File(_))));

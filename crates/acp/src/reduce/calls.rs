@@ -1,4 +1,4 @@
-//! The tool calls that are open: each is told of once, grows, runs, and ends once.
+//! The open tool calls: each is reported once, grows, runs, and ends once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,26 +6,25 @@ use std::time::{Duration, Instant};
 
 use outrigger::protocol::RawJson;
 
-use super::Going;
+use super::BackgroundCall;
 use super::seen::Seen;
 use super::step::{Effect, Steps};
 use crate::event::{Call, CallChange, CallContent, Content, Event, Status, TerminalChange, TerminalEvent};
 use crate::tool::{self, Background, CallView, Partial, Printed, Role, Shown, WorkDir};
 
-/// How long a call whose target is not known yet is kept back: simple clients keep the first title.
+/// How long a call without a known target is held back: simple clients keep the first title.
 const HOLD: Duration = Duration::from_millis(150);
 
-/// A call that nobody was asked about for so long is taken to be running: the CLI says nothing when it starts one.
+/// A call without a permission request for this time counts as running: the CLI does not report the start of a call.
 ///
-/// A hook for `PreToolUse` would not say it either. The CLI calls it first and only then looks whether somebody is to be asked, which
-/// takes it 25 ms as a rule and at times 300, so that a time would have to be presumed all the same; and each call would wait some
-/// 3 ms for the hook.
+/// A `PreToolUse` hook would not help. The CLI calls it before it decides whether to ask the user, which takes it 25 ms as a rule and
+/// sometimes 300 ms, so a guess would remain; and each call would wait about 3 ms for the hook.
 const PRESUMED: Duration = Duration::from_millis(250);
 
-/// How long the rest of a command's output is waited for, once it has ended.
+/// How long to wait for the rest of a command's output after its end.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
-/// More calls are never open at once; the oldest gives way.
+/// How many calls may be open. The oldest is ended first.
 const MOST: usize = 4096;
 
 #[derive(Debug)]
@@ -40,46 +39,45 @@ struct Open {
     id: Arc<str>,
     tool: Arc<str>,
     parent: Option<Arc<str>>,
-    /// Its dir among all calls.
+    /// Its position in the order of calls.
     number: u64,
     since: Instant,
     partial: Partial,
     view: Option<CallView>,
     input: Option<RawJson>,
-    /// Its whole input is known since then.
+    /// When its input was complete.
     sealed: Option<Instant>,
     told: bool,
-    /// What it is going to do was told too, and not only what it is called.
+    /// Whether its content was reported, and not only its title.
     told_whole: bool,
-    /// `InProgress` was told.
+    /// Whether `InProgress` was reported.
     running: bool,
-    /// Somebody is being asked, or something else decides.
+    /// Whether a decision about it is pending.
     waiting: bool,
     role: Role,
     task: Option<String>,
     background: bool,
-    /// Its output is being followed.
+    /// Whether its output file is followed.
     tailed: bool,
-    /// It ended, but the rest of its output is still to come, until then.
+    /// It ended, and waits until then for the rest of its output.
     ending: Option<(Ending, Instant)>,
-    /// It ended before it was known to be in the background.
+    /// Its task ended before the result that put it in the background.
     early: Option<Ending>,
 }
 
-/// How a task ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ending {
     pub(super) status: Status,
     pub(super) code: Option<i32>,
-    /// What it says at its end.
+    /// The report of the task.
     pub(super) report: Option<String>,
 }
 
-/// What came of a call.
+/// The result of a call.
 pub(super) struct Given {
     pub(super) shown: Shown,
     pub(super) status: Status,
-    /// It was begun, however it ended.
+    /// Whether the call ran at all.
     pub(super) ran: bool,
 }
 
@@ -92,12 +90,11 @@ impl Calls {
         }
     }
 
-    /// The tool of an open call.
     pub(super) fn tool(&self, id: &str) -> Option<Arc<str>> {
         self.open.get(id).map(|call| call.tool.clone())
     }
 
-    /// The call whose task this is.
+    /// The call of a task.
     pub(super) fn of_task(&self, task: &str) -> Option<Arc<str>> {
         let mut calls = self.open.values();
         calls
@@ -105,24 +102,22 @@ impl Calls {
             .map(|call| call.id.clone())
     }
 
-    /// Whether the call is known and has not ended.
     pub(super) fn is_open(&self, id: &str) -> bool {
         self.open.contains_key(id)
     }
 
-    /// Keeps the input of a call whose result says only half of what it did.
+    /// Keeps the input of a call whose result is incomplete without it.
     pub(super) fn keep_input(&mut self, id: &str, input: &RawJson) {
         if let Some(call) = self.open.get_mut(id) {
             call.input = Some(input.clone());
         }
     }
 
-    /// The input that was kept.
     pub(super) fn input(&self, id: &str) -> Option<RawJson> {
         self.open.get(id)?.input.clone()
     }
 
-    /// A call begins to be written. False if it was there already.
+    /// The model begins to write a call. Returns false if the call is known.
     pub(super) fn begin(
         &mut self,
         id: &str,
@@ -166,7 +161,6 @@ impl Calls {
         true
     }
 
-    /// The input grows.
     pub(super) fn piece(&mut self, id: &str, text: &str, dir: &WorkDir, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id).filter(|call| call.sealed.is_none()) else {
             return;
@@ -179,7 +173,7 @@ impl Calls {
         }
     }
 
-    /// The whole input is known.
+    /// The input is complete.
     pub(super) fn seal(&mut self, id: &str, input: &RawJson, dir: &WorkDir, now: Instant, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id).filter(|call| call.sealed.is_none()) else {
             return;
@@ -195,7 +189,7 @@ impl Calls {
         call.open_terminal(dir, input, steps);
     }
 
-    /// Somebody is going to be asked about it: it has to be on the screen. The CLI may have added to the input by now.
+    /// The user is about to be asked: reports the call. The CLI may have changed the input by now.
     pub(super) fn asked(
         &mut self,
         id: &str,
@@ -210,7 +204,7 @@ impl Calls {
         };
         call.waiting = true;
         let mut view = tool::view(&call.tool, input, dir);
-        // The question about a plan comes without the plan, if the model gave it along.
+        // The question about a plan lacks the plan that the model wrote into the input.
         if view.content.is_empty()
             && let Some(known) = call.view.as_ref().filter(|known| !known.content.is_empty())
         {
@@ -225,7 +219,7 @@ impl Calls {
         }
     }
 
-    /// Something else than a person looks whether it may run, or has done so.
+    /// The CLI checks the call itself, or has finished that.
     pub(super) fn checked(&mut self, id: &str, is_waiting: bool, now: Instant) {
         if let Some(call) = self.open.get_mut(id) {
             call.waiting = is_waiting;
@@ -235,20 +229,19 @@ impl Calls {
         }
     }
 
-    /// It runs.
     pub(super) fn run(&mut self, id: &str, dir: &WorkDir, steps: &mut Steps) {
         if let Some(call) = self.open.get_mut(id) {
             call.run(dir, steps);
         }
     }
 
-    /// A plan was approved, whatever its result will say.
+    /// A plan was approved, whatever its result reports.
     pub(super) fn approve(&mut self, id: &str, dir: &WorkDir, steps: &mut Steps) {
         self.run(id, dir, steps);
         self.drop_call(id, Status::Completed, steps);
     }
 
-    /// It still runs, for so many seconds.
+    /// The call has run for so many seconds.
     pub(super) fn progress(&mut self, id: &str, elapsed: f64, dir: &WorkDir, steps: &mut Steps) {
         if let Some(call) = self.open.get_mut(id).filter(|call| !call.is_hidden()) {
             call.run(dir, steps);
@@ -260,7 +253,7 @@ impl Calls {
         }
     }
 
-    /// The CLI gave it a task.
+    /// The CLI started a task for the call.
     pub(super) fn task(
         &mut self,
         id: &str,
@@ -276,14 +269,14 @@ impl Calls {
         }
     }
 
-    /// Its task went to the background.
+    /// The task of the call went to the background.
     pub(super) fn moves_to_background(&mut self, id: &str) {
         if let Some(call) = self.open.get_mut(id) {
             call.background = true;
         }
     }
 
-    /// Its result came.
+    /// Takes the result of a call.
     pub(super) fn given(&mut self, id: &str, given: Given, dir: &WorkDir, now: Instant, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id) else {
             return;
@@ -299,7 +292,7 @@ impl Calls {
             ran,
         } = given;
         if let (false, Some(why), Some(view)) = (ran, &mut shown.content, &call.view) {
-            // What it would have done stays, with why it did not.
+            // The rejected content stays, with the reason.
             why.splice(0..0, view.content.iter().cloned());
         }
         let Some(background) = shown.background.clone() else {
@@ -309,7 +302,7 @@ impl Calls {
         self.goes_on(id, background, shown, dir, now, steps);
     }
 
-    /// The result of a call says only that it goes on.
+    /// The result reports only that the call continues in the background.
     fn goes_on(
         &mut self,
         id: &str,
@@ -344,7 +337,7 @@ impl Calls {
         }
     }
 
-    /// Its task has ended.
+    /// The task of a call has ended.
     pub(super) fn ended_task(
         &mut self,
         id: &str,
@@ -357,7 +350,7 @@ impl Calls {
             return;
         };
         if !call.background {
-            // Its result is still to come, and says more.
+            // The result follows, with more data.
             call.early = Some(ending);
             return;
         }
@@ -369,14 +362,14 @@ impl Calls {
         self.end(id, ending, dir, steps);
     }
 
-    /// More of the output of a command in the background.
+    /// More output of a background command.
     pub(super) fn output(&mut self, id: &str, bytes: Vec<u8>, steps: &mut Steps) {
         if let Some(call) = self.open.get(id).filter(|call| call.told && !bytes.is_empty()) {
             call.terminal(TerminalEvent::Output { bytes, is_live: true }, steps);
         }
     }
 
-    /// There is no more output of it.
+    /// The output of a background command is complete.
     pub(super) fn tail_ended(&mut self, id: &str, dir: &WorkDir, steps: &mut Steps) {
         let Some(call) = self.open.get_mut(id) else {
             return;
@@ -410,7 +403,7 @@ impl Calls {
         self.close(id);
     }
 
-    /// Ends what can't go on any more: all but the background when a turn ends, everything when the CLI does.
+    /// Ends the calls that can't continue: all but the background at the end of a turn, all at the end of the process.
     pub(super) fn give_up(&mut self, with_background: bool, status: Status, steps: &mut Steps) {
         for id in self.in_order() {
             if with_background || !self.outlives_its_turn(&id) {
@@ -419,10 +412,10 @@ impl Calls {
         }
     }
 
-    /// Whether it, or a call above it, is in the background.
+    /// Whether the call or one of its parents is in the background.
     fn outlives_its_turn(&self, id: &str) -> bool {
         let mut at = self.open.get(id);
-        // Parents that lead in a circle can't be, but nothing here depends on that.
+        // Bounded, in case parents form a circle.
         for _ in 0..64 {
             match at {
                 Some(call) if call.background => return true,
@@ -472,13 +465,13 @@ impl Calls {
         calls.iter().map(|call| call.id.clone()).collect()
     }
 
-    /// What goes on in the background, in order.
-    pub(super) fn going(&self) -> Vec<Going> {
+    /// The calls in the background, oldest first.
+    pub(super) fn background(&self) -> Vec<BackgroundCall> {
         let ids = self.in_order().into_iter();
         ids.filter_map(|id| {
             let call = self.open.get(&id).filter(|call| call.background && call.told)?;
             let is_terminal = call.role == Role::Shell;
-            Some(Going {
+            Some(BackgroundCall {
                 call: id,
                 is_terminal,
             })
@@ -486,7 +479,7 @@ impl Calls {
         .collect()
     }
 
-    /// When something is to be done although nothing happens.
+    /// When to call [`tick`](Self::tick).
     pub(super) fn due(&self) -> Option<Instant> {
         let holds = self.open.values().filter_map(Open::held_until);
         let endings = self.open.values().filter_map(|call| call.ending.as_ref());
@@ -500,7 +493,6 @@ impl Calls {
             .min()
     }
 
-    /// Does what is due.
     pub(super) fn tick(&mut self, now: Instant, dir: &WorkDir, steps: &mut Steps) {
         for id in self.in_order() {
             let Some(call) = self.open.get_mut(&id) else {
@@ -521,7 +513,7 @@ impl Calls {
         }
     }
 
-    /// For each conversation the first call that is not in the background: the one that may be running.
+    /// For each conversation the first call outside of the background: the one that may be running.
     fn next_ones(&self) -> Vec<Arc<str>> {
         let mut first: HashMap<Option<&Arc<str>>, &Open> = HashMap::new();
         for call in self.open.values().filter(|call| !call.background) {
@@ -543,7 +535,7 @@ impl Calls {
 }
 
 impl Open {
-    /// Shown in another way than as a call.
+    /// Whether the call is shown in another way.
     fn is_hidden(&self) -> bool {
         !self.told && matches!(self.role, Role::Plan | Role::Internal)
     }
@@ -567,7 +559,7 @@ impl Open {
         steps.event(Event::Terminal(TerminalChange { id, call, what }));
     }
 
-    /// Takes a better look, and tells what is new about it.
+    /// Updates the view of a call, and reports the differences.
     fn refresh(&mut self, view: CallView, steps: &mut Steps) {
         let is_whole = self.sealed.is_some();
         let before = self.view.replace(view);
@@ -578,7 +570,7 @@ impl Open {
             }
             return;
         }
-        // Half of what will be changed says little, and saying it with each piece costs much.
+        // A partial diff is of little use, and repeating it for each piece is expensive.
         let before_whole = before.as_ref().filter(|_| self.told_whole);
         let content = differs(before_whole.map(|before| &before.content), &view.content);
         let has_content = self.role != Role::Shell && (self.told_whole || !view.content.is_empty());
@@ -596,7 +588,7 @@ impl Open {
         }
     }
 
-    /// Tells of it, if nobody did.
+    /// Reports the call, if it was not.
     fn tell(&mut self, dir: &WorkDir, steps: &mut Steps) {
         if self.told {
             return;
@@ -632,7 +624,7 @@ impl Open {
         })));
     }
 
-    /// Says what runs in its terminal.
+    /// Opens the terminal of a command.
     fn open_terminal(&self, dir: &WorkDir, input: &RawJson, steps: &mut Steps) {
         if self.role == Role::Shell && self.told {
             let command = tool::Fields::of(input).text(&["command"]).unwrap_or_default();

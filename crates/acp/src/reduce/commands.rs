@@ -7,7 +7,7 @@ use outrigger::protocol::inbound::system::SlashCommand;
 use super::step::Steps;
 use crate::event::{Command, Event};
 
-/// Commands of the CLI that make sense in its own terminal only, or for its own machinery.
+/// Commands that make sense only in the CLI's own terminal, or internally.
 const HIDDEN: [&str; 17] = [
     "clear",
     "color",

@@ -1,4 +1,4 @@
-//! The conversation is made shorter: from the first word of it to the summary.
+//! Compactions: from their start to the summary.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::tool;
 
 #[derive(Debug, Default)]
 pub(super) struct Compactions {
-    /// The one that was told of last.
+    /// The last compaction.
     id: Option<Arc<str>>,
     is_running: bool,
-    /// Its summary is still to come.
+    /// Whether its summary follows.
     awaits_summary: bool,
 }
 
 impl Compactions {
-    /// What the CLI says it is busy with.
+    /// The CLI reports its status.
     pub(super) fn status(&mut self, status: &CliStatus, steps: &mut Steps) {
         if status.status == Some(StatusKind::Compacting) && !self.is_running {
             self.begin(&status.uuid, steps);
@@ -31,7 +31,7 @@ impl Compactions {
         }
     }
 
-    /// The conversation begins here now.
+    /// The CLI reports the new beginning of the conversation.
     pub(super) fn boundary(&mut self, uuid: &str, steps: &mut Steps) {
         if !self.is_running {
             self.begin(uuid, steps);
@@ -40,12 +40,12 @@ impl Compactions {
         self.awaits_summary = true;
     }
 
-    /// Whether the next text that the CLI makes up is the summary.
+    /// Whether the next synthetic text is the summary.
     pub(super) fn awaits_summary(&self) -> bool {
         self.awaits_summary
     }
 
-    /// What remains of the conversation.
+    /// The summary that replaces the conversation.
     pub(super) fn summary(&mut self, text: &str, uuid: Option<&str>, steps: &mut Steps) {
         if self.id.is_none() {
             self.begin(uuid.unwrap_or("compaction"), steps);
@@ -55,7 +55,7 @@ impl Compactions {
         self.tell(Status::Completed, Some(essence(text)), None, steps);
     }
 
-    /// The turn is over, and with it what went on in it.
+    /// The turn has ended, with its compaction.
     pub(super) fn turn_over(&mut self, steps: &mut Steps) {
         self.awaits_summary = false;
         if self.is_running {
@@ -86,12 +86,12 @@ impl Compactions {
     }
 }
 
-/// The summary, without what the CLI says about it to the model.
+/// The summary without the CLI's notes to the model.
 fn essence(text: &str) -> String {
     let text = tool::without_reminders(text);
     let text = text.trim();
     let rest = match text.strip_prefix("This session is being continued from a previous conversation") {
-        // That is a line of its own.
+        // The note is a line of its own.
         Some(rest) => rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start(),
         None => text,
     };

@@ -1,4 +1,4 @@
-//! What is said: by the model, to the model, and by its tools.
+//! Messages: of the model, of the user, and results of tools.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::event::{CallContent, Chunk, Content, Event, Notice, Status, Topic};
 use crate::tool::{self, Printed, Role, Shown};
 
 impl Reducer {
-    /// A plain piece of a block.
+    /// A delta of a block.
     pub(super) fn delta(
         &mut self,
         parent: Option<&str>,
@@ -72,7 +72,7 @@ impl Reducer {
                     BlockDelta::InputJson(piece) => {
                         self.delta(parent, index, PieceKind::InputJson, &piece.partial_json, steps);
                     }
-                    // Seals are for the API, references come with the whole block, and a summary with its own.
+                    // Signatures are for the API; citations and compactions come with the whole block.
                     BlockDelta::Signature(_) | BlockDelta::Citations(_) | BlockDelta::Compaction(_) => {}
                     BlockDelta::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
                     BlockDelta::Misfit(misfit) => steps.raw_extra(Topic::Misfit, misfit.raw),
@@ -84,7 +84,7 @@ impl Reducer {
                     self.meter.message(&usage, steps);
                 }
             }
-            // The whole block comes in a message of its own, and what breaks off is told of otherwise.
+            // The whole block comes in a message; an aborted one is reported otherwise.
             ApiStreamEvent::ContentBlockStop(_)
             | ApiStreamEvent::MessageStop(_)
             | ApiStreamEvent::Ping(_)
@@ -188,20 +188,20 @@ impl Reducer {
                 }
                 ContentBlock::Unknown(raw) => steps.raw_extra(Topic::Unknown, raw),
                 ContentBlock::Misfit(misfit) => steps.raw_extra(Topic::Misfit, misfit.raw),
-                // Nothing that could be shown, or nothing that answers have.
+                // Blocks without a view, or that answers do not have.
                 _ => {}
             }
         }
     }
 
-    /// What an agent says is kept until it ends: the last of it is its answer.
+    /// Keeps the last text of a subagent: it is its answer.
     fn remember(&mut self, call: Arc<str>, text: String) {
         if self.last_words.len() < MOST_AGENTS || self.last_words.contains_key(&call) {
             self.last_words.insert(call, text);
         }
     }
 
-    /// The whole of a call.
+    /// A complete call.
     fn called(
         &mut self,
         id: &str,
@@ -217,7 +217,7 @@ impl Reducer {
         }
         self.calls.seal(id, input, &self.dir, now, steps);
         match tool::role(tool) {
-            // An agent's own list is not the session's plan.
+            // The task list of a subagent is not the session's plan.
             Role::Plan if tool == "TodoWrite" && parent.is_some() => {}
             Role::Plan if tool == "TodoWrite" => self.plan.todos(input, steps),
             Role::Plan => self.calls.keep_input(id, input),
@@ -225,7 +225,7 @@ impl Reducer {
         }
     }
 
-    /// A tool on the API's side gave something back.
+    /// The result of a tool of the API.
     fn served(&mut self, id: &str, shown: Shown, is_error: bool, now: Instant, steps: &mut Steps) {
         let status = if is_error {
             Status::Failed
@@ -259,7 +259,7 @@ impl Reducer {
             });
         let results: Vec<_> = results.collect();
         for result in &results {
-            // The structure belongs to the one result that the line has.
+            // The structure belongs to the only result of the line.
             let output = said.tool_use_result.as_ref().filter(|_| results.len() == 1);
             self.given(result, output, &said, now, steps);
         }
@@ -278,7 +278,7 @@ impl Reducer {
         }
     }
 
-    /// Whether the line is the words of a person whom the client has not heard.
+    /// Whether the line is a user message that the client did not send.
     fn is_somebodys(&self, said: &UserMessage) -> bool {
         let is_hidden = said.is_meta == Some(true)
             || said.is_synthetic == Some(true)
@@ -330,7 +330,7 @@ impl Reducer {
     ) {
         let id = &result.tool_use_id;
         if !self.is_history && !self.calls.is_open(id) {
-            // What called it was lost. It came to something all the same, unless it has ended before.
+            // The call was lost. Reports it now, unless it has ended before.
             let parent = said.parent_tool_use_id.as_deref().map(Arc::from);
             self.calls.begin(id, tool::LOST, parent, now, steps);
         }
@@ -340,13 +340,13 @@ impl Reducer {
         let is_error = result.is_error == Some(true);
         let mut shown = tool::result(&tool, result.content.as_ref(), output, is_error, &self.dir);
         if self.is_history {
-            // What went on back then is over, and its end is written nowhere.
+            // In a replay, background work has ended, but no record has its end.
             shown.background = None;
         }
         let meta = said.tool_result_meta.iter().flatten().find(|meta| meta.id == *id);
         let not_run = meta.and_then(|meta| meta.non_execution_kind.as_ref());
         let decision = meta.and_then(|meta| meta.permission_decision.as_ref());
-        // A call that the turn was stopped with is "rejected" too, but by no decision about it.
+        // A call that was open when the turn stopped is "rejected" too, but without a decision about it.
         let is_stopped = is_error
             && match not_run {
                 Some(NonExecutionKind::Interrupted | NonExecutionKind::Cancelled) => true,
@@ -354,7 +354,7 @@ impl Reducer {
                 _ => false,
             };
         if is_stopped || (is_error && not_run.is_some() && tool::is_refusal(result.content.as_ref())) {
-            // The rest is for the model: what it is to do now, and what the user knows who did it.
+            // The remaining text is for the model only.
             shown = Shown {
                 printed: shown.printed.map(|_| Printed::default()),
                 ..Shown::default()
@@ -382,15 +382,15 @@ impl Reducer {
     }
 }
 
-/// What a prompt is to a person.
+/// The text of a prompt for the user.
 enum Typed {
     Words(String),
-    /// A slash command's output.
+    /// The output of a slash command.
     Printed(String),
     Nothing,
 }
 
-/// Prompts are kept as the model gets them: commands within tags.
+/// Transcripts have prompts as the model gets them: commands within tags.
 fn typed(text: &str) -> Typed {
     let tagged = |tag: &str| {
         let (_, rest) = text.split_once(&format!("<{tag}>"))?;

@@ -1,4 +1,4 @@
-//! The plan: the list of `TodoWrite`, or what the task tools have made so far.
+//! The plan: the list of `TodoWrite`, or the tasks of the task tools.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use outrigger::protocol::tools::{Todo, TodoStatus, ToolInput, ToolOutput};
 use super::step::Steps;
 use crate::event::{Event, PlanEntry, PlanStatus};
 
-/// More tasks than anybody reads.
+/// How many tasks are kept.
 const MOST: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Plan {
     told: Vec<PlanEntry>,
 }
 
-/// The CLI counts tasks, and writes the numbers as text.
+/// The CLI's ids of tasks are numbers as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TaskId(u64, String);
 
@@ -36,7 +36,7 @@ impl TaskId {
 }
 
 impl Plan {
-    /// The model writes its list anew.
+    /// The model replaces its list.
     pub(super) fn todos(&mut self, input: &RawJson, steps: &mut Steps) {
         if let ToolInput::TodoWrite(write) = ToolInput::read("TodoWrite", input) {
             let entries = write
@@ -47,7 +47,7 @@ impl Plan {
         }
     }
 
-    /// A task tool gave something back.
+    /// The result of a task tool.
     pub(super) fn given(&mut self, tool: &str, input: &RawJson, output: &RawJson, steps: &mut Steps) {
         match (ToolInput::read(tool, input), ToolOutput::read(tool, output)) {
             (ToolInput::TaskCreate(input), ToolOutput::TaskCreate(output)) => {
@@ -100,7 +100,7 @@ impl Plan {
         self.tell_tasks(steps);
     }
 
-    /// The CLI says how far the tasks are.
+    /// The CLI reports the status of tasks.
     pub(super) fn statuses(&mut self, statuses: &[TaskListStatus], steps: &mut Steps) {
         for listed in statuses {
             if let Some(task) = self.tasks.get_mut(&TaskId::new(&listed.id)) {
@@ -110,7 +110,7 @@ impl Plan {
         self.tell_tasks(steps);
     }
 
-    /// The conversation begins anew.
+    /// The conversation starts over.
     pub(super) fn clear(&mut self, steps: &mut Steps) {
         self.tasks.clear();
         self.tell(Vec::new(), steps);

@@ -1,9 +1,9 @@
-//! What was seen already, as far back as matters.
+//! A bounded set of recent values.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
-/// The last so many of what was put in.
+/// The last values, up to a limit.
 #[derive(Debug)]
 pub(super) struct Seen<T> {
     known: HashSet<T>,
@@ -20,7 +20,7 @@ impl<T: Hash + Eq + Clone> Seen<T> {
         }
     }
 
-    /// Puts one in. False if it is there already.
+    /// Inserts a value. Returns false if it is there already.
     pub(super) fn insert(&mut self, value: T) -> bool {
         if !self.known.insert(value.clone()) {
             return false;

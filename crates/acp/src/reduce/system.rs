@@ -384,7 +384,7 @@ impl Reducer {
         self.calls.ended_task(&call, ending, &self.dir, now, steps);
     }
 
-    /// What a slash command printed, unless it was said already.
+    /// The output of a slash command, unless it was reported already.
     pub(super) fn local_output(&mut self, text: &str, steps: &mut Steps) {
         let text = text.trim();
         if text.is_empty() || self.local.as_deref() == Some(text) {
@@ -398,7 +398,7 @@ impl Reducer {
         }));
     }
 
-    /// Memories that were read are shown as what they are: files that were read.
+    /// Shows memories as what they are: files that were read.
     fn recalled(&mut self, recall: &MemoryRecall, steps: &mut Steps) {
         let locations = recall.memories.iter().map(|memory| Location {
             path: self.dir.absolute(&memory.path),

@@ -1,4 +1,4 @@
-//! Frames, as the real CLI wrote them and in every other order, to what is told of them.
+//! Frames of the real CLI, in their own and in other orders, and their events.
 
 mod background;
 mod calls;

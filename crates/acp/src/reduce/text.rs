@@ -1,4 +1,4 @@
-//! Text and thinking: from the stream if there is one, from whole messages otherwise, and never both.
+//! Text and thinking: from the stream if there is one, else from whole messages, never from both.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use outrigger::untold;
 use super::step::Steps;
 use crate::event::{Chunk, Content, Event};
 
-/// So many messages are remembered, for blocks of theirs that come late.
+/// How many messages are remembered for late blocks.
 const MOST: usize = 32;
 
-/// The messages that are being streamed, or were a short while ago.
+/// The messages that stream now or did recently.
 #[derive(Debug, Default)]
 pub(super) struct Streams(VecDeque<Stream>);
 
 #[derive(Debug)]
 struct Stream {
-    /// The subagent's call; none for the main conversation.
+    /// The call of the subagent; `None` for the main conversation.
     parent: Option<Arc<str>>,
-    /// None if the frame that says so was lost, until another does.
+    /// `None` until a frame has it, as the first frame may be lost.
     message: Option<Arc<str>>,
     blocks: Vec<Block>,
-    /// Its stream has ended.
+    /// Whether its stream has ended.
     over: bool,
 }
 
@@ -31,20 +31,20 @@ struct Stream {
 struct Block {
     index: u64,
     what: What,
-    /// Its whole text came in a message too.
+    /// Whether its whole text came in a message too.
     sealed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    /// With what was told of it.
+    /// The text that was emitted.
     Text(String),
     Thought(String),
     Call(Arc<str>),
     Other,
 }
 
-/// What kind of block begins.
+/// The kind of a new block.
 pub(super) enum Begun<'a> {
     Text(&'a str),
     Thought(&'a str),
@@ -53,7 +53,6 @@ pub(super) enum Begun<'a> {
 }
 
 impl Streams {
-    /// A message begins.
     pub(super) fn begin(&mut self, parent: Option<&str>) {
         self.over(parent);
         if self.0.len() == MOST {
@@ -67,7 +66,7 @@ impl Streams {
         });
     }
 
-    /// The message that has begun has this id; if that is the one before, it goes on.
+    /// The new message has this id. If it is the id of the message before, that one continues.
     pub(super) fn name(&mut self, parent: Option<&str>, message: Option<Arc<str>>) {
         let is_of = |stream: &&Stream| stream.parent.as_deref() == parent;
         let known = self.0.iter().rev().filter(is_of).nth(1);
@@ -83,7 +82,7 @@ impl Streams {
         }
     }
 
-    /// The message that `parent` was saying is complete.
+    /// The message of `parent` is complete.
     pub(super) fn over(&mut self, parent: Option<&str>) {
         if let Some(stream) = self.newest(parent) {
             stream.over = true;
@@ -95,7 +94,7 @@ impl Streams {
         newest.find(|stream| stream.parent.as_deref() == parent)
     }
 
-    /// The message that `parent` is saying; begins one if its beginning was lost.
+    /// The message of `parent` that streams. Begins one if its first frame was lost.
     fn current(&mut self, parent: Option<&str>) -> &mut Stream {
         let is_current = |stream: &Stream| stream.parent.as_deref() == parent && !stream.over;
         let at = self.0.iter().rposition(is_current).unwrap_or_else(|| {
@@ -105,7 +104,7 @@ impl Streams {
         &mut self.0[at]
     }
 
-    /// A block of it begins, maybe with something in it.
+    /// A block begins, perhaps with text.
     pub(super) fn block(&mut self, parent: Option<&str>, index: u64, begun: Begun<'_>, steps: &mut Steps) {
         let stream = self.current(parent);
         if stream.blocks.iter().any(|block| block.index == index) {
@@ -128,7 +127,7 @@ impl Streams {
         }
     }
 
-    /// A block grows. Gives back the call that it is the input of, if it is one.
+    /// A block grows. Returns the call if the block is its input.
     pub(super) fn piece(
         &mut self,
         parent: Option<&str>,
@@ -141,7 +140,7 @@ impl Streams {
         let at = stream.blocks.iter().position(|block| block.index == index);
         let at = match (at, kind) {
             (Some(at), _) => at,
-            // The beginning of the block was lost, and for text that does not matter.
+            // If the beginning of the block was lost, text is emitted nonetheless.
             (None, PieceKind::Text | PieceKind::Thinking) => {
                 let what = match kind {
                     PieceKind::Text => What::Text(String::new()),
@@ -156,7 +155,7 @@ impl Streams {
             }
             (None, _) => return None,
         };
-        // Nor if it could not be read.
+        // The same if the beginning was unreadable.
         if stream.blocks[at].what == What::Other {
             match kind {
                 PieceKind::Text => stream.blocks[at].what = What::Text(String::new()),
@@ -174,7 +173,7 @@ impl Streams {
         }
     }
 
-    /// A whole block of a message came. Tells what of it was not told.
+    /// A whole block came. Emits the part that was not emitted.
     pub(super) fn whole(
         &mut self,
         parent: Option<&Arc<str>>,
@@ -189,7 +188,7 @@ impl Streams {
         let is_named = |stream: &&mut Stream| message.is_some() && stream.message.as_ref() == message;
         let named = self.0.iter_mut().rev().filter(is_of).find(is_named);
         let is_sure = named.is_some();
-        // One of the two may not say which message it is of.
+        // One of both may lack the id of the message.
         let of_no_name = |stream: &&mut Stream| message.is_none() || stream.message.is_none();
         let streamed = match named {
             Some(stream) => Some(stream),
@@ -198,7 +197,7 @@ impl Streams {
         let Some(stream) = streamed else {
             return tell_all(steps);
         };
-        // The message with the block before may have been lost, so it is the block of which most was told.
+        // The message with the block before may be lost: take the block with the longest common text.
         let open = || {
             stream
                 .blocks
@@ -213,7 +212,7 @@ impl Streams {
         };
         match untold(text, told) {
             Some(rest) => tell(is_thought, chunk(parent.cloned(), message.cloned(), &rest), steps),
-            // What was told can't be taken back, and saying it all again would be worse.
+            // Emitted text can't be withdrawn, and emitting all of it again would be worse.
             None => tracing::debug!(?message, "a block differs from what was streamed of it"),
         }
         if stream.message.is_none() {
@@ -228,7 +227,7 @@ impl Streams {
 }
 
 impl Block {
-    /// What was told of it, if it is of this kind and its whole has not come.
+    /// The emitted text, if the block is of this kind and not complete.
     fn open(&self, is_thought: bool) -> Option<&str> {
         match &self.what {
             What::Text(told) if !is_thought && !self.sealed => Some(told),
@@ -241,7 +240,7 @@ impl Block {
 impl Stream {
     fn grow(&mut self, at: usize, text: &str, steps: &mut Steps) {
         let block = &mut self.blocks[at];
-        // A piece that comes after the whole is late, and was told with it.
+        // A delta after the whole block is late: its text was emitted.
         if block.sealed {
             return;
         }

@@ -1,4 +1,4 @@
-//! How full the context is, and what the session cost.
+//! The fill of the context, and the cost of the session.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::event::{Event, Usage};
 
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// How many tokens fit, by model; known from results, or told by the session.
+    /// The context window of each model, from results or from a reply of the CLI.
     windows: BTreeMap<String, u64>,
     model: Option<String>,
     used: Option<u64>,
     cost: Option<f64>,
     told: Option<Usage>,
-    /// What the message counted that is being said, when it began: input, output, written to the cache, read from it.
+    /// The usage at the start of the current message: input, output, cache writes, cache reads.
     begun: Option<[Option<u64>; 4]>,
-    /// The model whose size was asked for last.
+    /// The model whose window was requested last.
     asked: Option<String>,
 }
 
 impl Meter {
     pub(super) fn model(&mut self, model: &str) {
-        // What the CLI makes up itself is of no model.
+        // Synthetic messages have no model.
         if !model.starts_with('<') {
             self.model = Some(model.to_owned());
         }
@@ -36,7 +36,6 @@ impl Meter {
         }
     }
 
-    /// A message of the main conversation begins.
     pub(super) fn begun(&mut self, usage: Option<&Counted>) {
         self.begun = Some(usage.map_or([None; 4], |usage| {
             [
@@ -48,7 +47,7 @@ impl Meter {
         }));
     }
 
-    /// A message of the main conversation is over. What is not said again is as it was when it began.
+    /// The usage at the end of a message of the main conversation. Missing fields are as at its start.
     pub(super) fn message(&mut self, usage: &MessageDeltaUsage, steps: &mut Steps) {
         let parts = [
             usage.input_tokens,
@@ -62,8 +61,7 @@ impl Meter {
         self.tell(steps);
     }
 
-    /// Whether the size of the model that is used is not known, and nobody asked for it yet. That has time until the API answers: the
-    /// CLI has nothing else to do then.
+    /// Whether the window of the current model is unknown and was not requested. The request goes out while the CLI waits for the API.
     pub(super) fn wants_size(&mut self) -> bool {
         let Some(model) = self.model.as_ref().filter(|_| self.begun.is_some()) else {
             return false;
@@ -75,9 +73,9 @@ impl Meter {
         true
     }
 
-    /// What the CLI says when it is asked for the size, and for what is used; the API counts that better.
+    /// The CLI's reply: the window, and the tokens in use, which the API counts better.
     pub(super) fn asked(&mut self, model: &str, size: u64, used: u64, steps: &mut Steps) {
-        // What it is called to have more room is no part of its name in answers.
+        // The suffix for a larger window is no part of the name in messages.
         let model = model.split('[').next().unwrap_or(model);
         self.window(model, size);
         if self.model.is_none() {
@@ -89,13 +87,13 @@ impl Meter {
         self.tell(steps);
     }
 
-    /// The context has so many tokens now.
+    /// Sets the tokens in the context.
     pub(super) fn context(&mut self, tokens: u64, steps: &mut Steps) {
         self.used = Some(tokens);
         self.tell(steps);
     }
 
-    /// A turn is over.
+    /// Takes the result of a turn.
     pub(super) fn result(&mut self, result: &ResultMessage, steps: &mut Steps) {
         for (model, usage) in &result.model_usage {
             self.window(model, usage.context_window);
@@ -107,7 +105,7 @@ impl Meter {
         self.tell(steps);
     }
 
-    /// How full the context is, in percent.
+    /// The fill of the context in percent.
     pub(super) fn fullness(&self) -> Option<u64> {
         let size = *self.windows.get(self.model.as_ref()?)?;
         let percent = self.used?.saturating_mul(100).saturating_add(size / 2) / size.max(1);
@@ -116,7 +114,7 @@ impl Meter {
 
     fn tell(&mut self, steps: &mut Steps) {
         let size = self.model.as_ref().and_then(|model| self.windows.get(model));
-        // Without the size the fullness means nothing, and a guess would be wrong by a factor of five.
+        // Not without the window: a guess could be wrong by a factor of five.
         let (Some(used), Some(size)) = (self.used, size) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! How the handlers of a connection are written.
+//! The macros for the handlers of a connection.
 //!
 //! The official crate handles one message at a time and waits for each handler. So a handler passes its message to a task and returns.
 

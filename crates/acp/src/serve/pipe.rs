@@ -1,4 +1,4 @@
-//! Lines of the editor in, lines to the editor out.
+//! Reads and writes lines.
 
 use std::io;
 use std::pin::Pin;
@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::gate::Gate;
 
-/// The longest line that is read. An image of 100 MB in base64 fits.
+/// The longest accepted line. An image of 100 MB in base64 fits.
 const LONGEST: usize = 256 * 1024 * 1024;
 
-/// How a line begins that the gate counts. The connection writes the members of a notification in this order.
+/// The beginnings of lines that the gate counts. The connection writes the members of a notification in this order.
 const UPDATE: &str = r#"{"jsonrpc":"2.0","method":"session/update""#;
 const SDK_MESSAGE: &str = r#"{"jsonrpc":"2.0","method":"_claude/sdkMessage""#;
 
-/// The lines that come in. The token fires at their end: it is there before the connection has worked off what came before it.
+/// The lines of the editor. The token fires at the end of the input, before the connection has handled the messages before.
 pub(super) fn incoming(
     reader: impl AsyncRead + Send + 'static,
     ended: CancellationToken,
@@ -41,8 +41,8 @@ pub(super) fn incoming(
     })
 }
 
-/// One line without its end; `None` at the end of the input. Blank lines are passed over: they say nothing. A line that is too long, or is not UTF-8, becomes one that is no JSON
-/// and says why: the connection answers it as such, and goes on.
+/// One line without its end; `None` at the end of the input. Blank lines are skipped. A line that is too long or not UTF-8 is replaced
+/// by a text that is no JSON, so that the connection answers with an error and continues.
 async fn line(reader: &mut (impl AsyncBufRead + Unpin), longest: usize) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut skipped = 0_usize;
@@ -90,7 +90,7 @@ fn text(line: Vec<u8>, skipped: usize) -> String {
     }
 }
 
-/// Where lines go out, each as a whole, in order, and counted once it is written.
+/// Writes whole lines in order, and counts each in the gate.
 pub(super) fn outgoing(
     writer: impl AsyncWrite + Send + 'static,
     gate: Arc<Gate>,

@@ -13,14 +13,14 @@ use crate::hub::Hub;
 use crate::open_session::{self, Opened, Wanted};
 use crate::rewind::{Rewind, Rewound};
 use crate::session::Order;
-use crate::session::mcp_servers::{Told, Wish};
+use crate::session::mcp_servers::{McpResponse, Wish};
 use crate::steer::{Steer, Steered};
 use crate::{auth, error, stored};
 
 impl Hub {
     /// Stores the editor's capabilities.
-    pub(super) fn met(&self, client: acp::ClientCapabilities) {
-        self.introduced(client);
+    pub(super) fn initialized(&self, client: acp::ClientCapabilities) {
+        self.set_capabilities(client);
         // The spare was started with the capabilities before.
         self.spare().clear();
     }
@@ -110,7 +110,7 @@ impl Hub {
             // The CLI reports its new title itself.
             if !has_cli {
                 stored::set_title(&hub.config.options, id, &title).await?;
-                hub.client(connection).tell_title(id, &title);
+                hub.client(connection).send_title(id, &title);
             }
             Ok(acp::SetSessionTitleResponse::new(title))
         });
@@ -204,7 +204,7 @@ impl Hub {
         self: &Arc<Self>,
         session: &acp::SessionId,
         wish: Result<Wish, Error>,
-        answer: Answer<Told>,
+        answer: Answer<McpResponse>,
     ) {
         let (reply, told) = oneshot::channel();
         let ordered = wish.and_then(|wish| {

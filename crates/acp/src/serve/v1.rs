@@ -47,7 +47,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         request(request: acp::InitializeRequest, responder, _) => {
             let answer = capabilities::answer(&request.client_capabilities);
             Answer::from(responder).give(Ok(answer));
-            hub.met(request.client_capabilities);
+            hub.initialized(request.client_capabilities);
         };
         request(request: acp::AuthenticateRequest, responder, connection) =>
             hub.authenticate(request, connection, responder.into());

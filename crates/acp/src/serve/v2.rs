@@ -9,7 +9,7 @@ use agent_client_protocol::{Agent, ConnectTo, on_receive_notification, on_receiv
 
 use crate::answer::Answer;
 use crate::error::bad;
-use crate::event::Doing;
+use crate::event::State;
 use crate::hub::Hub;
 use crate::mcp::Servers;
 use crate::open_session::{Opened, Origin, Wanted, up_to};
@@ -48,11 +48,11 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
         request(request: draft::InitializeRequest, responder, _) => {
             let client = convert::capabilities(request.capabilities);
             let answer = capabilities::draft_answer(&client);
-            hub.met(client);
+            hub.initialized(client);
             Answer::from(responder).give(Ok(answer));
         };
         request(request: draft::LoginAuthRequest, responder, _) => {
-            // All ways to sign in are in a terminal, and the editor is not to ask for those here.
+            // All ways to sign in are terminal methods, which this request does not serve.
             let method = request.method_id.0;
             let why = format!(
                 "{method:?} is none that is asked for here; sign in in a terminal, with the method's arguments"
@@ -81,7 +81,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             let client = hub.client(connection.clone());
             let answer = Answer::new(responder, move |opened: Opened| {
                 // The state comes behind the replayed messages, and before the answer.
-                let idle = wire::state(Doing::Idle, None, Vec::new());
+                let idle = wire::state(State::Idle, None, Vec::new());
                 client.update(&opened.id, Update::V2(Box::new(idle)));
                 opened!(opened, draft::ResumeSessionResponse::new())
             });

@@ -1,34 +1,33 @@
-//! What a session does in the foreground, as the draft of the second version has it told: it idles, runs, or waits for the user.
+//! The foreground state of a session for the draft of version 2: idle, running, or waiting for the user.
 //!
-//! This is a plain state machine without I/O. Prompts begin and end, the CLI takes turns of its own, the user is asked; [`Activity::news`]
-//! says what there is to tell of that. `E` is how foreground work ended.
+//! A state machine without I/O. Its inputs are prompts, turns of the CLI's own and questions to the user; [`Activity::news`] returns the
+//! changes to report. `E` is the result of foreground work.
 
-use crate::event::Doing;
-use crate::reduce::Going;
+use crate::event::State;
+use crate::reduce::BackgroundCall;
 
-/// What there is to tell.
+/// A change to report.
 #[derive(Debug, PartialEq)]
 pub(crate) struct News<E> {
-    pub(crate) doing: Doing,
-    /// How the work ended, if this ends any.
+    pub(crate) doing: State,
+    /// The result of the work, if this is its end.
     pub(crate) end: Option<E>,
-    /// What goes on in the background: all of it.
-    pub(crate) going: Vec<Going>,
+    /// All background work.
+    pub(crate) background: Vec<BackgroundCall>,
 }
 
-/// The foreground of a session.
 #[derive(Debug)]
 pub(super) struct Activity<E> {
-    /// Prompts that are part of the conversation, and whose turns have not ended.
+    /// The number of prompts in the conversation whose turns have not ended.
     begun: usize,
-    /// A turn runs that nobody prompted: the CLI goes on by itself, with what came of work in the background.
+    /// Whether a turn without a prompt runs: the CLI continues by itself with the result of background work.
     own: bool,
-    /// Questions that the user has not answered.
+    /// The number of open questions to the user.
     asked: usize,
-    /// How what ended last ended, until that is told.
+    /// The last result, until it is reported.
     end: Option<E>,
-    told: Doing,
-    told_going: Vec<Going>,
+    reported: State,
+    reported_background: Vec<BackgroundCall>,
 }
 
 impl<E> Default for Activity<E> {
@@ -38,8 +37,8 @@ impl<E> Default for Activity<E> {
             own: false,
             asked: 0,
             end: None,
-            told: Doing::Idle,
-            told_going: Vec::new(),
+            reported: State::Idle,
+            reported_background: Vec::new(),
         }
     }
 }
@@ -50,18 +49,18 @@ impl<E> Activity<E> {
         self.begun += 1;
     }
 
-    /// The turn of one that did ended.
+    /// The turn of such a prompt ended.
     pub(super) fn ends(&mut self, end: E) {
         self.begun = self.begun.saturating_sub(1);
         self.end = Some(end);
     }
 
-    /// The CLI begins a turn. It is its own if no prompt is what it is about.
+    /// The CLI begins a turn. Without an open prompt, the turn is the CLI's own.
     pub(super) fn turn_begins(&mut self) {
         self.own |= self.begun == 0;
     }
 
-    /// The turn of the CLI's own ended, if there was one. `end` is not called otherwise: prompts tell their ends themselves.
+    /// The turn of the CLI's own ended, if there was one. Otherwise `end` is not called: prompts report their own results.
     pub(super) fn turn_ends(&mut self, end: impl FnOnce() -> E) {
         if std::mem::take(&mut self.own) {
             self.end = Some(end());
@@ -73,29 +72,33 @@ impl<E> Activity<E> {
         self.own
     }
 
-    /// So many questions wait for the user.
+    /// Sets the number of open questions.
     pub(super) fn asks(&mut self, questions: usize) {
         self.asked = questions;
     }
 
-    /// What there is to tell, if anything changed. `going` is what goes on in the background now.
-    pub(super) fn news(&mut self, going: Vec<Going>) -> Option<News<E>> {
+    /// The change to report, if there is one. `background` is the current background work.
+    pub(super) fn news(&mut self, background: Vec<BackgroundCall>) -> Option<News<E>> {
         let doing = match (self.begun > 0 || self.own, self.asked) {
-            (false, _) => Doing::Idle,
-            (true, 0) => Doing::Running,
-            (true, _) => Doing::RequiresAction,
+            (false, _) => State::Idle,
+            (true, 0) => State::Running,
+            (true, _) => State::RequiresAction,
         };
-        if doing == self.told && going == self.told_going {
-            // What began and ended unseen is told of by whoever made it begin.
+        if doing == self.reported && background == self.reported_background {
+            // Work that began and ended between two reports is reported by its prompt.
             return None;
         }
-        // One that ended while another still runs does not end the work.
+        // The work ends with the last prompt.
         let end = self
             .end
-            .take_if(|_| doing == Doing::Idle && self.told != Doing::Idle);
-        self.told = doing;
-        self.told_going.clone_from(&going);
-        Some(News { doing, end, going })
+            .take_if(|_| doing == State::Idle && self.reported != State::Idle);
+        self.reported = doing;
+        self.reported_background.clone_from(&background);
+        Some(News {
+            doing,
+            end,
+            background,
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use outrigger::{Options, Session};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use self::changes::{Changes, Told, What, make};
+use self::changes::{Changes, ReplyTo, What, make};
 use self::cli::{ProcessEvent, next};
 use self::plan_handover::PlanHandover;
 use self::turns::Turns;
@@ -34,7 +34,7 @@ use super::prompt_buffers::Read;
 use super::prompt_reply::PromptReply;
 use super::prompts::Prompts;
 use super::rewinding::Rewinding;
-use super::updates::{Tell, Updates};
+use super::updates::{Output, Updates};
 use super::{CancelBell, Order, Stop};
 use crate::ask::{Ask, Modes};
 use crate::choices::Choices;
@@ -147,7 +147,7 @@ impl Actor {
             has_lifecycle: false,
             own_cancelled: false,
         };
-        actor.tell(commands);
+        actor.send_updates(commands);
         actor.begin(&parts.told, parts.early);
         actor.proceed().await;
         let closed = loop {
@@ -165,19 +165,19 @@ impl Actor {
 
     fn begin(&mut self, told: &Choices, early: VecDeque<Order>) {
         if told.mode() != self.choices.mode() {
-            self.tell_mode();
+            self.send_mode();
         }
         if told.as_options() != self.choices.as_options() {
-            self.tell_options();
+            self.send_options();
         }
         if self.conversation.again.resume.is_some() {
             self.look_up_context();
             if self.choices.settle_agent() {
-                self.tell_options();
+                self.send_options();
             }
         }
         if self.choices.has_agents() {
-            self.changes.push(What::WhichAgent, Told::Nobody);
+            self.changes.push(What::WhichAgent, ReplyTo::Nobody);
         }
         for order in early {
             self.order(order);
@@ -222,11 +222,11 @@ impl Actor {
             () = at(late) => self.handover_is_late(),
             () = at(due), if open => {
                 let updates = self.updates.tick();
-                self.tell(updates);
+                self.send_updates(updates);
             }
             tailed = self.updates.tailed(), if open => {
                 let updates = self.updates.output(tailed);
-                self.tell(updates);
+                self.send_updates(updates);
             }
             changed = pending(&mut self.changes.running) => self.changed(changed),
             Some(found) = self.lookups.next(), if open && !self.lookups.is_empty() => {
@@ -238,7 +238,7 @@ impl Actor {
             planned = self.rewinding.planned() => self.planned(planned),
             Some(end) = self.turns.running.next(), if open && !self.turns.running.is_empty() => self.turn_ended(end),
         }
-        self.tell_state();
+        self.send_state();
         Flow::Go
     }
 
@@ -270,15 +270,15 @@ impl Actor {
         }
     }
 
-    pub(super) fn tell(&mut self, told: Vec<Tell>) {
-        for tell in told {
-            match tell {
-                Tell::Update(update) => self.client.update(&self.id, update),
-                Tell::Mode(mode) => self.mode_is(&mode),
-                Tell::Model(model) => self.model_is(&model),
-                Tell::Fast(state, why) => {
+    pub(super) fn send_updates(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Update(update) => self.client.update(&self.id, update),
+                Output::Mode(mode) => self.mode_is(&mode),
+                Output::Model(model) => self.model_is(&model),
+                Output::Fast(state, why) => {
                     if self.choices.fast_is(state.as_ref(), why.as_ref()) {
-                        self.tell_options();
+                        self.send_options();
                     }
                 }
             }
@@ -289,16 +289,16 @@ impl Actor {
         let is_running = self.prompts.is_running() || self.activity.has_own();
         if is_running {
             let updates = self.updates.cancelled();
-            self.tell(updates);
+            self.send_updates(updates);
         }
         self.end_rewind();
         for ended in self.prompts.take_all() {
             self.finish(ended, Ok(outcome::cancelled(None)));
         }
         self.activity.turn_ends(|| Ok(outcome::cancelled(None)));
-        self.tell_state();
+        self.send_state();
         for change in self.changes.into_open() {
-            change.told.failed(error::internal("the session was closed"));
+            change.reply_to.failed(error::internal("the session was closed"));
         }
         // A process that is being revived ends when it is dropped.
         let Process::Running(Running { session, frames }) = self.process else {
@@ -315,7 +315,7 @@ impl Actor {
             tracing::debug!("a turn did not end before its session was closed");
         }
         if let Err(error) = session.close().await {
-            tracing::debug!(%error, "a process was not seen ending");
+            tracing::debug!(%error, "a process could not be closed");
         }
     }
 }

@@ -55,7 +55,7 @@ impl Actor {
         self.conversation.again.resume = None;
         self.conversation.again.session_id = Some(id.to_owned());
         let news = self.updates.conversation(id);
-        self.tell(news);
+        self.send_updates(news);
         let options = self.conversation.again.clone();
         let Ok(session) = SessionId::new(self.id.0.as_ref()) else {
             return;

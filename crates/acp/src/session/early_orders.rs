@@ -1,4 +1,4 @@
-//! A session that the editor knows already, while its CLI is still on the way.
+//! A session that the editor knows, but whose CLI is still starting.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 use super::{CancelBell, ORDERS, Order, Stop};
 use crate::error;
 
-/// Gets the CLI, again each time that it is called.
+/// Starts the CLI, each time that it is called.
 pub(crate) type Start = Box<dyn FnMut() -> BoxFuture<'static, Result<Session, Error>> + Send>;
 
-/// Waits for the CLI. Returns it with the orders that came meanwhile, in order; nothing when the session was closed before.
+/// Waits for the CLI. Returns it with the orders that came meanwhile; `None` if the session was closed before.
 ///
-/// When the CLI does not come, those who wait are told why, and it is tried again for the next order.
+/// If the start fails, all waiting orders get the error, and the next order starts the CLI again.
 pub(crate) async fn arrival(
     mut start: Start,
     orders: &mut mpsc::Receiver<Order>,
@@ -31,7 +31,7 @@ pub(crate) async fn arrival(
                 () = stop.cancelled() => return gone(waiting, None),
                 () = cancel.rung() => cancelled(&mut waiting),
                 order = orders.recv() => match order {
-                    // What was started ends as it is dropped.
+                    // A process that was started ends when it is dropped.
                     None => return gone(waiting, None),
                     Some(Order::Close(done)) => {
                         drop(starting);
@@ -51,7 +51,7 @@ pub(crate) async fn arrival(
         };
         tracing::warn!(%failed, "the CLI of a session did not come");
         waiting.drain(..).for_each(|order| order.refuse(failed.clone()));
-        // Nobody waits now.
+        // Now no order waits.
         loop {
             tokio::select! {
                 biased;
@@ -71,7 +71,7 @@ pub(crate) async fn arrival(
     }
 }
 
-/// The prompts that wait end as cancelled ones do; nothing else is cancelled.
+/// Cancels the waiting prompts. Other orders stay.
 fn cancelled(waiting: &mut VecDeque<Order>) {
     for order in std::mem::take(waiting) {
         match order {
@@ -90,7 +90,7 @@ fn gone(
         order.refuse(error::internal("the session was closed"));
     }
     if let Some(done) = done {
-        // Whoever asked may have gone.
+        // The caller may have gone.
         let _ = done.send(());
     }
     None

@@ -1,4 +1,4 @@
-//! Settings of the session's own layer, which the CLI takes while it runs.
+//! Flag settings, which the CLI accepts at run time.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use outrigger::Session;
 use outrigger::protocol::shared::JsonObject;
 use serde::{Deserialize, Serialize};
 
-/// Sets one; null is what the other settings say.
+/// Sets a flag setting; `null` removes it, so that the other settings apply.
 pub(super) async fn set(session: &Session, name: &str, value: impl Serialize) -> outrigger::Result<()> {
     match JsonObject::encode(&BTreeMap::from([(name, value)])) {
         Ok(settings) => session.apply_flag_settings(settings).await.map(drop),
@@ -17,7 +17,7 @@ pub(super) async fn set(session: &Session, name: &str, value: impl Serialize) ->
     }
 }
 
-/// The agent that leads the conversation, by all settings together.
+/// The leading agent in the effective settings.
 pub(super) async fn agent(session: &Session) -> outrigger::Result<Option<String>> {
     #[derive(Deserialize, Default)]
     struct Effective {

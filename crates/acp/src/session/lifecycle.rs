@@ -1,4 +1,4 @@
-//! How a session tells what it does, in the draft of the second version: prompts that become part of the conversation, and its state.
+//! Reports when prompts and turns begin and end, and the state of the session, for the draft of version 2.
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
@@ -61,12 +61,12 @@ impl Drop for Waiting {
 }
 
 impl Actor {
-    /// Whether this editor is told what the session does.
-    fn tells_state(&self) -> bool {
+    /// Whether the editor gets the state of the session.
+    fn sends_state(&self) -> bool {
         matches!(self.client.connection(), Connection::V2(_))
     }
 
-    /// Looks at a frame for what it says of prompts and turns, before it is shown.
+    /// Follows the beginnings of prompts and turns in a frame, before the frame becomes updates.
     pub(super) fn follow(&mut self, frame: &Frame) {
         match (frame.kind(), frame.subtype()) {
             ("command_lifecycle", _) => {
@@ -78,13 +78,13 @@ impl Actor {
                 }
             }
             ("system", Some("init")) => {
-                // A CLI that does not say with what it begins takes prompts in order.
+                // A CLI that does not report which prompt it begins takes them in order.
                 if !self.has_lifecycle
                     && let Some(id) = self.prompts.oldest_sent().map(str::to_owned)
                 {
                     self.begins(&id);
                 }
-                if self.tells_state() {
+                if self.sends_state() {
                     self.activity.turn_begins();
                 }
             }
@@ -92,13 +92,13 @@ impl Actor {
         }
     }
 
-    /// A turn ended, as the CLI says; the ends of prompts are told apart from this.
+    /// The CLI reports the end of a turn. The ends of prompts are handled elsewhere.
     pub(super) fn turn_is_over(&mut self, frame: &Frame) {
         let is_cancelled = std::mem::take(&mut self.own_cancelled);
         self.activity.turn_ends(|| end_of_own(frame, is_cancelled));
     }
 
-    /// Ends the turn that the CLI took by itself, if one runs.
+    /// Interrupts the turn of the CLI's own, if one runs.
     pub(super) fn cancel_own(&mut self) {
         if !self.activity.has_own() {
             return;
@@ -113,7 +113,7 @@ impl Actor {
         }
     }
 
-    /// A prompt is part of the conversation now.
+    /// A prompt became part of the conversation.
     fn begins(&mut self, id: &str) {
         self.prompts.begun(id);
         let begin = self.prompts.answer_of(id).and_then(PromptReply::begin);
@@ -124,14 +124,14 @@ impl Actor {
 
     fn is_part(&mut self, id: &str, begin: Begin) {
         self.activity.begins();
-        self.tell_state();
+        self.send_state();
         if let Some(update) = self.updates.encoder().prompted(id, begin.said) {
             self.client.update(&self.id, update);
         }
         begin.answer.give(Ok(draft::PromptResponse::new(id.to_owned())));
     }
 
-    /// A prompt is over, and so is its turn if it had one.
+    /// Answers a prompt whose turn ended, or which had none.
     pub(super) fn finish(&mut self, mut ended: Ended<PromptReply>, mut end: End) {
         if let Some(message) = &ended.message {
             match &mut end {
@@ -139,7 +139,7 @@ impl Actor {
                 Err(error) => rewind::name_failed(error, message.clone()),
             }
         }
-        // One that was answered was part of the conversation, even if the CLI did not say when it became that.
+        // A successful prompt was part of the conversation, even if the CLI did not report its beginning.
         if !ended.cancelled
             && end
                 .as_ref()
@@ -154,25 +154,29 @@ impl Actor {
         }
     }
 
-    /// Tells the editor what the session does, if that changed.
-    pub(super) fn tell_state(&mut self) {
-        if !self.tells_state() {
+    /// Sends the state of the session, if it changed.
+    pub(super) fn send_state(&mut self) {
+        if !self.sends_state() {
             return;
         }
         self.activity.asks(self.questions.waiting());
-        let Some(news) = self.activity.news(self.updates.going()) else {
+        let Some(news) = self.activity.news(self.updates.background()) else {
             return;
         };
-        // The state comes behind what it is about.
+        // The state follows the updates that it is about.
         let held = self.updates.flush();
-        self.tell(held);
-        if let Some(update) = self.updates.encoder().state(news.doing, news.end, news.going) {
+        self.send_updates(held);
+        if let Some(update) = self
+            .updates
+            .encoder()
+            .state(news.doing, news.end, news.background)
+        {
             self.client.update(&self.id, update);
         }
     }
 }
 
-/// How a turn ended that nobody prompted.
+/// The result of a turn of the CLI's own.
 fn end_of_own(frame: &Frame, is_cancelled: bool) -> End {
     let answer = acp::PromptResponse::new;
     match frame.decode() {

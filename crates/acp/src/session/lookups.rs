@@ -1,4 +1,4 @@
-//! What the CLI does not say by itself: it is asked, or looked up where the CLI writes it down. Nothing waits for it.
+//! Data that the CLI does not report by itself: requests to the CLI, and reads of its transcript. Nothing waits for them.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -10,28 +10,26 @@ use outrigger::protocol::outbound::control::{ContextDetail, GetContextUsage};
 use super::actor::Actor;
 use crate::stored;
 
-/// What is being looked up.
 pub(super) type Lookups = FuturesUnordered<BoxFuture<'static, Option<Found>>>;
 
-/// What was found.
 pub(super) enum Found {
-    /// How many tokens the model takes, and how many the context has.
+    /// The context window of the model, and the tokens in use.
     Context { model: String, size: u64, used: u64 },
-    /// Which model answers.
+    /// The current model.
     Model(String),
-    /// What to call the session.
+    /// The title of the session.
     Title(String),
 }
 
 impl Actor {
-    /// Asks how much the model takes: a turn says so only at its end.
+    /// Asks for the context window: a turn reports it only at its end.
     pub(super) fn look_up_context(&self) {
         if let Some(session) = self.process.running().cloned() {
             self.lookups.push(context(session));
         }
     }
 
-    /// Asks which model answers, once a turn is over that the API had no part in: a slash command may have chosen another.
+    /// Asks for the model after a turn without API requests: a slash command may have changed it.
     pub(super) fn look_up_model(&self, result: &Frame) {
         let Some(session) = self.process.running().cloned() else {
             return;
@@ -50,7 +48,7 @@ impl Actor {
         }));
     }
 
-    /// Looks for the title that the model gave the session, which the CLI writes down without a word.
+    /// Reads the title that the model gave the session. The CLI writes it to the transcript and does not report it.
     pub(super) fn look_up_title(&self) {
         let options = self.conversation.again.clone();
         let conversation = self.conversation.id.clone();
@@ -61,17 +59,17 @@ impl Actor {
         }));
     }
 
-    /// Tells what was found.
+    /// Sends the updates for it.
     pub(super) fn found(&mut self, found: Found) {
         match found {
             Found::Context { model, size, used } => {
                 let updates = self.updates.sized(&model, size, used);
-                self.tell(updates);
+                self.send_updates(updates);
             }
             Found::Model(model) => self.model_is(&model),
             Found::Title(title) => {
                 let updates = self.updates.titled(title);
-                self.tell(updates);
+                self.send_updates(updates);
             }
         }
     }
@@ -79,7 +77,7 @@ impl Actor {
 
 fn context(session: Session) -> BoxFuture<'static, Option<Found>> {
     Box::pin(async move {
-        // In detail the CLI would have the API count.
+        // For details, the CLI would send token counts to the API.
         let asked = GetContextUsage::new().detail(ContextDetail::Summary);
         let told = session.request(&asked).await;
         let told = told.inspect_err(|error| tracing::debug!(%error, "the size of the context is not known"));

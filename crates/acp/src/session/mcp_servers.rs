@@ -1,4 +1,4 @@
-//! A session's MCP servers while it runs: extensions of the protocol, and what the CLI has of servers.
+//! The MCP servers of a running session: the extension requests, and their execution by the CLI.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,47 +17,47 @@ use crate::error;
 use crate::mcp::{Host, Servers};
 use crate::sdk_error;
 
-/// How long servers in the editor may take to connect before the editor is told how they fare.
+/// How long servers in the editor may take to connect before the request is answered.
 const CONNECTED: Duration = Duration::from_secs(15);
 
-/// From now on the session has these servers of the editor's, and no others.
+/// Replaces the session's servers.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
-#[request(method = "_session/set_mcp_servers", response = Told)]
+#[request(method = "_session/set_mcp_servers", response = McpResponse)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetMcpServers {
     pub(crate) session_id: acp::SessionId,
     pub(crate) mcp_servers: Vec<acp::McpServer>,
 }
 
-/// The same in the draft of the second version.
+/// The same in the draft of version 2.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
-#[request(method = "_session/set_mcp_servers", response = Told)]
+#[request(method = "_session/set_mcp_servers", response = McpResponse)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DraftSetMcpServers {
     pub(crate) session_id: acp::SessionId,
     pub(crate) mcp_servers: Vec<draft::McpServer>,
 }
 
-/// How the servers of a session fare, whoever brought them.
+/// The status of all servers of a session.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
-#[request(method = "_session/mcp_status", response = Told)]
+#[request(method = "_session/mcp_status", response = McpResponse)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct McpStatus {
     pub(crate) session_id: acp::SessionId,
 }
 
-/// Connects a server anew.
+/// Reconnects a server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
-#[request(method = "_session/mcp_reconnect", response = Told)]
+#[request(method = "_session/mcp_reconnect", response = McpResponse)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct McpReconnect {
     pub(crate) session_id: acp::SessionId,
     pub(crate) server_name: String,
 }
 
-/// Switches a server off, or on again.
+/// Disables a server, or enables it again.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
-#[request(method = "_session/mcp_toggle", response = Told)]
+#[request(method = "_session/mcp_toggle", response = McpResponse)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct McpToggle {
     pub(crate) session_id: acp::SessionId,
@@ -65,10 +65,10 @@ pub(crate) struct McpToggle {
     pub(crate) enabled: bool,
 }
 
-/// The answer to any of these.
+/// The response to all of these.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcResponse)]
 #[serde(untagged)]
-pub(crate) enum Told {
+pub(crate) enum McpResponse {
     Set {
         added: Vec<String>,
         removed: Vec<String>,
@@ -80,10 +80,9 @@ pub(crate) enum Told {
     Done {},
 }
 
-/// Whom the end of it is told.
-pub(crate) type Reply = oneshot::Sender<Result<Told, Error>>;
+pub(crate) type Reply = oneshot::Sender<Result<McpResponse, Error>>;
 
-/// What is to be done.
+/// A request of the editor.
 #[derive(Debug, Clone)]
 pub(crate) enum Wish {
     Set(Servers),
@@ -92,14 +91,14 @@ pub(crate) enum Wish {
     Toggle { name: String, enabled: bool },
 }
 
-/// The editor's servers, and what the CLI has of them.
+/// The editor's servers, and which of them the CLI has.
 pub(crate) struct Mcp {
     host: Host,
-    /// Those that a process of this session is started with.
+    /// The servers that a new process of the session gets.
     at_start: Servers,
-    /// Those that the session is to have.
+    /// The servers that the session should have.
     now: Servers,
-    /// Whether the process that runs was told of others since it was started. It replaces only what it was told then.
+    /// Whether the process got other servers since its start. It replaces only those that it got then.
     was_told: bool,
 }
 
@@ -113,13 +112,13 @@ impl Mcp {
         }
     }
 
-    /// What a new process has to be told, which has the servers of the start.
+    /// The request for a new process, which has the servers of the start.
     pub(super) fn again(&mut self) -> Option<Wish> {
         let is_other = std::mem::take(&mut self.was_told);
         is_other.then(|| Wish::Set(self.now.clone()))
     }
 
-    /// Says what is to be done in words of the SDK.
+    /// Makes the steps for a request.
     pub(super) fn plan(&self, wish: &Wish) -> Plan {
         match wish {
             Wish::Set(servers) => {
@@ -144,7 +143,7 @@ impl Mcp {
         }
     }
 
-    /// It was done.
+    /// The request was executed.
     pub(super) fn done(&mut self, wish: &Wish) {
         if let Wish::Set(servers) = wish {
             self.now = servers.clone();
@@ -153,13 +152,13 @@ impl Mcp {
     }
 }
 
-/// See [`Mcp::plan`].
+/// The steps for a request.
 pub(super) enum Plan {
     Set {
-        /// The CLI does not let go of a server that it was started with, unless it was told of it again.
+        /// The CLI removes a server of its start only if it was set again before.
         first: Option<McpServers>,
         then: McpServers,
-        /// Those that live in the editor, to which the CLI connects when it has answered.
+        /// The servers in the editor, to which the CLI connects after its reply.
         in_editor: Vec<String>,
         leaving: Servers,
     },
@@ -172,7 +171,7 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    pub(super) async fn run(self, session: &Session) -> Result<Told, Failure> {
+    pub(super) async fn run(self, session: &Session) -> Result<McpResponse, Failure> {
         match self {
             Self::Set {
                 first,
@@ -199,9 +198,9 @@ impl Plan {
                     errors.extend(not_connected(session, in_editor).await?);
                 }
                 let mut removed = told.removed;
-                // One that only began anew.
+                // A server that was only restarted is not removed.
                 removed.retain(|name| !added.contains(name));
-                Ok(Told::Set {
+                Ok(McpResponse::Set {
                     added,
                     removed,
                     errors,
@@ -210,11 +209,11 @@ impl Plan {
             Self::Status => {
                 let status = session.mcp_status().await?;
                 let servers = status.mcp_servers.iter().map(shown).collect();
-                Ok(Told::Status { servers })
+                Ok(McpResponse::Status { servers })
             }
             Self::Reconnect { name, in_editor } => {
                 let done = if in_editor {
-                    // The CLI knows no other way for these.
+                    // The CLI can't reconnect these in another way.
                     match session.mcp_toggle(&name, false).await {
                         Ok(_) => session.mcp_toggle(&name, true).await,
                         refused => refused,
@@ -228,22 +227,21 @@ impl Plan {
                     let failed = format!("the MCP server {name} did not connect again: {why}");
                     return Err(error::internal(failed).into());
                 }
-                Ok(Told::Done {})
+                Ok(McpResponse::Done {})
             }
             Self::Toggle(name, enabled) => {
                 let done = session.mcp_toggle(&name, enabled).await;
                 done.map_err(|error| about(&name, error))?;
-                Ok(Told::Done {})
+                Ok(McpResponse::Done {})
             }
         }
     }
 }
 
-/// Why something was not done.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: Error,
-    /// The process ended meanwhile, so that it can be done in the next.
+    /// Whether the process ended, so that the next one can do it.
     pub(super) is_lost: bool,
 }
 
@@ -265,7 +263,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Waits for servers to connect, and says why they have not.
+/// Waits for servers to connect, and returns the reasons of those that have not.
 async fn not_connected(session: &Session, names: Vec<String>) -> Result<BTreeMap<String, String>, Failure> {
     let Err(error) = session.mcp_ready(names, CONNECTED).await else {
         return Ok(BTreeMap::new());
@@ -278,7 +276,7 @@ async fn not_connected(session: &Session, names: Vec<String>) -> Result<BTreeMap
     Ok(problem.failed.clone().into_iter().chain(pending).collect())
 }
 
-/// A server, without how it is configured: that may hold secrets.
+/// The status of a server without its configuration, which may have secrets.
 fn shown(status: &McpServerStatus) -> Value {
     let mut shown = serde_json::to_value(status).unwrap_or_default();
     if let Some(fields) = shown.as_object_mut() {

@@ -1,4 +1,4 @@
-//! The CLI of a session: running, being brought back, or gone until it is needed again.
+//! The CLI process of a session: running, being revived, or ended until it is needed.
 
 use agent_client_protocol::Error;
 use futures_util::future::BoxFuture;
@@ -7,20 +7,18 @@ use outrigger::{Frames, LostPrompt, ReviveProblem, Session};
 use super::conversation::Conversation;
 use crate::sdk_error;
 
-/// What there is of the CLI.
 pub(super) enum Process {
     Running(Running),
-    /// It is being brought back.
     Reviving {
-        /// The one that ended.
+        /// The session of the process that ended.
         ended: Session,
         revival: BoxFuture<'static, Result<Session, outrigger::Error>>,
     },
-    /// It ended. It is brought back when something is to be done.
+    /// It ended. The next prompt or change revives it.
     Ended(Session),
 }
 
-/// A CLI that runs, and all that it says.
+/// A running process, and its frames.
 pub(super) struct Running {
     pub(super) session: Session,
     pub(super) frames: Frames,
@@ -41,7 +39,7 @@ impl Process {
         }
     }
 
-    /// The session, whether it runs or not.
+    /// The session of the current or the last process.
     pub(super) fn session(&self) -> &Session {
         match self {
             Self::Running(Running { session, .. })
@@ -50,7 +48,7 @@ impl Process {
         }
     }
 
-    /// Begins to bring it back, if it ended.
+    /// Begins to revive the process, if it ended.
     pub(super) fn revive(&mut self, conversation: &Conversation) {
         if let Self::Ended(session) = self {
             let (again, behind) = (conversation.again.clone(), conversation.behind.clone());
@@ -61,13 +59,13 @@ impl Process {
         }
     }
 
-    /// It ended, or did not come back: it is left until it is needed.
+    /// The process ended or could not be revived: waits until it is needed.
     pub(super) fn give_up(&mut self) {
         *self = Self::Ended(self.session().clone());
     }
 }
 
-/// Goes on with a conversation in a new process, behind an answer if one is given. One that had not begun is begun anew, with `again`.
+/// Continues the conversation in a new process, behind a message if there is one. Starts an empty conversation with `again`.
 async fn revive(
     session: Session,
     again: outrigger::Options,
@@ -94,7 +92,7 @@ async fn revive(
     }
 }
 
-/// What a prompt is told whose turn was lost with the process.
+/// The error for a prompt whose turn was lost with the process.
 pub(super) fn lost(ended: &outrigger::Error) -> Error {
     let told = sdk_error::of_sdk(ended);
     let message = format!(

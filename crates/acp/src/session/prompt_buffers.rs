@@ -1,4 +1,4 @@
-//! A prompt that waits for texts that are not saved.
+//! Prompts that wait for unsaved texts.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use futures_util::future::BoxFuture;
 use super::actor::Actor;
 use crate::{buffers, prompt};
 
-/// A prompt whose texts have come: its number, what the user said, and the texts by the addresses of their files.
+/// The number of a prompt, its request, and the unsaved texts by URL.
 pub(super) type Read = (u64, acp::PromptRequest, HashMap<String, String>);
 
 impl Actor {
-    /// What a prompt has to wait for, if it does.
+    /// The files whose texts a prompt has to wait for.
     pub(super) fn buffers_of(&self, request: &acp::PromptRequest) -> Vec<buffers::Mentioned> {
         let options = &self.conversation.again;
         let roots = options.cwd.iter().chain(&options.additional_directories);
         buffers::mentioned(request, self.client.capabilities(), roots)
     }
 
-    /// Asks the editor for them.
+    /// Asks the editor for the texts.
     pub(super) fn read_buffers(
         &self,
         number: u64,
@@ -33,13 +33,13 @@ impl Actor {
         })
     }
 
-    /// They have come, or not: the prompt can be sent.
+    /// The editor has answered or not: the prompt can be sent.
     pub(super) fn buffers_read(&mut self, (number, request, texts): Read) {
         let commands = self.process.session().command_names();
         let is_command = |name: &str| commands.iter().any(|known| known == name);
         let prompt = match texts.is_empty() {
             true => None,
-            // It was a prompt without them, and is one with them.
+            // The request was valid without the texts, so it is with them.
             false => prompt::with_unsaved(&request.prompt, is_command, &texts).ok(),
         };
         self.prompts

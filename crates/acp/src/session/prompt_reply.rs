@@ -1,4 +1,4 @@
-//! What a prompt is owed, which is where the versions of the protocol differ most.
+//! The reply of a prompt, in which the versions of the protocol differ most.
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
@@ -8,29 +8,29 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::answer::Answer;
 use crate::outcome::{self, End};
 
-/// What a prompt is owed.
+/// The reply of a prompt.
 pub(crate) struct PromptReply {
     what: What,
-    /// Until it was given, for whoever watches whether the editor takes the prompt back.
+    /// Dropped with the reply, so that [`withdrawn`](Self::withdrawn) resolves.
     open: Option<DropGuard>,
 }
 
 enum What {
-    /// The first version: an answer at the end of the turn, which says how it ended.
+    /// Version 1: an answer at the end of the turn, with its result.
     AtEnd(Answer<acp::PromptResponse>),
-    /// The draft of the second: an answer as soon as the prompt is part of the conversation.
+    /// Version 2: an answer as soon as the prompt is part of the conversation.
     AtBegin(Begin),
-    /// Nothing: what asked for it was answered. What is said to it comes as updates.
+    /// None: the request behind the prompt was answered, and the model's answer comes as updates.
     Nothing,
-    /// That answer was given. How the turn ended is told as the state of the session.
+    /// The answer of version 2 was sent. The result of the turn is sent as the state of the session.
     End,
 }
 
-/// What becomes of a prompt of the second version when it becomes part of the conversation.
+/// What to send when a prompt of version 2 becomes part of the conversation.
 pub(super) struct Begin {
-    /// Says under which id it is part of it.
+    /// The answer, with the id of the message.
     pub(super) answer: Answer<draft::PromptResponse>,
-    /// What was said, which is told back.
+    /// The content, which is sent back as an update.
     pub(super) said: Vec<draft::ContentBlock>,
 }
 
@@ -46,17 +46,16 @@ impl PromptReply {
         Self { what, open }
     }
 
-    /// Of one that is owed nothing.
     pub(super) fn nothing() -> Self {
         Self::new(What::Nothing)
     }
 
-    /// Of a prompt of the second version.
+    /// For a prompt of version 2.
     pub(crate) fn at_begin(answer: Answer<draft::PromptResponse>, said: Vec<draft::ContentBlock>) -> Self {
         Self::new(What::AtBegin(Begin { answer, said }))
     }
 
-    /// The prompt becomes part of the conversation: what has to be told then, once.
+    /// The prompt becomes part of the conversation. Returns what to send then, once.
     pub(super) fn begin(&mut self) -> Option<Begin> {
         if !matches!(self.what, What::AtBegin(_)) {
             return None;
@@ -68,7 +67,7 @@ impl PromptReply {
         }
     }
 
-    /// Its turn ended, or it never had one. Returns how it ended if that is to be told as the state of the session.
+    /// The turn ended, or there was none. Returns the result if the state of the session reports it.
     pub(super) fn settle(self, end: End, is_cancelled: bool) -> Option<End> {
         match self.what {
             What::AtEnd(answer) => answer.give(end),
@@ -78,7 +77,7 @@ impl PromptReply {
                     tracing::warn!(%error, "what was said while the model worked came to nothing");
                 }
             }
-            // It never was part of the conversation.
+            // The prompt never was part of the conversation.
             What::AtBegin(Begin { answer, .. }) => answer.refuse(match end {
                 Err(error) if !is_cancelled => error,
                 _ => Error::request_cancelled(),
@@ -87,17 +86,16 @@ impl PromptReply {
         None
     }
 
-    /// Refuses it.
     pub(crate) fn refuse(self, error: Error) {
         drop(self.settle(Err(error), false));
     }
 
-    /// It came to nothing, since the editor wants it so.
+    /// The editor cancelled the prompt before it was sent.
     pub(super) fn cancel(self) {
         drop(self.settle(Ok(outcome::cancelled(None)), true));
     }
 
-    /// Resolves to `true` when the editor takes the prompt back, and to `false` when it can't any more.
+    /// Resolves to `true` when the editor cancels the request of the prompt, and to `false` when it no longer can.
     pub(super) fn withdrawn(&self) -> impl Future<Output = bool> + Send + use<> {
         let cancellation: Option<RequestCancellation> = match &self.what {
             What::AtEnd(answer) => Some(answer.cancellation()),

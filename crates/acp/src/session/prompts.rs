@@ -1,7 +1,7 @@
-//! The prompts that wait for their answer: each gets one, and only one, whatever the CLI does.
+//! The open prompts: each is answered exactly once, whatever the CLI does.
 //!
-//! This is a plain state machine without I/O. A prompt waits here, is sent, and is answered; an attempt to send it has a number, so that
-//! news of an attempt that was given up finds nobody. `A` is what a prompt is answered with, and is handed out once.
+//! A state machine without I/O. A prompt waits, is sent, and is answered. Each attempt to send it has a number, so that late events of
+//! an abandoned attempt match no prompt. `A` is the reply, and is returned once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use tokio_util::sync::CancellationToken;
 /// How many prompts may be open.
 pub(crate) const MOST: usize = 256;
 
-/// How a prompt is given to the CLI.
+/// How a prompt is delivered to the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It gets a turn of its own, behind those before it.
+    /// In a turn of its own, behind the prompts before it.
     Alone,
-    /// It is folded into the turn that runs.
+    /// Inside the running turn.
     Steer,
-    /// It ends the turn that runs, and gets the next.
+    /// It ends the running turn, and gets the next.
     Now,
 }
 
-/// Which attempt to send a prompt.
+/// The number of an attempt to send a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Attempt(u64);
 
@@ -41,10 +41,10 @@ struct Open<A> {
     prompt: Prompt,
     how: How,
     answer: A,
-    /// Whether something has to come before it can be sent.
+    /// Whether it waits for unsaved texts.
     is_incomplete: bool,
     sent: Option<Sent>,
-    /// Whether it is sent again, to another process than the one that ended before it said anything.
+    /// Whether it was already lost with a process that had not reacted to it.
     again: bool,
     cancelled: Option<Instant>,
 }
@@ -53,31 +53,29 @@ struct Open<A> {
 struct Sent {
     attempt: Attempt,
     stop: CancellationToken,
-    /// Whether the process has said anything since.
+    /// Whether the process has written a frame since.
     heard: bool,
-    /// Whether its turn runs.
     begun: bool,
-    /// The message that it is in the conversation.
+    /// The uuid of its message.
     message: Option<String>,
 }
 
-/// A prompt that is to be sent.
+/// A prompt to send now.
 #[derive(Debug)]
 pub(crate) struct ToSend {
     pub(crate) attempt: Attempt,
     pub(crate) prompt: Prompt,
     pub(crate) how: How,
-    /// Fires when its turn is to be ended.
+    /// Fires when the turn should be cancelled.
     pub(crate) stop: CancellationToken,
 }
 
-/// A prompt that is to be answered.
+/// A prompt to answer now.
 #[derive(Debug)]
 pub(crate) struct Ended<A> {
     pub(crate) answer: A,
-    /// Whether the client had cancelled it.
     pub(crate) cancelled: bool,
-    /// The message of the conversation that it is, if it was sent.
+    /// The uuid of its message, if it was sent.
     pub(crate) message: Option<String>,
 }
 
@@ -92,10 +90,10 @@ impl<A> Default for Prompts<A> {
 }
 
 impl<A> Prompts<A> {
-    /// Takes a prompt in and returns its number.
+    /// Adds a prompt, and returns its number.
     ///
     /// # Errors
-    /// With what it is answered with, when too many are open.
+    /// Returns the reply when too many prompts are open.
     pub(crate) fn accept(&mut self, prompt: Prompt, how: How, answer: A) -> Result<u64, A> {
         if self.open.len() >= MOST {
             return Err(answer);
@@ -114,14 +112,14 @@ impl<A> Prompts<A> {
         Ok(self.numbers)
     }
 
-    /// Something has to come before a prompt can be sent.
+    /// The prompt waits for [`complete`](Self::complete).
     pub(crate) fn hold(&mut self, number: u64) {
         if let Some(open) = self.open.iter_mut().find(|open| open.number == number) {
             open.is_incomplete = true;
         }
     }
 
-    /// It has come, and changes the prompt to this one, if to any. The prompt may be gone by now.
+    /// The prompt can be sent, with new content if there is any. It may be gone by now.
     pub(crate) fn complete(&mut self, number: u64, prompt: Option<Prompt>) {
         if let Some(open) = self.open.iter_mut().find(|open| open.number == number) {
             open.is_incomplete = false;
@@ -131,26 +129,23 @@ impl<A> Prompts<A> {
         }
     }
 
-    /// Whether there are any.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Whether any was sent.
     pub(crate) fn is_running(&self) -> bool {
         self.open.iter().any(|open| open.sent.is_some())
     }
 
-    /// Whether any waits to be sent.
     pub(crate) fn is_waiting(&self) -> bool {
         self.open.iter().any(|open| open.sent.is_none())
     }
 
-    /// The next that waits, which counts as sent from now on.
+    /// The next prompt to send, which counts as sent.
     pub(crate) fn send(&mut self) -> Option<ToSend> {
         let open = self.open.iter_mut().find(|open| open.sent.is_none())?;
-        // None overtakes another.
+        // Prompts keep their order.
         if open.is_incomplete {
             return None;
         }
@@ -172,7 +167,7 @@ impl<A> Prompts<A> {
         })
     }
 
-    /// A prompt was sent as this message.
+    /// A prompt was sent with this uuid.
     pub(crate) fn sent_as(&mut self, attempt: Attempt, message: String) {
         let sent = self.open.iter_mut().filter_map(|open| open.sent.as_mut());
         for sent in sent.filter(|sent| sent.attempt == attempt) {
@@ -180,7 +175,7 @@ impl<A> Prompts<A> {
         }
     }
 
-    /// The turn of the prompt that was sent under this id runs.
+    /// The turn of the prompt with this uuid began.
     pub(crate) fn begun(&mut self, id: &str) {
         let sent = self.open.iter_mut().filter_map(|open| open.sent.as_mut());
         for sent in sent.filter(|sent| sent.message.as_deref() == Some(id)) {
@@ -188,14 +183,14 @@ impl<A> Prompts<A> {
         }
     }
 
-    /// The attempt whose turn runs, unless the client has cancelled it.
+    /// The attempt whose turn runs, unless it is cancelled.
     pub(crate) fn running(&self) -> Option<Attempt> {
         let sent = |open: &Open<A>| open.sent.as_ref().map(|sent| (sent.begun, sent.attempt));
         let open = self.open.iter().filter(|open| open.cancelled.is_none());
         open.filter_map(sent).find(|(begun, _)| *begun).map(|sent| sent.1)
     }
 
-    /// The conversation ends with the turn that runs, of which this returns the attempt: all others are taken back, and wait again.
+    /// The conversation ends with the running turn. Returns its attempt; all other prompts are taken back, and wait again.
     pub(crate) fn hold_others(&mut self) -> Option<Attempt> {
         let running = self.running()?;
         for open in self.open.iter_mut().filter(|open| open.cancelled.is_none()) {
@@ -206,8 +201,8 @@ impl<A> Prompts<A> {
         Some(running)
     }
 
-    /// Gives an attempt up, and has its prompt wait again, before all others and with other words. Returns whether that is so: it may
-    /// have been cancelled or answered by now.
+    /// Abandons an attempt: its prompt waits again, before all others and with new content. Returns false if it was cancelled or
+    /// answered by now.
     pub(crate) fn replace(&mut self, attempt: Attempt, prompt: Prompt) -> bool {
         let is_it = |open: &Open<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
         let position = self.open.iter().position(is_it);
@@ -227,25 +222,25 @@ impl<A> Prompts<A> {
         true
     }
 
-    /// What the prompt is answered with that was sent under this id.
+    /// The reply of the prompt with this uuid.
     pub(crate) fn answer_of(&mut self, id: &str) -> Option<&mut A> {
         let is_it = |open: &&mut Open<A>| open.id() == Some(id);
         self.open.iter_mut().find(is_it).map(|open| &mut open.answer)
     }
 
-    /// The id of the oldest that was sent.
+    /// The uuid of the oldest sent prompt.
     pub(crate) fn oldest_sent(&self) -> Option<&str> {
         self.open.iter().find_map(Open::id)
     }
 
-    /// An attempt came to its end: the prompt is to be answered. `None` if that attempt was given up.
+    /// An attempt ended: returns its prompt to answer. `None` if the attempt was abandoned.
     pub(crate) fn end(&mut self, attempt: Attempt) -> Option<Ended<A>> {
         let is_it = |open: &Open<A>| open.sent.as_ref().is_some_and(|sent| sent.attempt == attempt);
         let position = self.open.iter().position(is_it)?;
         self.open.remove(position).map(Open::ended)
     }
 
-    /// The client cancels one: if it waits it is to be answered at once, if it was sent its turn is ended.
+    /// The client cancels a prompt: a waiting one is returned to be answered, the turn of a sent one is cancelled.
     pub(crate) fn cancel(&mut self, number: u64, now: Instant) -> Option<Ended<A>> {
         let position = self.open.iter().position(|open| open.number == number)?;
         let open = self.open.get_mut(position)?;
@@ -259,10 +254,10 @@ impl<A> Prompts<A> {
         }
     }
 
-    /// The client cancels all of them.
+    /// The client cancels all prompts.
     pub(crate) fn cancel_all(&mut self, now: Instant) -> Vec<Ended<A>> {
         let numbers: Vec<u64> = self.open.iter().map(|open| open.number).collect();
-        // From behind, so that none is sent in the place of one that was taken back.
+        // From the last one, so that no prompt takes the turn of a cancelled one.
         let ended = numbers
             .into_iter()
             .rev()
@@ -272,13 +267,13 @@ impl<A> Prompts<A> {
         ended
     }
 
-    /// When the first that was cancelled is to be answered at the latest.
+    /// The latest time to answer the first cancelled prompt.
     pub(crate) fn floor(&self, patience: Duration) -> Option<Instant> {
         let cancelled = self.open.iter().filter_map(|open| open.cancelled).min()?;
         cancelled.checked_add(patience)
     }
 
-    /// Those that were cancelled, which are to be answered now. Their attempts are given up.
+    /// The cancelled prompts, to be answered now. Their attempts are abandoned.
     pub(crate) fn give_up_cancelled(&mut self) -> Vec<Ended<A>> {
         let (cancelled, others) = std::mem::take(&mut self.open)
             .into_iter()
@@ -288,22 +283,22 @@ impl<A> Prompts<A> {
         cancelled.into_iter().map(Open::ended).collect()
     }
 
-    /// The process said something, so that it may have begun with whatever was sent.
+    /// The process wrote a frame, so that it may have begun any sent prompt.
     pub(crate) fn heard(&mut self) {
         for sent in self.open.iter_mut().filter_map(|open| open.sent.as_mut()) {
             sent.heard = true;
         }
     }
 
-    /// The process ended. Those that its turn was about are to be answered; the others wait again, for the next process. So does,
-    /// once, one that the process never said anything about: it tells when it takes a prompt in, before it begins with it.
+    /// The process ended. Returns the prompts of its turn; the others wait for the next process. So does, once, a prompt to which the
+    /// process had not reacted: it reports that it has accepted a prompt before it begins it.
     pub(crate) fn lose(&mut self) -> Vec<Ended<A>> {
         let mut lost = Vec::new();
         let mut kept = VecDeque::new();
         let mut active_found = false;
         for mut open in std::mem::take(&mut self.open) {
             let sent = open.sent.take();
-            // The SDK gives the CLI one at a time of those that have turns of their own.
+            // Of the prompts with turns of their own, the SDK sends one at a time.
             let is_active =
                 sent.is_some() && (open.how != How::Alone || !std::mem::replace(&mut active_found, true));
             let is_unheard =
@@ -319,7 +314,7 @@ impl<A> Prompts<A> {
         lost
     }
 
-    /// All of them, at the end of the session.
+    /// All prompts, at the end of the session.
     pub(crate) fn take_all(&mut self) -> Vec<Ended<A>> {
         std::mem::take(&mut self.open)
             .into_iter()

@@ -1,7 +1,7 @@
-//! Going back to an earlier prompt, as a session does it.
+//! How a session rewinds to an earlier prompt.
 //!
-//! Nothing else runs meanwhile: it is refused while a prompt is open, and prompts that come wait for its end. Files are taken back by the
-//! CLI; for the conversation the process is ended, and another goes on behind the answer before the prompt.
+//! Nothing else runs meanwhile: a rewind is rejected while a prompt is open, and new prompts wait for its end. The CLI rewinds the
+//! files. For the conversation, the process is ended, and another one continues behind the answer before the prompt.
 
 use agent_client_protocol::{Error, ErrorCode};
 use futures_util::future::BoxFuture;
@@ -16,23 +16,22 @@ use crate::error;
 use crate::rewind::{Behind, Rewind, Rewound, place};
 use crate::sdk_error;
 
-/// Whom the end of it is told.
 type Reply = oneshot::Sender<Result<Rewound, Error>>;
 
-/// How far going back has come.
+/// The progress of a rewind.
 #[derive(Default)]
 pub(super) enum Rewinding {
     #[default]
     No,
     /// It waits for a process.
     Asked(Rewind, Reply),
-    /// It is found out what is to be done, and the files are taken back.
+    /// The place of the prompt is searched, and the files are rewound.
     Files(BoxFuture<'static, Result<Planned, Error>>, Reply),
-    /// The process is ended, and another one started.
+    /// The process is replaced by another.
     Conversation(Rewound, Reply),
 }
 
-/// What is left to be done once the files are taken back.
+/// The result for the files, and what is left to do.
 pub(super) struct Planned {
     rewound: Rewound,
     behind: Option<Behind>,
@@ -43,7 +42,7 @@ impl Rewinding {
         !matches!(self, Self::No)
     }
 
-    /// Waits for the files to be taken back; for ever if none are.
+    /// Waits for the files to be rewound; for ever without a rewind.
     pub(super) async fn planned(&mut self) -> Result<Planned, Error> {
         match self {
             Self::Files(work, _) => work.await,
@@ -51,14 +50,14 @@ impl Rewinding {
         }
     }
 
-    /// Whoever waits is told.
+    /// Sends the reply.
     fn end(&mut self, told: Result<Rewound, Error>) {
         let (Self::Asked(_, reply) | Self::Files(_, reply) | Self::Conversation(_, reply)) =
             std::mem::take(self)
         else {
             return;
         };
-        // Whoever asked may have gone.
+        // The caller may have gone.
         let _ = reply.send(told);
     }
 }
@@ -79,13 +78,13 @@ impl Actor {
             None
         };
         match refused {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             Some(error) => drop(reply.send(Err(error))),
             None => self.rewinding = Rewinding::Asked(request, reply),
         }
     }
 
-    /// Begins with it, once there is a process.
+    /// Begins a requested rewind, with a running process.
     pub(super) fn begin_rewind(&mut self, session: &Session) {
         self.rewinding = match std::mem::take(&mut self.rewinding) {
             Rewinding::Asked(request, reply) => {
@@ -108,7 +107,7 @@ impl Actor {
             return;
         };
         self.rewinding = Rewinding::Conversation(rewound, reply);
-        // What is still open, in the background, ends with the process.
+        // Background work ends with the process.
         self.process_over();
         let ended = self.process.session().clone();
         match behind {
@@ -119,7 +118,7 @@ impl Actor {
         self.process = Process::Reviving { ended, revival };
     }
 
-    /// The process was brought back, or was not.
+    /// The process was revived, or was not.
     pub(super) fn rewound(&mut self, failed: Option<&outrigger::Error>) {
         if let Rewinding::Conversation(rewound, _) = &self.rewinding {
             let told = match failed {
@@ -134,13 +133,12 @@ impl Actor {
         }
     }
 
-    /// The session ends.
     pub(super) fn end_rewind(&mut self) {
         self.rewinding.end(Err(error::internal("the session was closed")));
     }
 }
 
-/// Finds out what is to be done, and takes the files back unless it is only asked.
+/// Finds the place of the prompt, and rewinds the files unless this is a dry run.
 async fn plan(session: Session, conversation: String, request: Rewind) -> Result<Planned, Error> {
     let mut rewound = Rewound {
         can_rewind: true,
@@ -153,7 +151,7 @@ async fn plan(session: Session, conversation: String, request: Rewind) -> Result
         behind = Some(place.behind);
     }
     if request.files {
-        // Only a dry run counts.
+        // Only a dry run returns the counts.
         let would = files(&session, &request.message_id, true).await?;
         rewound.can_rewind = would.can_rewind;
         rewound.error = would.error;
@@ -193,7 +191,7 @@ pub(super) fn go_back(
     let (again, behind) = (conversation.again.clone(), conversation.behind.clone());
     async move {
         if let Err(error) = session.clone().close().await {
-            tracing::debug!(%error, "a process was not seen ending");
+            tracing::debug!(%error, "a process could not be closed");
         }
         match behind {
             Some(behind) => Ok(session.revive_at(&behind).await?.session),

@@ -1,4 +1,4 @@
-//! Whether the user is signed in, as far as a session learns of it.
+//! Failed sign-ins that a session notices.
 
 use agent_client_protocol::Error;
 use outrigger::protocol::Frame;
@@ -8,7 +8,7 @@ use super::actor::Actor;
 use crate::auth;
 
 impl Actor {
-    /// A sign-in of the CLI's own (of a cloud, for one) that failed.
+    /// The CLI reports a failed sign-in, such as that of a cloud provider.
     pub(super) fn follow_auth(&self, frame: &Frame) {
         if frame.kind() == "auth_status"
             && let Ok(Message::AuthStatus(status)) = frame.decode()
@@ -18,7 +18,7 @@ impl Actor {
         }
     }
 
-    /// Something failed. If it was for want of a sign-in, the error says how to sign in.
+    /// Adds the ways to sign in to an error that asks for it.
     pub(super) fn failed(&self, mut error: Error) -> Error {
         if auth::with_methods(&mut error, &self.client) {
             self.client.learned_auth(auth::nobody());

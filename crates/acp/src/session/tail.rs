@@ -1,4 +1,4 @@
-//! The output of commands in the background, from the files that they write it to.
+//! Follows the output files of background commands.
 
 use std::collections::HashMap;
 use std::io::SeekFrom;
@@ -10,31 +10,35 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How often a file is looked at.
+/// How often a file is read.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// How much is read at once, and how many such pieces wait.
+/// The size of a piece, and how many pieces may wait.
 const PIECE: u64 = 64 * 1024;
 const WAITING: usize = 4;
 
-/// More files are not followed at once.
+/// How many files are followed at once.
 const MOST: usize = 64;
 
-/// News of a file that is followed.
+/// An event of a followed file.
 #[derive(Debug)]
 pub(super) enum Tailed {
-    /// More was written to it.
-    More { call: Arc<str>, bytes: Vec<u8> },
-    /// All of it was told.
-    Ended { call: Arc<str> },
+    More {
+        call: Arc<str>,
+        bytes: Vec<u8>,
+    },
+    /// The end: all of it was sent.
+    Ended {
+        call: Arc<str>,
+    },
 }
 
-/// The files that are followed. They are let go of as this is dropped.
+/// The followed files. Dropping this stops all tasks.
 #[derive(Debug)]
 pub(super) struct Tails {
     news: mpsc::Receiver<Tailed>,
     teller: mpsc::Sender<Tailed>,
-    /// By call; fires when its command has ended.
+    /// By call. Fires when the command has ended.
     open: HashMap<Arc<str>, CancellationToken>,
 }
 
@@ -61,18 +65,18 @@ impl Tails {
         tokio::spawn(follow(call, file, ended, self.teller.clone()));
     }
 
-    /// The command has ended: what is left of its output is read, and then no more.
+    /// The command has ended: the rest of its output is read.
     pub(super) fn finish(&mut self, call: &str) {
         if let Some(ended) = self.open.remove(call) {
             ended.cancel();
         }
     }
 
-    /// The next news.
+    /// The next event.
     pub(super) async fn next(&mut self) -> Tailed {
         match self.news.recv().await {
             Some(tailed) => tailed,
-            // There is always a teller.
+            // The channel is never closed: `self` has a sender.
             None => std::future::pending().await,
         }
     }
@@ -100,7 +104,7 @@ async fn follow(call: Arc<str>, file: PathBuf, ended: CancellationToken, teller:
                         return;
                     }
                 }
-                // It may not be there yet, or not any more.
+                // The file may not exist yet, or no longer.
                 Err(error) => {
                     tracing::trace!(%error, file = %file.display(), "output can't be read");
                     break;
@@ -108,7 +112,7 @@ async fn follow(call: Arc<str>, file: PathBuf, ended: CancellationToken, teller:
             }
         }
         if is_last {
-            // Nobody is there if the session has ended.
+            // The session may have ended.
             let _ = teller.send(Tailed::Ended { call }).await;
             return;
         }
@@ -120,7 +124,7 @@ async fn follow(call: Arc<str>, file: PathBuf, ended: CancellationToken, teller:
     }
 }
 
-/// What stands in a file from a position on, up to a piece.
+/// Reads a piece of a file from a position.
 async fn read(file: &PathBuf, at: u64) -> std::io::Result<Vec<u8>> {
     let mut file = tokio::fs::File::open(file).await?;
     file.seek(SeekFrom::Start(at)).await?;

@@ -1,4 +1,4 @@
-//! A title that the user gives to a session that is open: the CLI is told, since it writes down what it knows.
+//! Renames an open session. The CLI does it, since it would overwrite a change of the transcript.
 
 use agent_client_protocol::Error;
 use tokio::sync::oneshot;
@@ -6,21 +6,21 @@ use tokio::sync::oneshot;
 use super::actor::Actor;
 use crate::sdk_error;
 
-/// Told with whether the CLI has it. If there is none that runs, it is for whoever asks to write it down.
+/// Whether the CLI has taken the title. Without a running CLI, the caller stores it.
 pub(super) type Reply = oneshot::Sender<Result<bool, Error>>;
 
 impl Actor {
     pub(super) fn set_title(&self, title: String, reply: Reply) {
         let Some(session) = self.process.running().cloned() else {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(Ok(false));
             return;
         };
-        // Its answer has a deadline, and the request is of no use once the session has ended.
+        // Detached: the reply has a deadline, and the session's end makes it void.
         tokio::spawn(async move {
             let done = session.rename_session(&title).await;
             let told = done.map(|_| true).map_err(|error| sdk_error::of_sdk(&error));
-            // As above.
+            // The caller may have gone.
             let _ = reply.send(told);
         });
     }

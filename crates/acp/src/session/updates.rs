@@ -1,4 +1,4 @@
-//! What of a session the editor sees: frames to steps, steps to events, events to updates.
+//! The updates of a session: from frames to steps, events and updates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,21 +14,20 @@ use super::tail::{Tailed, Tails};
 use crate::client::Client;
 use crate::coalesce::Coalescer;
 use crate::event::{CallChange, Event, Extra, Status, Topic};
-use crate::reduce::{self, Effect, Going, Reducer, Step};
+use crate::reduce::{self, BackgroundCall, Effect, Reducer, Step};
 use crate::wire::{Encoder, Shown, Update};
 
-/// Something that the editor is told, or that the session has to know first.
-pub(super) enum Tell {
+/// An update for the editor, or a state that the session's task handles first.
+pub(super) enum Output {
     Update(Update),
-    /// The CLI works in this mode.
+    /// The CLI reports this mode.
     Mode(String),
-    /// The CLI uses this model.
+    /// The CLI reports this model.
     Model(String),
-    /// Fast mode is so, and why it is off.
+    /// The state of fast mode, and why it is off.
     Fast(Option<FastModeState>, Option<FastModeDisabledReason>),
 }
 
-/// Turns what happens into updates.
 pub(super) struct Updates {
     cwd: PathBuf,
     reducer: Reducer,
@@ -49,24 +48,23 @@ impl Updates {
         }
     }
 
-    /// The commands that there are at the beginning.
-    pub(super) fn commands(&mut self, session: &Session) -> Vec<Tell> {
+    /// The slash commands at the start.
+    pub(super) fn commands(&mut self, session: &Session) -> Vec<Output> {
         let steps = self.reducer.commands(&session.initialized().commands);
         self.steps(steps)
     }
 
-    /// The CLI begins in this mode, which is no news to anybody.
+    /// The mode at the start, which is not reported.
     pub(super) fn begins_in(&mut self, mode: &str) {
         drop(self.reducer.mode_is(mode));
     }
 
-    /// Writes in the words of the editor's version.
     pub(super) fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
-    /// The CLI goes on with this conversation.
-    pub(super) fn conversation(&mut self, id: &str) -> Vec<Tell> {
+    /// The CLI continues with this conversation.
+    pub(super) fn conversation(&mut self, id: &str) -> Vec<Output> {
         let Ok(data) = RawJson::encode(id) else {
             return Vec::new();
         };
@@ -78,13 +76,13 @@ impl Updates {
         self.all(vec![Step::Event(Event::Extra(Box::new(extra)))])
     }
 
-    /// A prompt was sent under this id.
+    /// A prompt was sent with this uuid.
     pub(super) fn prompted(&mut self, id: &str) {
         self.reducer.prompted(id);
     }
 
-    /// The CLI said something.
-    pub(super) fn frame(&mut self, frame: &Frame) -> Vec<Tell> {
+    /// The updates for a frame.
+    pub(super) fn frame(&mut self, frame: &Frame) -> Vec<Output> {
         let steps = self.reducer.frame(frame, now());
         let mut told = self.steps(steps);
         if frame.kind() == "result" {
@@ -96,20 +94,19 @@ impl Updates {
             && let Ok(Message::System(system)) = frame.decode()
             && let SystemMessage::Init(init) = *system
         {
-            told.push(Tell::Model(init.model));
-            told.push(Tell::Fast(init.fast_mode_state, init.fast_mode_disabled_reason));
+            told.push(Output::Model(init.model));
+            told.push(Output::Fast(init.fast_mode_state, init.fast_mode_disabled_reason));
         }
         told
     }
 
-    /// When [`tick`](Self::tick) is to be called, if nothing happens before.
+    /// When to call [`tick`](Self::tick).
     pub(super) fn due(&self) -> Option<Instant> {
         let due = [self.reducer.due(), self.coalescer.due()];
         due.into_iter().flatten().min().map(Instant::from_std)
     }
 
-    /// Does what is due.
-    pub(super) fn tick(&mut self) -> Vec<Tell> {
+    pub(super) fn tick(&mut self) -> Vec<Output> {
         let steps = self.reducer.tick(now());
         let mut told = self.steps(steps);
         for event in self.coalescer.tick(now()) {
@@ -118,21 +115,19 @@ impl Updates {
         told
     }
 
-    /// The turn was cancelled.
-    pub(super) fn cancelled(&mut self) -> Vec<Tell> {
+    pub(super) fn cancelled(&mut self) -> Vec<Output> {
         let steps = self.reducer.cancelled();
         self.all(steps)
     }
 
-    /// The process ended.
-    pub(super) fn ended(&mut self) -> Vec<Tell> {
+    pub(super) fn ended(&mut self) -> Vec<Output> {
         self.coalescer.drop_estimate();
         let steps = self.reducer.died();
         self.all(steps)
     }
 
-    /// The user is to be asked about a call: what comes before, and the call as it is shown with the question.
-    pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Tell>, Shown) {
+    /// The user is about to be asked about a call: the updates before the question, and the view of the call.
+    pub(super) fn asked(&mut self, request: &PermissionRequest) -> (Vec<Output>, Shown) {
         let id: Arc<str> = request.call_id().into();
         let steps = self.reducer.asked(&id, &request.tool_name, &request.input, now());
         let told = self.all(steps);
@@ -147,7 +142,7 @@ impl Updates {
             title: Some(question.unwrap_or(view.title)),
             kind: Some(view.kind),
             status: Some(Status::Pending),
-            // A command's terminal is there already, and nothing in its place would take it away.
+            // An empty list would remove the terminal of a command.
             content: Some(view.content).filter(|content| !content.is_empty()),
             locations: Some(view.locations),
             input: Some(view.input),
@@ -156,57 +151,57 @@ impl Updates {
         (told, self.encoder.shown(change))
     }
 
-    /// It was decided about a call.
-    pub(super) fn decided(&mut self, call: &str, allowed: bool) -> Vec<Tell> {
+    /// The user decided about a call.
+    pub(super) fn decided(&mut self, call: &str, allowed: bool) -> Vec<Output> {
         if !allowed {
-            // Its result says so.
+            // The result of the call reports that.
             return Vec::new();
         }
         let steps = self.reducer.runs(call);
         self.steps(steps)
     }
 
-    /// The plan of a call was approved, although its turn is ended.
-    pub(super) fn approved(&mut self, call: &str) -> Vec<Tell> {
+    /// The plan of a call was approved, although its turn was ended.
+    pub(super) fn approved(&mut self, call: &str) -> Vec<Output> {
         let steps = self.reducer.approved(call);
         self.all(steps)
     }
 
-    /// Another conversation begins in the place of this one.
-    pub(super) fn begins_anew(&mut self) -> Vec<Tell> {
+    /// An empty conversation replaces this one.
+    pub(super) fn begins_anew(&mut self) -> Vec<Output> {
         let steps = self.reducer.begins_anew();
         self.all(steps)
     }
 
-    /// The session is called this, which may be no news.
-    pub(super) fn titled(&mut self, title: String) -> Vec<Tell> {
+    /// The title on disk, which may be known.
+    pub(super) fn titled(&mut self, title: String) -> Vec<Output> {
         let steps = self.reducer.titled(title);
         self.all(steps)
     }
 
-    /// Whether the CLI is to be asked how much the model takes.
+    /// Whether to ask the CLI for the context window.
     pub(super) fn wants_size(&mut self) -> bool {
         self.reducer.wants_size()
     }
 
-    /// What the CLI said of that.
-    pub(super) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Tell> {
+    /// The CLI's reply.
+    pub(super) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Output> {
         let steps = self.reducer.sized(model, size, used);
         self.steps(steps)
     }
 
-    /// How full the context is, in percent, if that is known.
+    /// The fill of the context in percent, if it is known.
     pub(super) fn fullness(&self) -> Option<u64> {
         self.reducer.fullness()
     }
 
-    /// More of the output of a command in the background. Waits for ever if none is followed.
+    /// Waits for output of a background command; for ever if none is followed.
     pub(super) async fn tailed(&mut self) -> Tailed {
         self.tails.next().await
     }
 
-    /// Takes that in.
-    pub(super) fn output(&mut self, tailed: Tailed) -> Vec<Tell> {
+    /// The updates for that output.
+    pub(super) fn output(&mut self, tailed: Tailed) -> Vec<Output> {
         let steps = match tailed {
             Tailed::More { call, bytes } => self.reducer.tailed(&call, bytes),
             Tailed::Ended { call } => self.reducer.tail_ended(&call),
@@ -214,25 +209,25 @@ impl Updates {
         self.steps(steps)
     }
 
-    /// Steps, and whatever was held back.
-    fn all(&mut self, steps: Vec<Step>) -> Vec<Tell> {
+    /// The updates for steps, with any held event.
+    fn all(&mut self, steps: Vec<Step>) -> Vec<Output> {
         let mut told = self.steps(steps);
         told.extend(self.flush());
         told
     }
 
-    /// What goes on in the background.
-    pub(super) fn going(&self) -> Vec<Going> {
-        self.reducer.going()
+    /// The calls in the background.
+    pub(super) fn background(&self) -> Vec<BackgroundCall> {
+        self.reducer.background()
     }
 
-    /// Whatever was held back.
-    pub(super) fn flush(&mut self) -> Vec<Tell> {
+    /// The updates for a held event.
+    pub(super) fn flush(&mut self) -> Vec<Output> {
         let held = self.coalescer.flush();
         held.map(|event| self.event(event)).unwrap_or_default()
     }
 
-    fn steps(&mut self, steps: Vec<Step>) -> Vec<Tell> {
+    fn steps(&mut self, steps: Vec<Step>) -> Vec<Output> {
         let mut told = Vec::new();
         for step in steps {
             match step {
@@ -248,12 +243,12 @@ impl Updates {
         told
     }
 
-    fn event(&mut self, event: Event) -> Vec<Tell> {
+    fn event(&mut self, event: Event) -> Vec<Output> {
         if let Event::Mode(mode) = event {
-            return vec![Tell::Mode(mode)];
+            return vec![Output::Mode(mode)];
         }
         let updates = self.encoder.encode(event).into_iter();
-        updates.map(Tell::Update).collect()
+        updates.map(Output::Update).collect()
     }
 }
 

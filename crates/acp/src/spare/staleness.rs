@@ -1,7 +1,7 @@
-//! How to tell that a spare has read what is no longer so.
+//! Whether a spare is stale: the files that it read have changed.
 //!
-//! What belongs to a directory is read when a spare is claimed, and the CLI keeps an eye on its own `.claude.json`. The user's settings
-//! and what an administrator manages are read at the start alone.
+//! A spare reads the files of a directory when it is claimed, and the CLI watches its own `.claude.json`. It reads the user's settings
+//! and the managed settings only at its start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use outrigger::Options;
 
-/// What a session reads at its start, below the CLI's config directory.
+/// The files that a session reads at its start, below the CLI's config directory.
 const OWN: &[&str] = &[
     "settings.json",
     ".credentials.json",
@@ -17,20 +17,20 @@ const OWN: &[&str] = &[
     "plugins/known_marketplaces.json",
 ];
 
-/// The same, where administrators put it.
+/// The same below the directory of managed settings.
 const MANAGED: &[&str] = &["managed-settings.json", "managed-settings.d"];
 
-/// When a file was changed last, and its size; nothing if it is not there.
+/// The time of the last change and the size of a file; `None` if it does not exist.
 type Mark = Option<(Option<SystemTime>, u64)>;
 
-/// The state of the files that a spare has read.
+/// The marks of the files that a spare has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Marks(Vec<(PathBuf, Mark)>);
 
 impl Marks {
-    /// Looks at the files that a CLI with these options reads.
+    /// The marks of the files that a CLI with these options reads.
     pub(super) fn of(options: &Options) -> Self {
-        // Without a config directory the start fails, and says why.
+        // Without a config directory the start fails with the reason.
         let config = options
             .sessions()
             .map(|sessions| sessions.config_dir().to_owned());
@@ -46,7 +46,6 @@ impl Marks {
         Self(files.map(|file| (file.clone(), mark(&file))).collect())
     }
 
-    /// Whether one of them has changed since.
     pub(super) async fn have_changed(self) -> bool {
         let look = move || self.0.iter().any(|(file, before)| mark(file) != *before);
         tokio::task::spawn_blocking(look).await.unwrap_or(true)
@@ -58,7 +57,7 @@ fn mark(file: &Path) -> Mark {
     Some((found.modified().ok(), found.len()))
 }
 
-/// Where the CLI looks for what an administrator manages.
+/// The directory of managed settings.
 fn managed_dir() -> &'static Path {
     Path::new(if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode"

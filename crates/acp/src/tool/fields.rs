@@ -1,10 +1,10 @@
-//! The input of a tool call, whole or not, by field.
+//! The fields of a tool call's input, which may be partial.
 
 use std::collections::HashMap;
 
 use outrigger::protocol::RawJson;
 
-/// Fields of an input. What is missing, or is of another type than expected, is simply not there: a title can do without.
+/// The fields of an input. A field of an unexpected type counts as missing: a title can do without it.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(HashMap<String, RawJson>);
 
@@ -13,7 +13,7 @@ impl Fields {
         Self(input.decode().unwrap_or_default())
     }
 
-    /// The text at the first of these names that has one which is not blank.
+    /// The first non-blank text under one of these names.
     pub(crate) fn text(&self, names: &[&str]) -> Option<String> {
         names
             .iter()
@@ -21,7 +21,7 @@ impl Fields {
             .find(|text| !text.trim().is_empty())
     }
 
-    /// The text at this name, even if there is nothing in it.
+    /// The text under this name, even if it is empty.
     pub(crate) fn exact(&self, name: &str) -> Option<String> {
         self.0.get(name)?.decode().ok()
     }

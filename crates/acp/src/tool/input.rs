@@ -1,4 +1,4 @@
-//! What a tool call looks like from its input, as far as that is known.
+//! The view of a tool call from its input, which may be partial.
 
 use std::path::Path;
 
@@ -9,42 +9,38 @@ use super::markdown::line;
 use super::{Fields, WorkDir};
 use crate::event::{CallContent, Content, Diff, Kind, Location};
 
-/// A tool call as a person sees it.
+/// A tool call for the user.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallView {
-    /// A line that names the target, if that is known.
+    /// A line that names the target, if it is known.
     pub(crate) title: String,
-    /// Whether it does.
+    /// Whether the title names the target.
     pub(crate) named: bool,
-    /// What sort of thing it does.
     pub(crate) kind: Kind,
-    /// The files that it is about.
     pub(crate) locations: Vec<Location>,
-    /// What it is going to do.
+    /// What the call is going to do.
     pub(crate) content: Vec<CallContent>,
-    /// The input, without what `content` shows.
+    /// The input without the fields that `content` shows.
     pub(crate) input: RawJson,
 }
 
-/// What is special about a tool.
+/// The role of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Nothing.
     Plain,
-    /// Its output is a terminal's.
+    /// Its output is shown as a terminal.
     Shell,
-    /// It starts an agent.
+    /// It starts a subagent.
     Agent,
-    /// It keeps the plan, which is shown in place of the call.
+    /// It changes the plan, which is shown instead of the call.
     Plan,
-    /// The CLI's own doing, which is told in another way.
+    /// Internal to the CLI, and reported in another way.
     Internal,
 }
 
-/// The name of the tool of a call that only its result tells of.
+/// The tool name of a call of which only the result came.
 pub(crate) const LOST: &str = "Tool";
 
-/// What is special about the tool of this name.
 pub(crate) fn role(tool: &str) -> Role {
     match canonical_name(tool) {
         "Bash" | "PowerShell" => Role::Shell,
@@ -55,7 +51,7 @@ pub(crate) fn role(tool: &str) -> Role {
     }
 }
 
-/// Looks at the input of a call of this tool.
+/// The view of a call of this tool.
 pub(crate) fn view(tool: &str, input: &RawJson, dir: &WorkDir) -> CallView {
     let view = View {
         fields: Fields::of(input),
@@ -84,7 +80,6 @@ pub(crate) fn view(tool: &str, input: &RawJson, dir: &WorkDir) -> CallView {
     }
 }
 
-/// What sort of thing the tool of this name does.
 fn kind(name: &str) -> Kind {
     match name {
         "Read"
@@ -107,12 +102,12 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// The server and the tool of `mcp__server__tool`.
+/// Splits `mcp__server__tool`.
 fn mcp_name(tool: &str) -> Option<(&str, &str)> {
     tool.strip_prefix("mcp__")?.split_once("__")
 }
 
-/// What a call is called while nothing of its input is known.
+/// The title of a call without input.
 fn nameless(tool: &str, name: &str) -> String {
     match name {
         "Bash" | "PowerShell" => "Run a command".to_owned(),
@@ -147,12 +142,10 @@ impl View<'_> {
         self.fields.text(names)
     }
 
-    /// The file that the call is about.
     fn path(&self) -> Option<String> {
         self.text(&["file_path", "notebook_path"])
     }
 
-    /// A verb with the file.
     fn on_file(&self, verb: &str) -> Option<String> {
         let path = self.path()?;
         Some(format!("{verb} {}", self.dir.short(&path)))
@@ -205,7 +198,7 @@ impl View<'_> {
             "TaskUpdate" => self.with("Update task", &["taskId"]),
             "TaskGet" => self.with("CallView at task", &["taskId"]),
             "TaskList" => Some("List tasks".to_owned()),
-            // Nothing of these is needed to name them.
+            // Their titles need no input.
             "ExitPlanMode"
             | "EnterPlanMode"
             | "OfferChromeSetup"
@@ -279,14 +272,14 @@ impl View<'_> {
                 ]);
                 Some(match about {
                     Some(about) => format!("{}: {}", nameless(tool, name), line(&about)),
-                    // A tool of somebody else may take anything, so its own name has to do.
+                    // The input of a foreign tool is unknown, so the title is its name.
                     None => mcp_name(tool).map(|_| nameless(tool, name))?,
                 })
             }
         }
     }
 
-    /// How many there are of something.
+    /// A count with its noun.
     fn count(&self, list: &str, one: &str, verb: &str, many: &str) -> String {
         match self.fields.list(list).len() {
             0 => format!("{verb} {many}"),
@@ -295,7 +288,7 @@ impl View<'_> {
         }
     }
 
-    /// Which lines are read.
+    /// The range of lines.
     fn range(&self) -> String {
         let offset = self.fields.number("offset");
         let limit = self.fields.number("limit");
@@ -377,7 +370,7 @@ impl View<'_> {
     }
 }
 
-/// What an edit replaces, and by what.
+/// The old and the new text of an edit.
 fn replaced(fields: &Fields) -> Option<(Option<String>, String)> {
     let old = fields.exact("old_string")?;
     Some((

@@ -1,6 +1,6 @@
-//! Output of programs within text that is shown as Markdown.
+//! Output of programs inside Markdown.
 
-/// A fenced block. The fence is longer than any in the text, so that the text can't leave it.
+/// A fenced block. Its fence is longer than any in the text, so that the text can't end it.
 pub(crate) fn fenced(language: &str, text: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
@@ -13,7 +13,7 @@ pub(crate) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}")
 }
 
-/// One line, and no longer than a title should be.
+/// The text as one line of limited length.
 pub(crate) fn line(text: &str) -> String {
     const MOST: usize = 200;
     let mut line = String::new();
@@ -35,7 +35,7 @@ pub(crate) fn line(text: &str) -> String {
     line
 }
 
-/// What the CLI says to the model in passing, and to nobody else.
+/// The tag around the CLI's reminders to the model.
 pub(crate) fn without_reminders(text: &str) -> String {
     const BEGIN: &str = "<system-reminder>";
     const END: &str = "</system-reminder>";
@@ -52,7 +52,7 @@ pub(crate) fn without_reminders(text: &str) -> String {
     kept
 }
 
-/// A text without the keys of the CLI's terminal that it names: ` · ctrl+o to see`, ` (ctrl+o to expand)`.
+/// Removes hints about keys of the CLI's terminal: ` · ctrl+o to see`, ` (ctrl+o to expand)`.
 pub(crate) fn without_keys(text: &str) -> String {
     let mut kept = text.to_owned();
     for (begin, end) in [(" · ctrl+", None), (" (ctrl+", Some(')'))] {
@@ -72,7 +72,7 @@ pub(crate) fn without_keys(text: &str) -> String {
     kept
 }
 
-/// What the CLI keeps in a file for being too long comes with a wrapper for the model. What is in it says where the file is.
+/// Unwraps the notice about output that the CLI stored in a file because of its length. The notice names the file.
 pub(crate) fn unwrapped(text: String) -> String {
     let inner = text.trim().strip_prefix("<persisted-output>");
     match inner {
@@ -84,7 +84,7 @@ pub(crate) fn unwrapped(text: String) -> String {
     }
 }
 
-/// A file with numbered lines, without the line that is only there because the one before it has an end.
+/// Numbers the lines of a file, without an empty last line behind the final line end.
 pub(crate) fn without_last_number(text: &str) -> &str {
     match text.trim_end_matches('\n').rsplit_once('\n') {
         Some((lines, last)) => {

@@ -1,27 +1,27 @@
-//! The input of a tool call while the model writes it.
+//! The input of a tool call while it streams.
 
 use outrigger::protocol::RawJson;
 
-/// Longer inputs are looked at when they are whole: what names the target is at their beginning.
+/// Longer inputs are parsed when they are complete: the target is at their beginning.
 const MOST: usize = 256 * 1024;
 
-/// JSON text of an object that grows, and how much of it is whole fields.
+/// A growing JSON object, and the end of its complete fields.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
     text: String,
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Behind a colon of the object itself.
+    /// Whether the next value is of the object itself.
     in_value: bool,
-    /// The value of this field is over, although its comma has not come.
+    /// Whether the value has ended, although no comma has come.
     closed: bool,
-    /// Where the last whole field ends.
+    /// The end of the last complete field.
     whole: usize,
 }
 
 impl Partial {
-    /// Takes another piece. True if a field became whole with it.
+    /// Appends a piece. Returns whether it completes a field.
     pub(crate) fn push(&mut self, piece: &str) -> bool {
         if self.text.len() + piece.len() > MOST {
             return false;
@@ -67,7 +67,7 @@ impl Partial {
         }
     }
 
-    /// The value that is being read ends here, if it is one of the object itself.
+    /// Marks the end of a value of the object itself.
     fn close(&mut self, at: usize) {
         if self.depth == 1 && self.in_value && !self.closed {
             self.closed = true;
@@ -75,7 +75,7 @@ impl Partial {
         }
     }
 
-    /// The fields that are whole, as an object; `None` while there is none.
+    /// The complete fields as an object; `None` if there are none.
     pub(crate) fn fields(&self) -> Option<RawJson> {
         if self.whole == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! What to show of what came of a tool call, without saying again what its input said already.
+//! The view of a tool call's result, without what the view of the input shows.
 
 use std::path::{Path, PathBuf};
 
@@ -13,40 +13,37 @@ use super::markdown::{fenced, unwrapped, without_last_number, without_reminders}
 use super::{Role, WorkDir, role};
 use crate::event::{CallContent, Content, Diff, Location};
 
-/// What came of a call, as a person sees it. What is `None` stays as the call's input had it.
+/// A result for the user. `None` means that the view of the input stays.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shown {
-    /// What to show from now on.
+    /// The new content.
     pub(crate) content: Option<Vec<CallContent>>,
-    /// Which files it touched.
     pub(crate) locations: Option<Vec<Location>>,
-    /// What its terminal shows.
+    /// The output of its terminal.
     pub(crate) printed: Option<Printed>,
-    /// What it gave to programs.
+    /// The output for programs.
     pub(crate) output: Option<RawJson>,
-    /// It goes on.
+    /// The call continues in the background.
     pub(crate) background: Option<Background>,
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Printed {
-    /// Both streams.
+    /// stdout and stderr.
     pub(crate) text: String,
-    /// The exit code, where it is known.
     pub(crate) code: Option<i32>,
 }
 
-/// A call whose result is only that it goes on.
+/// A call that continues in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Background {
-    /// The CLI's id of the task.
     pub(crate) task: String,
-    /// The file that a command's output goes to.
+    /// The output file of a command.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Looks at a result: the text that the model sees, and the tool's own structure if the CLI gave it.
+/// The view of a result: from the text for the model, and the structured output if there is one.
 pub(crate) fn result(
     tool: &str,
     content: Option<&MessageContent>,
@@ -123,20 +120,20 @@ pub(crate) fn result(
             }
         }
         Some(ToolOutput::Mcp(mcp)) => Shown {
-            // Servers often say the same as text.
+            // Servers often repeat the structure as text.
             output: mcp
                 .structured_content()
                 .filter(|structured| !says_the_same(structured, &text)),
             content: Some(said),
             ..Shown::default()
         },
-        // A tool that this build does not know the output of may go on all the same.
+        // A tool with unknown output may continue in the background, too.
         _ if canonical_name(tool) == "Agent" && is_internal(&text) => Shown {
             background: agent_in(&text),
             ..Shown::default()
         },
         _ => match canonical_name(tool) {
-            // The plan, and the changes, stay.
+            // The view of the input stays.
             "ExitPlanMode" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => Shown::default(),
             "Read" | "NotebookRead" => Shown {
                 content: Some(said.into_iter().map(numbered).collect()),
@@ -160,7 +157,7 @@ fn says_the_same(structured: &RawJson, text: &str) -> bool {
     value(text).is_some_and(|said| value(structured.get()) == Some(said))
 }
 
-/// The blocks that a person can see.
+/// The blocks with a view.
 pub(crate) fn blocks(content: Option<&MessageContent>) -> Vec<CallContent> {
     let shown = |text: &str| Some(unwrapped(without_reminders(text))).filter(|text| !text.trim().is_empty());
     match content {
@@ -197,7 +194,7 @@ fn link(uri: &str, name: &str) -> CallContent {
     })
 }
 
-/// Text that is no Markdown of somebody's, such as a file.
+/// Text that is not Markdown, such as a file.
 fn verbatim(content: CallContent) -> CallContent {
     match content {
         CallContent::Content(Content::Text(text)) => plain(fenced("", &text)),
@@ -205,7 +202,7 @@ fn verbatim(content: CallContent) -> CallContent {
     }
 }
 
-/// A file, as the model gets it.
+/// The text of a file, in the model's form.
 fn numbered(content: CallContent) -> CallContent {
     match content {
         CallContent::Content(Content::Text(text)) => plain(fenced("", without_last_number(&text))),
@@ -221,7 +218,7 @@ fn text_of(blocks: &[CallContent]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The text of a failure, without the tags that the model gets it in.
+/// The text of an error, without the tags for the model.
 fn failure(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("<tool_use_error>");
@@ -230,22 +227,22 @@ fn failure(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// What the model is told of a call that the user refused.
+/// The agent's text for the model about a rejected call.
 pub(crate) const REFUSED: &str = "User refused permission to run tool";
 
-/// Whether a result says only that the user refused the call, in the agent's words or in the CLI's own.
+/// Whether a result only reports that the user rejected the call, in the agent's or the CLI's text.
 pub(crate) fn is_refusal(content: Option<&MessageContent>) -> bool {
     let text = text_of(&blocks(content));
     let text = failure(&text);
     text == REFUSED || text.starts_with("The user doesn't want to proceed with this tool use.")
 }
 
-/// What the model is told of a command that printed nothing.
+/// The CLI's text for the model about a command without output.
 const NOTHING: &str = "(Bash completed with no output)";
 
-/// `Bash` and its like.
+/// `Bash` and similar tools.
 fn shell(text: &str, said: Vec<CallContent>, output: Option<&RawJson>, is_error: bool) -> Shown {
-    // A tool that failed has a text in place of its structure.
+    // A failed tool has a text instead of a structure.
     let typed = output.and_then(|output| output.decode::<BashOutput>().ok());
     if let Some(task) = typed.as_ref().and_then(|typed| typed.background_task_id.clone()) {
         let file = file_in(text, &task);
@@ -277,7 +274,7 @@ fn shell(text: &str, said: Vec<CallContent>, output: Option<&RawJson>, is_error:
                     &format!("… all of the output, {size} bytes, is in {file}"),
                 );
             }
-            // An odd exit code that the CLI explains is no failure, and not told.
+            // The CLI explains an exit code that is no failure, without the number.
             let is_plain = !is_error && !typed.interrupted && typed.return_code_interpretation.is_none();
             Printed {
                 text: printed,
@@ -312,25 +309,25 @@ fn both(first: &str, second: &str) -> String {
     }
 }
 
-/// `Exit code 7`, and what follows on the next lines.
+/// Splits `Exit code 7` from the lines behind it.
 fn exit_code(text: &str) -> Option<(i32, &str)> {
     let rest = failure(text).strip_prefix("Exit code ")?;
     let (code, rest) = rest.split_once('\n').unwrap_or((rest, ""));
     Some((code.trim().parse().ok()?, rest))
 }
 
-/// The file that a command in the background writes to, out of the sentence that names it.
+/// The output file of a background command, from the sentence that names it.
 fn file_in(text: &str, task: &str) -> Option<PathBuf> {
     let name = format!("{task}.output");
     let (_, rest) = text.split_once("Output is being written to: ")?;
     let end = rest.find(&name)? + name.len();
     let path = PathBuf::from(&rest[..end]);
-    // Nothing but the task's own file: what a command printed must not make us read another.
+    // Only the task's own file: output of a command must not make the agent read another.
     let is_own = path.is_absolute() && path.file_name().is_some_and(|file| file == name.as_str());
     is_own.then_some(path)
 }
 
-/// The changes of a file, hunk by hunk. A file that is new has none, and its call shows it already.
+/// The changes of a file by hunks. A new file has none, and the view of its input shows it.
 fn patched(path: &Path, hunks: &[PatchHunk]) -> Shown {
     if hunks.is_empty() {
         return Shown::default();
@@ -359,7 +356,6 @@ fn patched(path: &Path, hunks: &[PatchHunk]) -> Shown {
     }
 }
 
-/// The first line that a hunk changes.
 fn changed(hunk: &PatchHunk) -> u64 {
     let before = hunk.lines.iter().take_while(|line| line.starts_with(' ')).count();
     hunk.new_start.saturating_add(before as u64)
@@ -368,7 +364,7 @@ fn changed(hunk: &PatchHunk) -> u64 {
 fn of_agent(agent: AgentOutput, said: Vec<CallContent>) -> Shown {
     match agent {
         AgentOutput::Completed(done) => {
-            // Around the answer stand notes of the CLI to the model.
+            // The CLI wraps the answer in notes to the model.
             let count = |count: Option<u64>| usize::try_from(count.unwrap_or_default()).unwrap_or_default();
             let notes = count(done.harness_note_count);
             let end = done.content.len().saturating_sub(count(done.harness_tail_count));
@@ -379,7 +375,7 @@ fn of_agent(agent: AgentOutput, said: Vec<CallContent>) -> Shown {
             }
         }
         AgentOutput::AsyncLaunched(launched) => Shown {
-            // Its file is the agent's transcript, and no output that somebody could follow.
+            // Its file is the subagent's transcript, not its output.
             background: Some(Background {
                 task: launched.agent_id,
                 file: None,
@@ -407,7 +403,7 @@ fn of_agent(agent: AgentOutput, said: Vec<CallContent>) -> Shown {
     }
 }
 
-/// What the CLI tells the model about an agent in the background, and asks it to tell nobody.
+/// The CLI's internal notes to the model about a background agent.
 fn is_internal(text: &str) -> bool {
     text.contains("This tool result is internal metadata")
 }
@@ -434,7 +430,7 @@ fn search_lines(result: &WebSearchResult) -> Vec<String> {
     }
 }
 
-/// The exit code in what the CLI says of a command's end: `… completed (exit code 0)`.
+/// The exit code in the CLI's summary of a command: `… completed (exit code 0)`.
 pub(crate) fn code_in(summary: &str) -> Option<i32> {
     let (_, rest) = summary.rsplit_once("exit code ")?;
     let end = rest

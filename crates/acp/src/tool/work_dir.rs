@@ -1,21 +1,21 @@
-//! Paths: absolute for programs, short for people.
+//! Paths relative to the working directory: absolute for programs, short for the user.
 
 use std::path::{Path, PathBuf};
 
-/// Where a session works.
+/// The working directory of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkDir {
-    /// Its working directory: absolute.
+    /// An absolute path.
     pub(crate) cwd: PathBuf,
 }
 
 impl WorkDir {
-    /// The path, taken from the working directory if it is relative.
+    /// The absolute path.
     pub(crate) fn absolute(&self, path: &str) -> PathBuf {
         self.cwd.join(path)
     }
 
-    /// The path as a person at the working directory would write it.
+    /// The path relative to the working directory if it is inside of it, else the absolute path.
     pub(crate) fn shown(&self, path: &Path) -> String {
         let inside = path
             .strip_prefix(&self.cwd)
@@ -24,7 +24,7 @@ impl WorkDir {
         inside.unwrap_or(path).display().to_string()
     }
 
-    /// [`shown`](Self::shown), of a path as a tool got it.
+    /// [`shown`](Self::shown) for a path in a tool's input.
     pub(crate) fn short(&self, path: &str) -> String {
         self.shown(&self.absolute(path))
     }

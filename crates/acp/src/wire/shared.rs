@@ -1,9 +1,9 @@
-//! The encoders that read the same for the types of either version.
+//! The encoders that are alike in both versions.
 
-/// Expanded once in each version, with its types in scope.
+/// Expanded in each version, with its types in scope.
 macro_rules! shared {
     () => {
-        /// An update without changes of its own, with data for programs in its `_meta`.
+        /// An update without content, with data for programs in its `_meta`.
         fn meta_update(topic: &str, data: Value) -> SessionUpdate {
             let meta = ours(json!({ topic: data }));
             SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta))

@@ -1,17 +1,16 @@
-//! What is too long to be sent is cut, and says so.
+//! Truncates long texts, with a note.
 
 use serde_json::Value;
 
-/// How much text one thing shows.
+/// The longest text of an update, in bytes.
 pub(super) const MOST_TEXT: usize = 64 * 1024;
 
-/// How long one string of an input or an output is.
+/// The longest string of an input or output, in bytes.
 const MOST_STRING: usize = 8 * 1024;
 
-/// A file's change is shown whole or not at all.
+/// The longest diff, which is sent whole or not at all.
 pub(super) const MOST_DIFF: usize = 1024 * 1024;
 
-/// The beginning of the text, if it is too long.
 pub(super) fn text(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
@@ -24,7 +23,7 @@ pub(super) fn text(text: String, most: usize) -> String {
     format!("{}\n… ({left} bytes more)", &text[..end])
 }
 
-/// The same value with its long strings cut.
+/// Truncates the strings of a value.
 pub(super) fn value(value: Value) -> Value {
     match value {
         Value::String(string) => Value::String(text(string, MOST_STRING)),
@@ -37,7 +36,7 @@ pub(super) fn value(value: Value) -> Value {
     }
 }
 
-/// What the CLI said, for programs: without what it left out, and without the ids of the line.
+/// A message of the CLI for programs: without nulls, and without the ids of its frame.
 pub(super) fn frame(value: Value) -> Value {
     let mut value = self::value(value);
     if let Value::Object(fields) = &mut value {

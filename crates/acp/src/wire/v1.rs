@@ -1,7 +1,7 @@
-//! Events as `session/update`s of the first protocol version.
+//! Encodes events as `session/update`s of version 1.
 //!
-//! What a client did not say it can is told in a way that it can: notices that matter as text, compactions as a tool call,
-//! terminals as a block of text, and the rest as `_meta.claudeCode` on an update that changes nothing else.
+//! Without the capability of a client, important notices are sent as text, compactions as a tool call, terminals as a block of text, and
+//! the rest as `_meta.claudeCode` on an update without content.
 
 mod call;
 mod terminal;
@@ -25,22 +25,21 @@ use crate::event::{
     PlanStatus, Severity, Status, Subagent, Usage,
 };
 
-/// What a client can, as far as updates depend on it.
+/// The capabilities of a client that updates depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Client {
     /// `session.notices`.
     pub(crate) notices: bool,
     /// `session.compaction`.
     pub(crate) compaction: bool,
-    /// `_meta.terminal_output`: output of terminals of ours, piece by piece.
+    /// `_meta.terminal_output`: output of the agent's terminals, piece by piece.
     pub(crate) terminals: bool,
-    /// `_meta.claudeCode.subagentText`: what agents say, marked with the call that began them. Other clients would take it
-    /// for part of the answer.
+    /// `_meta.claudeCode.subagentText`: text of subagents, marked with their call. Other clients would show it as a part of the answer.
     pub(crate) subagent_text: bool,
 }
 
 impl Client {
-    /// Reads it out of what a client says in `initialize`.
+    /// From the capabilities in `initialize`.
     pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
         let session = capabilities.session.as_ref();
         let meta = capabilities.meta.as_ref();
@@ -57,13 +56,13 @@ impl Client {
     }
 }
 
-/// Writes the events of one session.
+/// Encodes the events of one session.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     client: Client,
-    /// What runs in terminals that the client can't show by itself, or whose output it gets piece by piece.
+    /// The terminals of open calls.
     terminals: HashMap<Arc<str>, Terminal>,
-    /// Compactions that are shown as a tool call.
+    /// The compactions that were sent as a tool call.
     compactions: Vec<Arc<str>>,
 }
 
@@ -76,7 +75,7 @@ impl Encoder {
         }
     }
 
-    /// The updates that tell of this event, in order; mostly one. `ConfigChanged` has none: whoever holds the options writes it.
+    /// The updates for an event, in order; mostly one. `ConfigChanged` has none: the session sends the options.
     pub(crate) fn encode(&mut self, event: Event) -> Vec<SessionUpdate> {
         let update = match event {
             Event::User(chunk) => self.said(chunk).map(SessionUpdate::UserMessageChunk),
@@ -99,7 +98,7 @@ impl Encoder {
         update.into_iter().collect()
     }
 
-    /// A call as it is shown beside the question whether it may run.
+    /// The call in a permission request.
     pub(crate) fn shown(&mut self, change: CallChange) -> ToolCallUpdate {
         let id = change.id.clone();
         match self.call_changed(change) {
@@ -138,7 +137,7 @@ impl Encoder {
             let update = ToolCallUpdate::new(compaction.id, fields).meta(meta);
             return Some(SessionUpdate::ToolCallUpdate(update));
         }
-        // As many as may still be changed.
+        // Older ones do not change any more.
         if self.compactions.len() == 8 {
             self.compactions.remove(0);
         }

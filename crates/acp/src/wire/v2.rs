@@ -1,5 +1,5 @@
-//! Events as `session/update`s of the draft of the second protocol version: calls and plans are put as they are now, terminals are
-//! ours, and the state of the session is told.
+//! Encodes events as `session/update`s of the draft of version 2: it has updates for terminals of the agent and for the state of the
+//! session.
 
 mod call;
 pub(crate) mod convert;
@@ -20,28 +20,30 @@ use serde_json::{Value, json};
 
 use super::{notice_data, ours, parent_meta, status_name, truncate};
 use crate::event::{
-    CallChange, Chunk, Command, Compaction, Content, Doing, Event, Extra, Kind, Location, Notice, PlanEntry,
-    PlanStatus, Severity, Status, Subagent, Usage,
+    CallChange, Chunk, Command, Compaction, Content, Event, Extra, Kind, Location, Notice, PlanEntry,
+    PlanStatus, Severity, State, Status, Subagent, Usage,
 };
 use crate::outcome::End;
-use crate::reduce::Going;
+use crate::reduce::BackgroundCall;
 
-/// There is one plan in a session.
+/// The id of the only plan of a session.
 const PLAN: &str = "plan";
 
-/// The update that tells what the session is doing, and what goes on behind it. `end` is how the work ended, if this ends any.
-pub(crate) fn state(doing: Doing, end: Option<End>, going: Vec<Going>) -> SessionUpdate {
-    let work = going.into_iter().map(|going| match going.is_terminal {
-        true => BackgroundWork::Terminal(BackgroundTerminal::new(going.call)),
-        false => BackgroundWork::ToolCall(BackgroundToolCall::new(going.call)),
-    });
+/// The state of the session, and its background work. `end` is the result of the work that just ended.
+pub(crate) fn state(doing: State, end: Option<End>, background: Vec<BackgroundCall>) -> SessionUpdate {
+    let work = background
+        .into_iter()
+        .map(|background| match background.is_terminal {
+            true => BackgroundWork::Terminal(BackgroundTerminal::new(background.call)),
+            false => BackgroundWork::ToolCall(BackgroundToolCall::new(background.call)),
+        });
     let work: Vec<_> = work.collect();
     SessionUpdate::StateUpdate(match doing {
-        Doing::Running => StateUpdate::Running(RunningStateUpdate::new().background(work)),
-        Doing::RequiresAction => {
+        State::Running => StateUpdate::Running(RunningStateUpdate::new().background(work)),
+        State::RequiresAction => {
             StateUpdate::RequiresAction(RequiresActionStateUpdate::new().background(work))
         }
-        Doing::Idle => {
+        State::Idle => {
             let idle = IdleStateUpdate::new().background(work);
             StateUpdate::Idle(match end {
                 None => idle,
@@ -58,28 +60,27 @@ pub(crate) fn state(doing: Doing, end: Option<End>, going: Vec<Going>) -> Sessio
     })
 }
 
-/// What the user said, now that it is part of the conversation.
+/// A prompt that became part of the conversation.
 pub(crate) fn prompted(id: &str, said: Vec<ContentBlock>) -> SessionUpdate {
     SessionUpdate::UserMessage(UserMessage::new(id.to_owned()).content(said))
 }
 
-/// The config options are these now.
 pub(crate) fn options(options: &[acp::SessionConfigOption]) -> SessionUpdate {
     SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(convert::options(options)))
 }
 
-/// Writes the events of one session.
+/// Encodes the events of one session.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    /// Messages that have no id of their own get this with a number.
+    /// The prefix of ids for messages without an id.
     name: String,
     numbered: u64,
-    /// `_meta.claudeCode.subagentText`: what agents say goes out too, marked with the call that began them.
+    /// `_meta.claudeCode.subagentText`: whether to send text of subagents, marked with their call.
     subagent_text: bool,
 }
 
 impl Encoder {
-    /// `name` is unlike that of any other encoder of the same session.
+    /// `name` is unique among the encoders of a session.
     pub(crate) fn new(name: String, subagent_text: bool) -> Self {
         Self {
             name,
@@ -88,8 +89,7 @@ impl Encoder {
         }
     }
 
-    /// The updates that tell of this event, in order; mostly one. The mode is a config option here, and whoever holds those
-    /// writes them.
+    /// The updates for an event, in order; mostly one. The mode is a config option here, which the session sends.
     pub(crate) fn encode(&mut self, event: Event) -> Vec<SessionUpdate> {
         let update = match event {
             Event::User(chunk) => self.said(chunk).map(SessionUpdate::UserMessageChunk),
@@ -111,7 +111,7 @@ impl Encoder {
         update.into_iter().collect()
     }
 
-    /// A call as it is shown beside the question whether it may run.
+    /// The call in a permission request.
     pub(crate) fn shown(&self, change: CallChange) -> ToolCallUpdate {
         call::change(change)
     }

@@ -1,4 +1,4 @@
-//! What goes on behind a turn's back: its call stays open, its output is followed, and it ends with the truth.
+//! Background work: its call stays open, its output is followed, and its end is the real one.
 
 use serde_json::{Value, json};
 
@@ -48,11 +48,11 @@ fn a_command_is_followed_to_its_end() {
         "{told}"
     );
     assert!(!told.contains("Command running"), "{told}");
-    let going = crate::reduce::Going {
+    let going = crate::reduce::BackgroundCall {
         call: "t".into(),
         is_terminal: true,
     };
-    assert_eq!(run.reducer.going(), [going]);
+    assert_eq!(run.reducer.background(), [going]);
     let steps = run.reducer.tailed("t", b"one\n".to_vec());
     run.take(steps);
     run.json(ended(
@@ -71,7 +71,10 @@ fn a_command_is_followed_to_its_end() {
     let steps = run.reducer.tail_ended("t");
     run.take(steps);
     run.json(ended("completed", "again"));
-    assert_eq!((run.story(), run.reducer.going()), (String::new(), Vec::new()));
+    assert_eq!(
+        (run.story(), run.reducer.background()),
+        (String::new(), Vec::new())
+    );
 }
 
 #[test]

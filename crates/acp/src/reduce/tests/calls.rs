@@ -90,7 +90,7 @@ fn a_call_runs_when_it_is_allowed() {
         .reducer
         .asked("t", "Bash", &outrigger::protocol::RawJson::from(input), run.now);
     run.take(steps);
-    // Nobody presumes that it runs while somebody is asked.
+    // While the user is asked, it does not count as running.
     run.wait(60_000);
     assert_eq!(run.story(), "");
     let steps = run.reducer.runs("t");
@@ -106,7 +106,7 @@ fn a_call_runs_when_it_is_allowed() {
         run.story(),
         "  terminal t \"hi\"\n  terminal t exits Some(0) None\n  call t Completed\n"
     );
-    // Whatever comes later, it has ended.
+    // Later frames do not change an ended call.
     run.json(call("t", "Bash", json!({"command": "ls"})));
     let steps = run.reducer.runs("t");
     run.take(steps);
@@ -122,7 +122,6 @@ fn a_call_that_nobody_asks_about_is_taken_to_run() {
     run.wait(249);
     assert_eq!(run.story(), "");
     run.wait(1);
-    // The second waits for the first.
     assert_eq!(run.story(), "  call t InProgress\n");
     run.wait(60_000);
     assert_eq!(run.story(), "");
@@ -169,7 +168,7 @@ fn a_cancelled_turn_ends_its_calls() {
     run.story();
     let steps = run.reducer.cancelled();
     run.take(steps);
-    // What was never told of needs no end.
+    // A call that was not reported needs no end.
     assert_eq!(
         run.story(),
         "  terminal t exits None None\n  call t Cancelled\n  call a Cancelled\n"
@@ -267,7 +266,7 @@ fn not_run(id: &str, text: &str, meta: Value) -> Value {
     line
 }
 
-/// What the CLI says to the model when the user stops a call.
+/// The CLI's text for the model when the user stops a call.
 const STOP: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, \
     the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.";
 
@@ -302,7 +301,7 @@ fn a_change_that_was_refused_stays_on_the_screen() {
         by("user_reject"),
     ));
     assert_eq!(run.story(), "  call t Failed\n");
-    // A rule says why.
+    // The rule gives a reason.
     run.json(call("u", "Edit", edit));
     run.story();
     run.json(not_run("u", "No edits on Sundays.", by("config")));

@@ -1,4 +1,4 @@
-//! How full the context is.
+//! The fill of the context.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn what_a_message_counts_only_at_its_beginning_counts() {
     ));
     run.json(delta("2", json!({"output_tokens": 42})));
     assert_eq!(run.story(), "usage 1242/1000000 None Some(\"m\")\n");
-    // What is said at the end holds.
+    // The usage at the end counts.
     run.json(start("3", json!({"input_tokens": 1, "output_tokens": 1})));
     run.json(delta(
         "4",
@@ -53,7 +53,7 @@ fn the_size_is_asked_for_once_and_told_when_it_is_there() {
     let steps = run.reducer.sized("m", 200_000, 900);
     run.take(steps);
     assert_eq!(run.story(), "usage 1005/200000 None Some(\"m\")\n");
-    // Of a session that is gone on with nothing else is known yet.
+    // A resumed session has no other data yet.
     let mut run = Run::new();
     let steps = run.reducer.sized("m", 200_000, 900);
     run.take(steps);

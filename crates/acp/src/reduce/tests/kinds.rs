@@ -1,4 +1,4 @@
-//! Each kind of message that the CLI has: what `docs/acp-extensions.md` says becomes of it is what becomes of it.
+//! Each kind of message becomes what `docs/acp-extensions.md` says.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn table(heading: &str) -> Vec<Vec<&'static str>> {
     cells.collect()
 }
 
-/// What stands in backticks.
+/// The text in backticks.
 fn code(cell: &str) -> BTreeSet<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -49,14 +49,13 @@ fn each_kind_is_in_the_table() {
     assert_eq!(documented, kinds);
 }
 
-/// The smallest message of each kind, which the types themselves ask for field by field, is told as the table says; and what the
-/// table does not say is not told.
+/// The smallest message of each kind, built from the required fields of its type, has exactly the events of the table.
 #[test]
 fn what_the_table_says_is_so() {
     let mut wrong = Vec::new();
     for row in table("## What becomes of each message") {
         let kind = code(row[0]).into_iter().next().expect("a kind");
-        // What is not told of has its reason there.
+        // A kind without events has its reason in the table.
         let said = if row[1].starts_with('–') {
             BTreeSet::new()
         } else {
@@ -72,7 +71,7 @@ fn what_the_table_says_is_so() {
             run.json(serde_json::from_str(&line).expect("JSON"));
             told.extend(run.steps.iter().filter_map(name));
         }
-        // Words that stand for any word are what no build knows.
+        // Placeholders stand for kinds that no build knows.
         told.remove(Topic::Unknown.as_str());
         let unsaid: Vec<_> = told.iter().filter(|name| !said.contains(**name)).collect();
         let silent = told.is_empty() && !said.is_empty() && !row[1].contains("only");
@@ -83,7 +82,6 @@ fn what_the_table_says_is_so() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What the client sees.
 fn name(step: &Step) -> Option<&'static str> {
     let Step::Event(event) = step else { return None };
     Some(match event {
@@ -106,7 +104,7 @@ fn name(step: &Step) -> Option<&'static str> {
     })
 }
 
-/// Messages of this kind with no more fields than the types ask for; several where a string is one of a set.
+/// Messages of this kind with only the required fields; several where a string is one of a set.
 fn smallest(kind: &str) -> Vec<String> {
     let (kind, subtype) = kind.split_once('/').unwrap_or((kind, ""));
     let begin = match subtype {
@@ -125,7 +123,7 @@ fn smallest(kind: &str) -> Vec<String> {
     done
 }
 
-/// Why the line is no message of its kind.
+/// The error of decoding the line.
 fn misfit(line: &str) -> Option<String> {
     let frame = Frame::from_line(line).into_iter().next().expect("a frame");
     match frame.decode() {
@@ -138,7 +136,7 @@ fn misfit(line: &str) -> Option<String> {
     }
 }
 
-/// The line with the field that is missing, in each way that is of the right type.
+/// The line with the missing field, with each value of the right type.
 fn more(line: &str, why: &str) -> Vec<String> {
     let Some((_, rest)) = why.split_once("missing field `") else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What holds whatever comes, in whatever order.
+//! Laws for frames in any order.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ const ALL: [&str; 12] = [
     "todos",
 ];
 
-/// Each call is told of once, before anything else is said of it, and ends at most once, after which nothing is said.
+/// Each call is reported once, before its updates, and ends at most once, without updates behind its end.
 fn check_calls(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut ended: HashMap<String, bool> = HashMap::new();
     for step in steps {
@@ -70,7 +70,7 @@ fn texts(steps: &[Step]) -> String {
     texts.collect()
 }
 
-/// What was said according to the whole messages alone.
+/// The text of the whole messages.
 fn whole_texts(frames: &[Frame]) -> String {
     let mut text = String::new();
     for frame in frames.iter().filter(|frame| frame.kind() == "assistant") {
@@ -142,7 +142,7 @@ proptest! {
 
     #[test]
     fn pieces_that_are_lost_at_the_end_come_with_the_whole(name in 0..ALL.len(), keep in 0usize..20) {
-        // Of each block only the first pieces come.
+        // Only the first deltas of each block come.
         let frames = fixture(ALL[name]);
         let mut count = 0;
         let frames: Vec<_> = frames.into_iter().filter(|frame| {
@@ -162,7 +162,7 @@ proptest! {
         let mut run = Run::new();
         for (number, frame) in frames.iter().enumerate() {
             run.frame(frame);
-            // Some that were there before come again, right behind or much later.
+            // Some earlier frames come again, at once or much later.
             for at in again.iter().map(|at| at % frames.len()).filter(|at| at % 3 == number % 3 && *at <= number) {
                 run.frame(&frames[at]);
             }
@@ -172,13 +172,13 @@ proptest! {
 
     #[test]
     fn pieces_that_come_after_the_whole_are_not_told_again(name in 0..ALL.len(), late in 0usize..50) {
-        // Pieces of a block are put behind the message that has all of it.
+        // Deltas of a block move behind its whole message.
         let mut frames = fixture(ALL[name]);
         let pieces: Vec<_> = (0..frames.len()).filter(|at| frames[*at].delta().is_some()).collect();
         if let Some(at) = pieces.get(late % pieces.len().max(1)) {
             let whole = (*at..frames.len()).find(|at| frames[*at].kind() == "assistant");
             if let Some(whole) = whole {
-                // With it goes what follows of its block: pieces overtake no pieces.
+                // The later deltas of the block move along: deltas keep their order.
                 let moved: Vec<_> = frames.drain(*at..whole).collect();
                 let whole = *at;
                 for (number, frame) in moved.into_iter().enumerate() {
@@ -205,7 +205,7 @@ proptest! {
     }
 }
 
-/// What is told with each frame.
+/// The events of each frame.
 fn told(frames: &[Frame]) -> (Vec<Vec<Step>>, Vec<Step>) {
     let mut run = Run::new();
     let steps = frames.iter().map(|frame| {
@@ -218,7 +218,7 @@ fn told(frames: &[Frame]) -> (Vec<Vec<Step>>, Vec<Step>) {
     (steps, run.steps)
 }
 
-/// The letters of the text and the thoughts that are told, in an order of no meaning.
+/// The sorted letters of the emitted text and thoughts.
 fn letters(steps: &[Step]) -> Vec<(bool, char)> {
     let mut letters = Vec::new();
     for step in steps {
@@ -235,7 +235,7 @@ fn letters(steps: &[Step]) -> Vec<(bool, char)> {
     letters
 }
 
-/// The calls that a frame tells the results of.
+/// The calls whose results a frame has.
 fn results(frame: &Frame) -> Vec<String> {
     let json: serde_json::Value = serde_json::from_slice(frame.bytes()).unwrap_or_default();
     let blocks = json["message"]["content"].as_array().into_iter().flatten();
@@ -245,7 +245,6 @@ fn results(frame: &Frame) -> Vec<String> {
         .collect()
 }
 
-/// The calls that end with a frame.
 fn ended(steps: &[Step]) -> Vec<&str> {
     let ended = steps.iter().filter_map(|step| match step {
         Step::Event(Event::CallChanged(change)) => {
@@ -271,7 +270,7 @@ fn a_frame_that_is_lost_or_reshaped_costs_no_other_what_it_says() {
                 _ => 2,
             };
             let others = outrigger_sim::fault::reshaped(frames[at].line(), depth);
-            // One that says nothing holds its dir.
+            // A block without text keeps its position.
             let lost = br#"{"type":"keep_alive"}"#.to_vec();
             for line in std::iter::once(lost).chain(others) {
                 let mut changed = frames.clone();

@@ -1,4 +1,4 @@
-//! Conversations with the real CLI. A difference in a snapshot is a difference for editors: look at it before it is accepted.
+//! Conversations with the real CLI. A changed snapshot is a change for editors: review it before you accept it.
 
 use outrigger::protocol::inbound::{Message, SystemMessage};
 
@@ -6,7 +6,7 @@ use super::support::{Run, fixture, frames};
 use crate::event::Event;
 use crate::reduce::Step;
 
-/// Feeds the frames; permission is given at once, and output files are empty.
+/// Feeds the frames. Permission is given at once, and output files are empty.
 fn story(name: &str) -> String {
     let mut run = Run::new();
     for frame in fixture(name) {
@@ -33,14 +33,14 @@ recorded! {
     parallel_edits, retried, sent_to_background, thinking, todos,
 }
 
-/// Every kind of frame that the real CLI was seen to write goes through, and none is taken for unknown.
+/// No recorded frame of the real CLI counts as unknown.
 #[test]
 fn every_kind_of_frame_is_handled() {
     let text = include_str!("../../../../protocol/tests/recordings/excerpts.jsonl");
     let mut run = Run::new();
     let mut count = 0;
     for line in text.lines() {
-        // The lines hold what no JSON reader takes whole, so the frame is cut out of its line.
+        // Some lines are not readable as JSON, so the frame is cut out of the text.
         let Some((_, message)) = line.split_once("\"dir\": \"out\", \"msg\": ") else {
             continue;
         };
@@ -58,7 +58,7 @@ fn every_kind_of_frame_is_handled() {
     );
 }
 
-/// The unions may grow, so the compiler takes a catch-all in their matches. Nothing that this build knows may get into it.
+/// The unions may grow, so their matches have a catch-all arm. No known kind may reach it.
 #[test]
 fn each_known_kind_is_handled_by_name() {
     let variant = |tag: &str| {
@@ -78,7 +78,7 @@ fn each_known_kind_is_handled_by_name() {
     }
 }
 
-/// What a program is told of a kind that this build does not know is all of it.
+/// Programs get all of a message of an unknown kind.
 #[test]
 fn what_is_new_is_told_to_programs() {
     let mut run = Run::new();

@@ -1,4 +1,4 @@
-//! Feeding a reducer, and telling what it said in lines that can be compared.
+//! Feeds a reducer, and prints its events as comparable lines.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::event::*;
 use crate::reduce::{Effect, Reducer, Step};
 
-/// A reducer with a clock that is moved by hand.
+/// A reducer with a manual clock.
 pub(crate) struct Run {
     pub(crate) reducer: Reducer,
     pub(crate) now: Instant,
@@ -57,7 +57,7 @@ impl Run {
         self.steps.extend(steps);
     }
 
-    /// What was said since it was asked last, a line each.
+    /// The events since the last call, a line each.
     pub(crate) fn story(&mut self) -> String {
         let mut story = String::new();
         for step in self.steps.drain(..) {
@@ -67,7 +67,7 @@ impl Run {
     }
 }
 
-/// The events of a whole conversation, as they come without any waiting.
+/// The events of a whole conversation, without pauses.
 pub(crate) fn events(frames: &[Frame]) -> Vec<Event> {
     let mut run = Run::new();
     for frame in frames {

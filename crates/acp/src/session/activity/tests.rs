@@ -1,4 +1,4 @@
-//! The laws of the foreground, whatever happens in whatever order.
+//! Laws of the foreground state for any order of events.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ enum Happening {
     TurnBegins,
     TurnEnds,
     Asks(usize),
-    Going(usize),
+    Background(usize),
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -21,16 +21,16 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::TurnBegins),
         2 => Just(Happening::TurnEnds),
         2 => (0_usize..3).prop_map(Happening::Asks),
-        1 => (0_usize..3).prop_map(Happening::Going),
+        1 => (0_usize..3).prop_map(Happening::Background),
     ]
 }
 
-fn going(count: usize) -> Vec<Going> {
-    let calls = (0..count).map(|number| Going {
+fn calls(count: usize) -> Vec<BackgroundCall> {
+    let all = (0..count).map(|number| BackgroundCall {
         call: number.to_string().into(),
         is_terminal: number % 2 == 0,
     });
-    calls.collect()
+    all.collect()
 }
 
 proptest! {
@@ -38,7 +38,7 @@ proptest! {
     fn work_begins_before_it_ends_and_ends_once(happenings in prop::collection::vec(happening(), 0..60)) {
         let mut activity = Activity::default();
         let (mut begun, mut own, mut background, mut number) = (0_usize, false, 0, 0_u32);
-        let mut doing = Doing::Idle;
+        let mut doing = State::Idle;
         let mut last_end = None;
         let mut asked = 0;
         for happening in happenings {
@@ -53,7 +53,7 @@ proptest! {
                     last_end = Some(number);
                     activity.ends(number);
                 }
-                // What did not begin does not end.
+                // A prompt ends only after it began.
                 Happening::Ends => continue,
                 Happening::TurnBegins => {
                     own |= begun == 0;
@@ -71,26 +71,26 @@ proptest! {
                     asked = questions;
                     activity.asks(questions);
                 }
-                Happening::Going(count) => background = count,
+                Happening::Background(count) => background = count,
             }
             let is_active = begun > 0 || own;
-            let Some(news) = activity.news(going(background)) else {
-                // Nothing new: what was told last holds.
-                prop_assert_eq!(doing != Doing::Idle, is_active);
+            let Some(news) = activity.news(calls(background)) else {
+                // No change: the last report is still true.
+                prop_assert_eq!(doing != State::Idle, is_active);
                 continue;
             };
-            prop_assert_eq!(&news.going, &going(background));
+            prop_assert_eq!(&news.background, &calls(background));
             match news.doing {
-                Doing::Idle => {
+                State::Idle => {
                     prop_assert!(!is_active);
-                    // The work that ends says how; a session that idles already ends none again.
-                    prop_assert_eq!(news.end, last_end.take().filter(|_| doing != Doing::Idle));
+                    // The report of the end has the result; an idle session has no further end.
+                    prop_assert_eq!(news.end, last_end.take().filter(|_| doing != State::Idle));
                 }
-                Doing::Running => prop_assert!(is_active && asked == 0 && news.end.is_none()),
-                Doing::RequiresAction => prop_assert!(is_active && asked > 0 && news.end.is_none()),
+                State::Running => prop_assert!(is_active && asked == 0 && news.end.is_none()),
+                State::RequiresAction => prop_assert!(is_active && asked > 0 && news.end.is_none()),
             }
             doing = news.doing;
-            prop_assert_eq!(activity.news(going(background)), None, "it is told once");
+            prop_assert_eq!(activity.news(calls(background)), None, "it is told once");
         }
     }
 }
@@ -107,10 +107,10 @@ fn prompts_that_share_a_turn_end_with_it_once() {
     let mut activity = Activity::default();
     activity.begins();
     activity.begins();
-    assert_eq!(activity.news(Vec::new()).unwrap().doing, Doing::Running);
+    assert_eq!(activity.news(Vec::new()).unwrap().doing, State::Running);
     activity.ends("first");
     assert_eq!(activity.news(Vec::new()), None);
     activity.ends("second");
     let news = activity.news(Vec::new()).unwrap();
-    assert_eq!((news.doing, news.end), (Doing::Idle, Some("second")));
+    assert_eq!((news.doing, news.end), (State::Idle, Some("second")));
 }

@@ -25,8 +25,8 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn push(&mut self, what: What, told: Told) {
-        self.waiting.push_back(Change::new(what, told));
+    pub(super) fn push(&mut self, what: What, reply_to: ReplyTo) {
+        self.waiting.push_back(Change::new(what, reply_to));
     }
 
     pub(super) fn push_first(&mut self, change: Change) {
@@ -73,7 +73,7 @@ impl Changes {
 /// A change, and the receiver of its result.
 pub(super) struct Change {
     pub(super) what: What,
-    pub(super) told: Told,
+    pub(super) reply_to: ReplyTo,
     /// Its process ended before it was done. It is retried once.
     pub(super) was_lost: bool,
     /// The number of its process.
@@ -81,10 +81,10 @@ pub(super) struct Change {
 }
 
 impl Change {
-    pub(super) fn new(what: What, told: Told) -> Self {
+    pub(super) fn new(what: What, reply_to: ReplyTo) -> Self {
         Self {
             what,
-            told,
+            reply_to,
             was_lost: false,
             generation: 0,
         }
@@ -103,7 +103,7 @@ pub(super) enum What {
     Mcp(Wish),
 }
 
-pub(super) enum Told {
+pub(super) enum ReplyTo {
     Mode(Answer<acp::SetSessionModeResponse>),
     Option(Answer<acp::SetSessionConfigOptionResponse>),
     Mcp(mcp_servers::Reply),
@@ -111,7 +111,7 @@ pub(super) enum Told {
     Nobody,
 }
 
-impl Told {
+impl ReplyTo {
     pub(super) fn failed(self, error: agent_client_protocol::Error) {
         match self {
             Self::Mode(answer) => answer.refuse(error),
@@ -131,7 +131,7 @@ pub(super) struct Changed {
 /// What a change returns.
 pub(super) enum Done {
     Nothing,
-    Servers(mcp_servers::Told),
+    Servers(mcp_servers::McpResponse),
     /// The leading agent.
     Agent(Option<String>),
 }
@@ -189,12 +189,12 @@ impl Actor {
                 return;
             }
             Err(failed) => {
-                let is_known = matches!((&change.what, &change.told), (What::Mode(_), Told::Nobody));
-                change.told.failed(failed.error);
+                let is_known = matches!((&change.what, &change.reply_to), (What::Mode(_), ReplyTo::Nobody));
+                change.reply_to.failed(failed.error);
                 if is_known {
                     // The editor was told that this mode is active.
-                    self.tell_mode();
-                    self.tell_options();
+                    self.send_mode();
+                    self.send_options();
                 }
                 return;
             }
@@ -221,27 +221,27 @@ impl Actor {
         };
         self.modes.set(self.choices.mode_ids());
         let is_mode = matches!(change.what, What::Mode(_));
-        match change.told {
-            Told::Mode(answer) => answer.give(Ok(acp::SetSessionModeResponse::new())),
-            Told::Option(answer) => {
+        match change.reply_to {
+            ReplyTo::Mode(answer) => answer.give(Ok(acp::SetSessionModeResponse::new())),
+            ReplyTo::Option(answer) => {
                 let options = self.choices.as_options();
                 answer.give(Ok(acp::SetSessionConfigOptionResponse::new(options)));
                 if is_mode && news {
-                    self.tell_mode();
+                    self.send_mode();
                 }
                 // The answer has the options.
                 news = false;
             }
-            Told::Mcp(reply) => {
+            ReplyTo::Mcp(reply) => {
                 if let Done::Servers(told) = done {
                     // The caller may have gone.
                     let _ = reply.send(Ok(told));
                 }
             }
-            Told::Nobody => {}
+            ReplyTo::Nobody => {}
         }
         if news {
-            self.tell_options();
+            self.send_options();
         }
     }
 
@@ -249,8 +249,8 @@ impl Actor {
     pub(super) fn mode_is(&mut self, mode: &str) {
         if self.choices.mode_is(mode) {
             self.modes.set(self.choices.mode_ids());
-            self.tell_mode();
-            self.tell_options();
+            self.send_mode();
+            self.send_options();
         }
     }
 
@@ -258,17 +258,17 @@ impl Actor {
     pub(in crate::session) fn model_is(&mut self, model: &str) {
         if self.choices.model_is(model) {
             self.modes.set(self.choices.mode_ids());
-            self.tell_options();
+            self.send_options();
         }
     }
 
-    pub(super) fn tell_mode(&mut self) {
+    pub(super) fn send_mode(&mut self) {
         if let Some(update) = self.updates.encoder().mode(self.choices.mode()) {
             self.client.update(&self.id, update);
         }
     }
 
-    pub(super) fn tell_options(&mut self) {
+    pub(super) fn send_options(&mut self) {
         let update = self.updates.encoder().options(self.choices.as_options());
         self.client.update(&self.id, update);
     }

@@ -4,7 +4,7 @@ use outrigger::Session;
 use outrigger::protocol::Frame;
 
 use super::Actor;
-use super::changes::{Change, Told, What};
+use super::changes::{Change, ReplyTo, What};
 use crate::ask::{self, Ask};
 use crate::session::lookups::Lookups;
 use crate::session::process::{self, Process, Running};
@@ -18,7 +18,7 @@ impl Actor {
         }
         self.follow(frame);
         let updates = self.updates.frame(frame);
-        self.tell(updates);
+        self.send_updates(updates);
         if self.updates.wants_size() {
             self.look_up_context();
         }
@@ -40,7 +40,7 @@ impl Actor {
     /// Ends what ran in the process.
     pub(in crate::session) fn process_over(&mut self) {
         let updates = self.updates.ended();
-        self.tell(updates);
+        self.send_updates(updates);
         self.settle_all();
         // The attempts end with the process.
         self.turns.running.clear();
@@ -96,7 +96,7 @@ impl Actor {
         }
         again.extend(self.mcp.again().map(What::Mcp));
         for what in again.into_iter().rev() {
-            self.changes.push_first(Change::new(what, Told::Nobody));
+            self.changes.push_first(Change::new(what, ReplyTo::Nobody));
         }
         self.rewound(None);
     }
@@ -115,7 +115,7 @@ impl Actor {
             self.finish(ended, told);
         }
         for change in self.changes.take_waiting() {
-            change.told.failed(sdk_error::of_sdk(why));
+            change.reply_to.failed(sdk_error::of_sdk(why));
         }
     }
 
@@ -129,7 +129,7 @@ impl Actor {
                 let can_clear = self.prompts.running().is_some();
                 ask::permission_options::fit_clearing(&mut options, can_clear, self.updates.fullness());
                 let (updates, shown) = self.updates.asked(&request);
-                self.tell(updates);
+                self.send_updates(updates);
                 // If nobody waits for the answer any more, the drop withdraws the question from the editor.
                 let asked = self.client.ask_permission(&self.id, shown, options);
                 drop(reply.send(self.questions.put(asked)));
@@ -141,7 +141,7 @@ impl Actor {
             Ask::Decided { call, allowed, stops } => {
                 self.turns.stopped_by_answer |= stops;
                 let updates = self.updates.decided(&call, allowed);
-                self.tell(updates);
+                self.send_updates(updates);
             }
             Ask::Approved { call, approved } => self.approved(&call, approved),
         }
@@ -162,7 +162,7 @@ pub(super) async fn next(process: &mut Process) -> ProcessEvent {
         Process::Running(Running { session, frames }) => match frames.next().await {
             Some(Ok(frame)) => ProcessEvent::Frame(frame),
             Some(Err(lag)) => {
-                tracing::warn!(?lag, "the editor is so far behind that updates were left out");
+                tracing::warn!(?lag, "the editor is so far behind that updates were dropped");
                 ProcessEvent::Lag
             }
             None => ProcessEvent::Ended(session.wait_ended().await),

@@ -4,7 +4,7 @@ use agent_client_protocol::v1::schema as acp;
 use outrigger::Session;
 
 use super::Actor;
-use super::changes::{Told, What};
+use super::changes::{ReplyTo, What};
 use super::turns::run;
 use crate::session::Order;
 use crate::session::prompt_reply::PromptReply;
@@ -24,7 +24,7 @@ impl Actor {
             Order::SetMode { request, answer } => {
                 let id = request.mode_id.0.as_ref();
                 match self.choices.find_mode(id) {
-                    Some(mode) => self.changes.push(What::Mode(mode), Told::Mode(answer)),
+                    Some(mode) => self.changes.push(What::Mode(mode), ReplyTo::Mode(answer)),
                     None => {
                         let known = self.choices.mode_ids().join(", ");
                         answer.refuse(error::bad("modeId", format!("{id:?} is none of {known}")));
@@ -32,12 +32,12 @@ impl Actor {
                 }
             }
             Order::SetOption { request, answer } => match self.option(&request) {
-                Ok(what) => self.changes.push(what, Told::Option(answer)),
+                Ok(what) => self.changes.push(what, ReplyTo::Option(answer)),
                 Err(error) => answer.refuse(error),
             },
             Order::Rewind { request, reply } => self.rewind(request, reply),
             Order::SetTitle { title, reply } => self.set_title(title, reply),
-            Order::Mcp { wish, reply } => self.changes.push(What::Mcp(wish), Told::Mcp(reply)),
+            Order::Mcp { wish, reply } => self.changes.push(What::Mcp(wish), ReplyTo::Mcp(reply)),
             Order::Close(_) => {}
         }
     }
@@ -110,7 +110,7 @@ impl Actor {
         match sent {
             Ok(turn) => {
                 if self.choices.settle_agent() {
-                    self.tell_options();
+                    self.send_options();
                 }
                 let id = turn.id().to_string();
                 self.updates.prompted(&id);

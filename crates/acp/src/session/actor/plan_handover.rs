@@ -43,7 +43,7 @@ impl Actor {
             return;
         };
         let updates = self.updates.approved(call);
-        self.tell(updates);
+        self.send_updates(updates);
         let Approved { plan, mode } = approved;
         self.handover = Some(PlanHandover {
             attempt,
@@ -75,7 +75,7 @@ impl Actor {
             return false;
         }
         let updates = self.updates.cancelled();
-        self.tell(updates);
+        self.send_updates(updates);
         self.process_over();
         self.generation += 1;
         self.changes.requeue_lost();
@@ -84,7 +84,7 @@ impl Actor {
         self.answer_cancelled(cancelled);
         self.activity.turn_ends(|| Ok(outcome::cancelled(None)));
         let updates = self.updates.begins_anew();
-        self.tell(updates);
+        self.send_updates(updates);
         // The new process gets the mode, with all other choices, before its first prompt.
         self.mode_is(handover.mode.as_str());
         self.conversation.start_over();

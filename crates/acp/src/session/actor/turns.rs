@@ -67,7 +67,7 @@ impl Actor {
     /// The CLI did not end a cancelled turn in time: its prompt is answered, and the process is killed, so that no work goes on unseen.
     pub(super) async fn floor_reached(&mut self) {
         let updates = self.updates.cancelled();
-        self.tell(updates);
+        self.send_updates(updates);
         let ended = self.prompts.give_up_cancelled();
         tracing::warn!(
             prompts = ended.len(),
@@ -78,7 +78,7 @@ impl Actor {
             let session = session.clone();
             tokio::spawn(async move {
                 if let Err(error) = session.kill().await {
-                    tracing::warn!(%error, "a process was not seen ending");
+                    tracing::warn!(%error, "a process could not be closed");
                 }
             });
         }
@@ -107,7 +107,7 @@ impl Actor {
             || (self.turns.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
         if was_cancelled {
             let updates = self.updates.cancelled();
-            self.tell(updates);
+            self.send_updates(updates);
         }
         self.turns.stopped_by_answer = false;
         let told = match &ended {

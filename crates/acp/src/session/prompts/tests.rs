@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order, each prompt is answered once.
+//! For any order of events, each prompt is answered once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen. The numbers choose among what there is.
+/// The events. The numbers choose among the prompts.
 #[derive(Debug, Clone)]
 enum Happening {
     Prompt(How),
@@ -17,7 +17,7 @@ enum Happening {
     CancelAll,
     Floor,
     Begun(usize),
-    /// The turn that runs is over with its conversation, and its prompt goes on as another.
+    /// The running turn ends with its conversation, and its prompt continues with new content.
     PlanHandover,
     Word,
     Death,
@@ -39,7 +39,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Holds the machine against what was asked and answered.
+/// Compares the machine with the prompts and answers so far.
 #[derive(Default)]
 struct Watch {
     prompts: Prompts<u64>,
@@ -162,7 +162,7 @@ fn a_death_fails_the_turn_that_ran_and_no_other() {
     watch.happens(&Happening::Word);
     watch.happens(&Happening::Death);
     assert_eq!(watch.answered.keys().copied().collect::<Vec<_>>(), [1]);
-    // News of the process that is gone.
+    // A late event of the former process.
     watch.happens(&Happening::End(1));
     assert_eq!(watch.open(), [2, 3]);
     assert!(watch.prompts.is_waiting());
@@ -187,7 +187,7 @@ fn a_prompt_goes_on_as_another_before_those_that_wait() {
     assert!(!prompts.replace(first.attempt, "plan".into()));
     let again = prompts.send().unwrap();
     assert_eq!(prompts.end(again.attempt).unwrap().answer, "one");
-    // One that is cancelled does not go on.
+    // A cancelled prompt does not continue.
     let running = prompts.send().unwrap();
     prompts.sent_as(running.attempt, "running".to_owned());
     prompts.begun("running");

@@ -184,7 +184,7 @@ fn changes_are_shown_once() {
         seen("MultiEdit", &many).content,
         [diff(None, "b"), diff(Some("c"), "")]
     );
-    // Half an edit is none.
+    // A partial edit is not shown.
     let half = seen("Edit", &json!({"file_path": "/w/a.rs", "old_string": "x"}));
     assert_eq!(half.content, []);
     assert!(half.input.get().contains("old_string"));
@@ -213,8 +213,7 @@ fn reading_says_where() {
     );
 }
 
-/// Each tool that the CLI publishes has been looked at: what its call is called, of what sort it is, which files it names, and how many
-/// things it shows before it has run. One that is new is in the protocol's list and not here.
+/// Each tool of the CLI has its title, kind, files and number of content parts here. A new tool is in the protocol's list and not here.
 #[test]
 fn each_tool_of_the_cli_has_a_look() {
     use Kind::*;

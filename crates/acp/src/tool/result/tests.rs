@@ -1,4 +1,4 @@
-//! What is shown of results, tool by tool.
+//! The views of results, tool by tool.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn a_command_is_shown_as_what_it_printed() {
         false,
     );
     assert_eq!(silent.printed, printed("", Some(0)));
-    // Without the structure the text has to do: history may lack it.
+    // Without the structure, as in some transcripts, the text is used.
     assert_eq!(
         shown("Bash", json!("hi"), Value::Null, false).printed,
         printed("hi", Some(0))

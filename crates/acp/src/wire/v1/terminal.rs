@@ -1,4 +1,4 @@
-//! Terminals of ours. Clients that know them get the output piece by piece in `_meta`; others get a block of text.
+//! The agent's terminals. Clients with the capability get the output piece by piece in `_meta`; others get a block of text.
 
 use std::sync::Arc;
 
@@ -12,18 +12,17 @@ use super::Encoder;
 use crate::event::{Call, CallContent, TerminalChange, TerminalEvent};
 use crate::tool::fenced;
 
-/// What was printed in one, as much as is needed.
+/// The output of a terminal, as far as it is needed.
 #[derive(Debug, Default)]
 pub(super) struct Terminal {
-    /// Output that the client has not got, or, if it gets a block of text, all of it that is shown.
+    /// The output that was not sent; for a block of text, all that is shown.
     text: Vec<u8>,
-    /// How much was dropped before `text`.
+    /// How many bytes before `text` were dropped.
     dropped: usize,
     exit: Option<(Option<i32>, Option<String>)>,
 }
 
 impl Encoder {
-    /// A call with terminals begins.
     pub(super) fn begin_terminals(&mut self, call: &Call, meta: &mut Meta) {
         let terminals = call.content.iter().filter_map(|content| match content {
             CallContent::Terminal(id) => Some(id),
@@ -37,7 +36,7 @@ impl Encoder {
         }
     }
 
-    /// Something happened in one. While its command still runs that is told at once, otherwise with the end of its call.
+    /// A terminal changed. While its command runs, the change is sent at once, otherwise with the end of its call.
     pub(super) fn terminal(&mut self, change: TerminalChange) -> Option<SessionUpdate> {
         let shows_pieces = self.client.terminals;
         let terminal = self.terminals.get_mut(&change.id)?;
@@ -78,7 +77,7 @@ impl Encoder {
         }
     }
 
-    /// The call of a terminal ends: what was not told goes along. Gives the block of text, for clients that need one.
+    /// The call of a terminal ends: adds the unsent output to `meta`, or returns the block of text for other clients.
     pub(super) fn end_terminal(&mut self, id: &Arc<str>, meta: &mut Meta) -> Option<Vec<ToolCallContent>> {
         let mut terminal = self.terminals.remove(id)?;
         if !self.client.terminals {
@@ -101,7 +100,7 @@ impl Encoder {
 }
 
 impl Terminal {
-    /// Keeps the end of it.
+    /// Appends output, and keeps its end.
     fn push(&mut self, bytes: &[u8], most: usize) {
         self.text.extend_from_slice(bytes);
         if self.text.len() > most {
@@ -111,7 +110,7 @@ impl Terminal {
         }
     }
 
-    /// Takes the text that is there, but for a character whose end has not come.
+    /// Takes the text, without an incomplete character at its end.
     fn take_text(&mut self, is_all: bool) -> Option<String> {
         let end = match std::str::from_utf8(&self.text) {
             Err(error) if error.error_len().is_none() && !is_all => error.valid_up_to(),
@@ -122,7 +121,6 @@ impl Terminal {
         (!taken.is_empty()).then(|| String::from_utf8_lossy(&taken).into_owned())
     }
 
-    /// All of it, to be shown.
     fn block(&self) -> Option<Vec<ToolCallContent>> {
         let code = self
             .exit

@@ -1,4 +1,4 @@
-//! Updates as they go out, and that the protocol's own schema takes each of them.
+//! The updates of conversations, each validated by the protocol's schema.
 
 use agent_client_protocol::v1::schema::SessionNotification;
 use serde_json::Value;
@@ -26,7 +26,7 @@ fn schema() -> jsonschema::Validator {
     jsonschema::validator_for(schema.as_value()).unwrap()
 }
 
-/// The updates of a conversation, checked, a line each.
+/// The validated updates of a conversation, a line each.
 fn updates(name: &str, client: Client) -> Vec<Value> {
     let schema = schema();
     let mut encoder = Encoder::new(client);
@@ -110,7 +110,7 @@ fn the_capabilities_are_where_clients_put_them() {
     assert_eq!(capabilities(able), ABLE);
 }
 
-/// A terminal's events, to what goes out of them.
+/// The updates for the events of a terminal.
 fn terminal(client: Client, what: Vec<TerminalEvent>) -> Vec<Value> {
     let mut encoder = Encoder::new(client);
     let mut events = vec![Event::Call(Box::new(Call {
@@ -169,7 +169,7 @@ fn live_output_goes_out_piece_by_piece_where_that_is_known() {
         .iter()
         .map(|update| update["_meta"]["terminal_output"]["data"].as_str())
         .collect();
-    // Nothing goes out of half a character, and what it is not the half of any is replaced.
+    // Half a character is held back, and an invalid byte is replaced.
     assert_eq!(data, [Some("one "), Some("é"), Some("\u{fffd}rest")]);
     let last = updates.last().unwrap();
     assert_eq!(
@@ -199,12 +199,11 @@ fn live_output_is_a_block_of_text_elsewhere() {
         texts,
         [block("one"), block("one\ntwo"), block("one\ntwo\nExit code 3")]
     );
-    // What was printed at the end is told with it, once.
+    // The last output comes with the end, once.
     let updates = terminal(PLAIN, vec![printed(b"hi", false), exited(Some(0))]);
     assert_eq!(updates.iter().map(text).collect::<Vec<_>>(), [block("hi")]);
     let silent = terminal(PLAIN, vec![exited(Some(0))]);
     assert_eq!((silent.len(), text(&silent[0])), (1, None));
-    // Of much output the end is shown.
     let much = "line\n".repeat(100_000);
     let updates = terminal(PLAIN, vec![printed(much.as_bytes(), true), exited(Some(0))]);
     for update in &updates {

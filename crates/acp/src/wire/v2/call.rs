@@ -95,7 +95,7 @@ fn content(content: CallContent) -> ToolCallContent {
     }
 }
 
-/// What changes, and, unless it is too long, how.
+/// The changed file, with a patch unless it is too long.
 fn of_diff(diff: &Diff) -> WireDiff {
     let path = AbsolutePath::new(diff.path.clone());
     let change = match diff.old {

@@ -1,4 +1,4 @@
-//! What the draft of the second version has in other words than the first, whose types this crate has inside.
+//! Converts between the types of version 1, which this crate uses, and those of the draft of version 2.
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v2::schema as draft;
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::error::{bad, internal};
 
-/// The same JSON in the types of the other version.
+/// Converts through JSON that is alike in both versions.
 fn same<A: Serialize, B: DeserializeOwned>(value: &A) -> Result<B, serde_json::Error> {
     serde_json::from_value(serde_json::to_value(value)?)
 }
 
-/// Blocks of what the user says.
+/// The content of a prompt.
 ///
 /// # Errors
-/// When one is of a kind that the first version does not have.
+/// When version 1 does not have the kind of a block.
 pub(crate) fn said(blocks: Vec<draft::ContentBlock>) -> Result<Vec<acp::ContentBlock>, Error> {
     let blocks = blocks.into_iter().enumerate();
     blocks
@@ -28,7 +28,7 @@ pub(crate) fn said(blocks: Vec<draft::ContentBlock>) -> Result<Vec<acp::ContentB
         .collect()
 }
 
-/// By hand, since what is in these may be long.
+/// Not through JSON, since the data may be long.
 fn content(block: draft::ContentBlock) -> Option<acp::ContentBlock> {
     Some(match block {
         draft::ContentBlock::Text(text) => acp::ContentBlock::Text(acp::TextContent::new(text.text)),
@@ -65,7 +65,7 @@ fn content(block: draft::ContentBlock) -> Option<acp::ContentBlock> {
 /// The MCP servers of the editor.
 ///
 /// # Errors
-/// When one is of a kind that the draft does not have.
+/// When the draft does not have the kind of a server.
 pub(crate) fn servers(servers: &[draft::McpServer]) -> Result<Vec<acp::McpServer>, Error> {
     let servers = servers.iter().enumerate();
     servers
@@ -81,10 +81,9 @@ pub(crate) fn servers(servers: &[draft::McpServer]) -> Result<Vec<acp::McpServer
         .collect()
 }
 
-/// What the model is told of itself.
 ///
 /// # Errors
-/// When it holds what the first version does not have.
+/// When version 1 lacks a part of it.
 pub(crate) fn system_prompt(
     prompt: Option<&draft::SystemPrompt>,
 ) -> Result<Option<acp::SystemPrompt>, Error> {
@@ -92,10 +91,10 @@ pub(crate) fn system_prompt(
     prompt.map_err(|error| bad("systemPrompt", error))
 }
 
-/// The editor's own words for what is chosen of an option.
+/// The value for an option.
 ///
 /// # Errors
-/// When it is none of the kinds that there are.
+/// When the kind of the value is unknown.
 pub(crate) fn chosen(value: draft::SessionConfigOptionValue) -> Result<acp::SessionConfigOptionValue, Error> {
     match value {
         draft::SessionConfigOptionValue::Id { value } => Ok(acp::SessionConfigOptionValue::ValueId {
@@ -108,7 +107,7 @@ pub(crate) fn chosen(value: draft::SessionConfigOptionValue) -> Result<acp::Sess
     }
 }
 
-/// The config options. They differ in what their ids are called.
+/// The config options, whose ids have other names.
 pub(crate) fn options(options: &[acp::SessionConfigOption]) -> Vec<draft::SessionConfigOption> {
     let options = options.iter().filter_map(|option| {
         let mut json = serde_json::to_value(option).ok()?;
@@ -138,7 +137,7 @@ fn rename(object: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// What the editor can: the first version's words for the same.
+/// The editor's capabilities.
 pub(crate) fn capabilities(told: draft::ClientCapabilities) -> acp::ClientCapabilities {
     let mut client = acp::ClientCapabilities::new().meta(told.meta);
     client.auth.terminal = told.auth.is_some_and(|auth| auth.terminal.is_some());
@@ -150,7 +149,6 @@ pub(crate) fn capabilities(told: draft::ClientCapabilities) -> acp::ClientCapabi
     client
 }
 
-/// The choices of a question whether a call may run.
 pub(crate) fn permission_options(options: Vec<acp::PermissionOption>) -> Vec<draft::PermissionOption> {
     let options = options.into_iter().map(|option| {
         let kind = match option.kind {
@@ -164,7 +162,7 @@ pub(crate) fn permission_options(options: Vec<acp::PermissionOption>) -> Vec<dra
     options.collect()
 }
 
-/// What was chosen of them. What is not known is no leave.
+/// The answer to a permission request. An unknown outcome counts as cancelled.
 pub(crate) fn permission(answer: draft::RequestPermissionResponse) -> acp::RequestPermissionResponse {
     acp::RequestPermissionResponse::new(match answer.outcome {
         draft::RequestPermissionOutcome::Selected(selected) => {
@@ -174,20 +172,20 @@ pub(crate) fn permission(answer: draft::RequestPermissionResponse) -> acp::Reque
     })
 }
 
-/// A form, or an address.
+/// A form or a URL.
 ///
 /// # Errors
-/// When the draft has no such thing.
+/// When the draft has no counterpart.
 pub(crate) fn elicitation(
     question: &acp::CreateElicitationRequest,
 ) -> Result<draft::CreateElicitationRequest, Error> {
     same(question).map_err(|error| internal(format!("the question can't be put in this version: {error}")))
 }
 
-/// The answer to it.
+/// The response.
 ///
 /// # Errors
-/// When the first version has no such thing.
+/// When version 1 has no counterpart.
 pub(crate) fn elicited(
     answer: &draft::CreateElicitationResponse,
 ) -> Result<acp::CreateElicitationResponse, Error> {
@@ -199,7 +197,6 @@ pub(crate) fn elicited(
     })
 }
 
-/// A page of sessions.
 pub(crate) fn sessions(page: acp::ListSessionsResponse) -> draft::ListSessionsResponse {
     let sessions = page.sessions.into_iter().map(|info| {
         draft::SessionInfo::new(draft::SessionId::new(info.session_id.0), info.cwd)
@@ -214,7 +211,6 @@ pub(crate) fn sessions(page: acp::ListSessionsResponse) -> draft::ListSessionsRe
         .meta(page.meta)
 }
 
-/// Why a turn ended.
 pub(crate) fn reason(reason: acp::StopReason) -> draft::StopReason {
     match reason {
         acp::StopReason::MaxTokens => draft::StopReason::MaxTokens,
@@ -225,7 +221,6 @@ pub(crate) fn reason(reason: acp::StopReason) -> draft::StopReason {
     }
 }
 
-/// What a turn took.
 pub(crate) fn usage(usage: &acp::Usage) -> draft::Usage {
     draft::Usage::new(usage.total_tokens, usage.input_tokens, usage.output_tokens)
         .thought_tokens(usage.thought_tokens)
@@ -233,29 +228,28 @@ pub(crate) fn usage(usage: &acp::Usage) -> draft::Usage {
         .cached_write_tokens(usage.cached_write_tokens)
 }
 
-/// A request to an MCP server that lives in the editor.
+/// A request to an MCP server in the editor.
 pub(crate) fn mcp_request(request: acp::MessageMcpRequest) -> draft::MessageMcpRequest {
     draft::MessageMcpRequest::new(request.server_id.0, request.request_id.0, request.method)
         .params(request.params)
         .meta(request.meta)
 }
 
-/// The answer to it.
+/// The response.
 ///
 /// # Errors
-/// When the first version has no such thing.
+/// When version 1 has no counterpart.
 pub(crate) fn mcp_response(answer: &draft::MessageMcpResponse) -> Result<acp::MessageMcpResponse, Error> {
     same(answer).map_err(|error| internal(format!("the server's answer can't be read: {error}")))
 }
 
-/// What such a server tells about a request.
+/// A notification of an MCP server.
 pub(crate) fn mcp_notification(told: draft::MessageMcpNotification) -> acp::MessageMcpNotification {
     acp::MessageMcpNotification::new(told.server_id.0, told.request_id.0, told.method)
         .params(told.params)
         .meta(told.meta)
 }
 
-/// Who is signed in.
 pub(crate) fn auth_status(told: acp::AuthStatusResponse) -> draft::AuthStatusResponse {
     let accounts = told.accounts.into_iter().map(|account| {
         draft::AuthAccount::new(account.label)
@@ -273,12 +267,10 @@ pub(crate) fn auth_status(told: acp::AuthStatusResponse) -> draft::AuthStatusRes
     .meta(told.meta)
 }
 
-/// Which sessions are to be listed.
 pub(crate) fn filter(filter: draft::SessionArchiveFilter) -> Option<acp::SessionArchiveFilter> {
     same(&filter).ok()
 }
 
-/// What a session is.
 pub(crate) fn status(told: &acp::SessionStatusResponse) -> draft::SessionStatusResponse {
     draft::SessionStatusResponse::new(match told.status {
         acp::SessionStatus::Open => draft::SessionStatus::Open,

@@ -1,13 +1,12 @@
-//! A change of a file as git writes it.
+//! A diff as a git patch.
 
 use std::path::Path;
 
 use crate::event::Diff;
 
-/// The patch of one change. Lines at both ends that stay are context.
+/// The patch of one change. Equal lines at both ends are context.
 ///
-/// Where in the file it begins is known of changes that were made; of those that are only planned it is taken to be the
-/// beginning.
+/// The line of a change is known once it was made. A planned change gets line 1.
 pub(super) fn of(diff: &Diff) -> String {
     let name = name(&diff.path);
     let new: Vec<_> = diff.new.split_inclusive('\n').collect();
@@ -49,7 +48,7 @@ pub(super) fn of(diff: &Diff) -> String {
     patch
 }
 
-/// The path as patches have it: with slashes, and without the one in front.
+/// The path in a patch: with slashes, and without a leading one.
 fn name(path: &Path) -> String {
     let name = path.display().to_string().replace('\\', "/");
     name.trim_start_matches('/').to_owned()

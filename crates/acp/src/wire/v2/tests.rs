@@ -1,4 +1,4 @@
-//! Updates as they go out, and that the draft's own schema takes each of them.
+//! The updates of conversations, each validated by the draft's schema.
 
 use agent_client_protocol::v2::schema::UpdateSessionNotification;
 
@@ -17,7 +17,7 @@ fn checked(schema: &jsonschema::Validator, update: SessionUpdate) -> Value {
     line["update"].clone()
 }
 
-/// The updates of a conversation, checked.
+/// The validated updates of a conversation.
 fn updates(name: &str) -> Vec<Value> {
     let schema = schema();
     let mut encoder = Encoder::new("message".to_owned(), true);
@@ -53,13 +53,13 @@ fn every_update_is_valid() {
 
 #[test]
 fn the_state_says_what_goes_on_behind_it() {
-    let going = || {
+    let background = || {
         vec![
-            Going {
+            BackgroundCall {
                 call: "a".into(),
                 is_terminal: true,
             },
-            Going {
+            BackgroundCall {
                 call: "b".into(),
                 is_terminal: false,
             },
@@ -69,18 +69,18 @@ fn the_state_says_what_goes_on_behind_it() {
     let told = |doing, end, going| checked(&schema, super::state(doing, end, going));
     let ended = || Some(Ok(acp::PromptResponse::new(acp::StopReason::EndTurn)));
     assert_eq!(
-        told(Doing::Idle, ended(), going()),
+        told(State::Idle, ended(), background()),
         json!({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn", "background": [
             {"type": "terminal", "terminalId": "a"}, {"type": "tool_call", "toolCallId": "b"}]})
     );
     for (doing, name) in [
-        (Doing::Running, "running"),
-        (Doing::RequiresAction, "requires_action"),
-        (Doing::Idle, "idle"),
+        (State::Running, "running"),
+        (State::RequiresAction, "requires_action"),
+        (State::Idle, "idle"),
     ] {
         assert_eq!(told(doing, None, Vec::new())["state"], name);
     }
-    let failed = told(Doing::Idle, Some(Err(crate::error::internal("no"))), Vec::new());
+    let failed = told(State::Idle, Some(Err(crate::error::internal("no"))), Vec::new());
     assert_eq!(failed["stopReason"], "error");
     assert_eq!(failed["error"], json!({"code": -32603, "message": "no"}));
 }

@@ -1,4 +1,4 @@
-//! Nothing is lost between the versions, and what one of them does not have is told.
+//! Conversions lose nothing, and report what one version lacks.
 
 use serde_json::json;
 
