@@ -14,6 +14,8 @@ mod compare;
 mod recording;
 mod report;
 
+#[doc(hidden)]
+pub use compare::compare;
 pub use recording::{Recorded, recorded};
 pub use report::{KindReport, Report};
 
@@ -295,7 +297,7 @@ fn written_by_cli(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
         }
     };
     match message.to_body() {
-        Ok(body) => findings.extend(compare::compare(&frame.text(), body.get(), &["type"])),
+        Ok(body) => findings.extend(compare(&frame.text(), body.get(), &["type"])),
         Err(error) => findings.push(Finding::Altered(error.to_string())),
     }
     let payload = match message {
@@ -323,7 +325,7 @@ fn written_by_client(frame: &Frame) -> (Vec<Finding>, Option<RawJson>) {
         }
     };
     match crate::whole::write(|| RawJson::encode(&line)) {
-        Ok(again) => findings.extend(compare::compare(&text, again.get(), &[])),
+        Ok(again) => findings.extend(compare(&text, again.get(), &[])),
         Err(error) => findings.push(Finding::Altered(error.to_string())),
     }
     let payload = match line {
@@ -354,7 +356,7 @@ fn answer(asker: Direction, subtype: &str, payload: &RawJson) -> Vec<Finding> {
         ))),
         Some(Err(error)) => findings.push(Finding::Undecodable(format!("{PLACE}: {error}"))),
         Some(Ok(again)) => {
-            let found = compare::compare(payload.get(), again.get(), &[]);
+            let found = compare(payload.get(), again.get(), &[]);
             findings.extend(found.into_iter().map(|finding| match finding {
                 Finding::Unmodelled(path) => Finding::Unmodelled(format!("{PLACE}.{path}")),
                 Finding::Altered(path) => Finding::Altered(format!("{PLACE}.{path}")),
@@ -370,7 +372,7 @@ fn lossless(frame: &Frame) -> Vec<Finding> {
     let text = frame.text();
     let again = RawJson::from_text(&*text).and_then(|raw| RawJson::encode(&raw));
     match again {
-        Ok(again) => compare::compare(&text, again.get(), &[])
+        Ok(again) => compare(&text, again.get(), &[])
             .into_iter()
             .map(|finding| match finding {
                 Finding::Unmodelled(what) | Finding::Altered(what) => Finding::Lost(what),
@@ -388,6 +390,3 @@ fn told(drift: &Drift) -> Finding {
         DriftKind::UnknownValue => Finding::Unlisted(drift.to_string()),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -377,6 +377,3 @@ impl fmt::Debug for Frame {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -41,8 +41,6 @@ mod scan;
 pub mod settings;
 mod shape;
 pub mod shared;
-#[cfg(test)]
-mod testing;
 pub mod tools;
 pub mod walk;
 mod whole;

@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
             std::fs::write(upstream.join("VERSION"), stamp)?;
             eprintln!("wrote upstream/inventory.json and upstream/VERSION");
             eprintln!(
-                "next: cargo test -p outrigger-protocol --test inventory; cargo test -p outrigger --lib upstream"
+                "next: cargo test -p outrigger-protocol --test it inventory; cargo test -p outrigger --lib upstream"
             );
         }
     }

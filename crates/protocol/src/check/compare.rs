@@ -11,7 +11,7 @@ use crate::shape::Shape;
 ///
 /// Works level by level on the text and not by recursion, because payloads may be nested as deep as they like; equal texts
 /// are not looked into.
-pub(super) fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<Finding> {
+pub fn compare(original: &str, typed: &str, ignored: &[&str]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (Ok(original), Ok(typed)) = (RawJson::from_text(original), RawJson::from_text(typed)) else {
         return vec![Finding::Altered("not JSON".to_owned())];

@@ -145,6 +145,3 @@ impl Gather<'_> {
         self.into.push(Frame { lines, at: count });
     }
 }
-
-#[cfg(test)]
-mod tests;

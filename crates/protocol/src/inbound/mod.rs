@@ -131,6 +131,3 @@ messages! {
         "control_cancel_request" => ControlCancelRequest(ControlCancelRequest),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -348,6 +348,3 @@ requests! {
     /// Turns speech into text.
     "dictate" => Dictate -> DictateReply;
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,6 +17,3 @@ pub use initialize::*;
 pub use line::*;
 pub use reply::*;
 pub use user::*;
-
-#[cfg(test)]
-mod tests;

@@ -32,6 +32,3 @@ pub use permissions::*;
 pub use plugins::*;
 pub use root::Settings;
 pub use sandbox::*;
-
-#[cfg(test)]
-mod tests;

@@ -166,6 +166,3 @@ hooks! {
     /// Text of the model is about to be shown. May replace what is shown.
     "MessageDisplay" => MessageDisplay(MessageDisplayInput) -> MessageDisplayOutput;
 }
-
-#[cfg(test)]
-mod tests;

@@ -52,6 +52,3 @@ pub use system_prompt::SystemPrompt;
 pub use text_or::{ListOr, TextOr};
 pub use thinking::{ThinkingConfig, ThinkingDisplay};
 pub use usage::*;
-
-#[cfg(test)]
-mod tests;

@@ -98,24 +98,3 @@ pub fn canonical_name(name: &str) -> &str {
         .find(|(earlier, _)| *earlier == name)
         .map_or(name, |(_, now)| now)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_alias_leads_to_a_tool_that_is_none_itself() {
-        for (earlier, now) in LEGACY_TOOL_NAME_ALIASES.iter().chain(&SCHEMA_NAMES) {
-            assert!(BUILTIN_TOOL_NAMES.contains(now), "{earlier} leads to {now}");
-            assert!(!BUILTIN_TOOL_NAMES.contains(earlier), "{earlier}");
-            assert_eq!(canonical_name(earlier), *now);
-            assert_eq!(canonical_name(now), *now);
-        }
-    }
-
-    #[test]
-    fn no_tool_is_listed_twice() {
-        let once: std::collections::BTreeSet<_> = BUILTIN_TOOL_NAMES.iter().collect();
-        assert_eq!(once.len(), BUILTIN_TOOL_NAMES.len());
-    }
-}

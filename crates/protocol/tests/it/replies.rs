@@ -7,11 +7,12 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::drift;
-use crate::json::RawJson;
-use crate::shared::{ContentBlock, HookInput, PermissionResult, RequestId};
-use crate::testing::uncovered;
+use outrigger_protocol::check::with_every_field;
+use outrigger_protocol::outbound::*;
+use outrigger_protocol::shared::{ContentBlock, HookInput, PermissionResult, RequestId};
+use outrigger_protocol::{RawJson, drift};
+
+use crate::support::uncovered;
 
 /// One line of a recording.
 #[derive(Deserialize)]
@@ -96,7 +97,7 @@ impl Seen {
 
     fn sample() -> Self {
         let mut seen = Self::default();
-        seen.read(include_str!("../../tests/fixtures/control.jsonl"));
+        seen.read(include_str!("../fixtures/control.jsonl"));
         if let Some(directory) = std::env::var_os("OUTRIGGER_RECORDINGS") {
             for entry in std::fs::read_dir(Path::new(&directory)).unwrap() {
                 let path = entry.unwrap().path();
@@ -140,7 +141,7 @@ fn recorded_hook_inputs_are_known_in_full() {
         let (read, drift) = drift::watch(|| input.decode::<HookInput>());
         let read = read.unwrap_or_else(|error| panic!("{error}: {input}"));
         assert_eq!(drift, [], "{input}");
-        let again = crate::whole::write(|| RawJson::encode(&read)).unwrap();
+        let again = with_every_field(|| RawJson::encode(&read)).unwrap();
         assert_eq!(
             uncovered(&value(input), &value(&again)),
             [""; 0],

@@ -1,11 +1,11 @@
 //! Frames that are easy to get wrong.
 
-use super::*;
-use crate::Frame;
-use crate::shared::{ContentBlock, ListOr, Origin, WebFetchContent};
+use outrigger_protocol::inbound::*;
+use outrigger_protocol::shared::{ContentBlock, ListOr, Origin, WebFetchContent};
+use outrigger_protocol::{Frame, drift};
 
 fn decode(line: &str) -> Message {
-    let (message, drift) = crate::drift::watch(|| Frame::from_line(line.as_bytes()).remove(0).decode());
+    let (message, drift) = drift::watch(|| Frame::from_line(line.as_bytes()).remove(0).decode());
     assert_eq!(drift, []);
     message.unwrap()
 }

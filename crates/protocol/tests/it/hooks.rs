@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::event::*;
-use super::*;
-use crate::drift;
-use crate::tools::BashInput;
+use outrigger_protocol::drift;
+use outrigger_protocol::shared::hook::event::*;
+use outrigger_protocol::shared::hook::*;
+use outrigger_protocol::tools::BashInput;
 
 fn wire<E: HookKind>(output: HookOutput<E>) -> Value {
     let text = serde_json::to_string(&AnyHookOutput::from(output)).unwrap();
@@ -197,7 +197,7 @@ fn every_event_reads_its_input() {
             Some(("s", Some("low")))
         );
         let again = serde_json::to_value(&input).unwrap();
-        assert_eq!(crate::testing::uncovered(&value, &again), [""; 0], "{name}");
+        assert_eq!(crate::support::uncovered(&value, &again), [""; 0], "{name}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::*;
-use crate::json::RawJson;
+use outrigger_protocol::RawJson;
+use outrigger_protocol::shared::*;
 
 fn wire<T: serde::Serialize>(value: &T) -> Value {
     serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
@@ -180,4 +180,14 @@ fn thinking_and_plugins_round_trip() {
     let newer = ReportedPermissionMode::from("delegate");
     assert_eq!(newer.known(), None);
     assert!(ReportedPermissionMode::from("plan") == PermissionMode::Plan);
+}
+
+#[test]
+fn ids_come_back_as_they_were() {
+    for text in [r#""a""#, r#""7""#, "7", "7.50", "null"] {
+        let id: RequestId = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&id).unwrap(), text);
+        assert_eq!(format!("{id:?}"), text);
+    }
+    assert_ne!(RequestId::from("7"), serde_json::from_str("7").unwrap());
 }

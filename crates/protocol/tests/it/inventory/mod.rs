@@ -2,17 +2,10 @@
 //!
 //! Each difference has to be explained: what is declared and has no type in `upstream/untyped.toml`, what has a type and is not
 //! declared in `upstream/wire_only.toml`. An explanation of what is no longer so fails, too. What was recorded and has no type
-//! fails `tests/recordings.rs`. No network, no node.
+//! fails `recordings.rs`. No network, no node.
 //!
 //! The types are not asked for their fields. They are given values with everything that is declared, and what they write back is
 //! compared: so what does not fit, and what only looks as if it were read, shows too.
-
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
 
 mod compare;
 mod lists;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 /// One frame of each kind that the CLI was recorded to write.
-const FRAMES: &str = include_str!("fixtures/frames.jsonl");
+const FRAMES: &str = include_str!("../fixtures/frames.jsonl");
 
 /// All frames in `chunks`.
 fn frames<'c>(cap: usize, chunks: impl IntoIterator<Item = &'c [u8]>) -> Vec<Frame> {

@@ -1,6 +1,8 @@
 //! Tests of the judge: it has to find what is there, and nothing else.
 
-use super::*;
+use outrigger_protocol::RawJson;
+use outrigger_protocol::check::*;
+use outrigger_protocol::framer::Framed;
 
 fn judge(direction: Direction, line: &str) -> Verdict {
     let mut checker = Checker::new();
@@ -54,11 +56,8 @@ fn numbers_are_equal_by_value() {
         r#"{"type":"tool_progress","tool_use_id":"t","tool_name":"Bash","parent_tool_use_id":null,"elapsed_time_seconds":30,"uuid":"u","session_id":"s"}"#,
     );
     assert_eq!(verdict.findings, []);
-    assert_eq!(compare::compare("[5,1e2,0.1]", "[5.0,100,0.1]", &[]), []);
-    assert_eq!(
-        compare::compare("9007199254740993", "9007199254740992", &[]).len(),
-        1
-    );
+    assert_eq!(compare("[5,1e2,0.1]", "[5.0,100,0.1]", &[]), []);
+    assert_eq!(compare("9007199254740993", "9007199254740992", &[]).len(), 1);
 }
 
 #[test]
@@ -75,7 +74,7 @@ fn costs_keep_all_their_digits() {
 
 #[test]
 fn the_comparison_finds_what_is_missing_and_what_changed() {
-    let finds = |original, typed| compare::compare(original, typed, &["type"]);
+    let finds = |original, typed| compare(original, typed, &["type"]);
     assert_eq!(finds(r#"{"type":"x","a":1}"#, r#"{"a":1,"b":null}"#), []);
     assert_eq!(
         finds(r#"{"a":{"type":1}}"#, r#"{"a":{}}"#),

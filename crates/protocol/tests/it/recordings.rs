@@ -2,8 +2,6 @@
 //!
 //! `OUTRIGGER_RECORDINGS` may name a directory with more recordings of the same kind; they are judged too.
 
-#![expect(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::check::{Checker, Direction, Recorded, recorded};

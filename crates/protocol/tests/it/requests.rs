@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::*;
-use crate::drift;
-use crate::outbound::{
-    AttachServeRequest, HookCallbackMatcher, HookFailure, ManifestsOrigin, OnPersonsMachine, OutboundLine,
-    SdkMcpServerManifest, SdkMcpServerSettings, WhenUnanswered, WorkspaceTrust, encode_request,
+use outrigger_protocol::outbound::control::*;
+use outrigger_protocol::outbound::{
+    AttachServeRequest, HookCallbackMatcher, HookFailure, Initialize, ManifestsOrigin, OnPersonsMachine,
+    OutboundLine, SdkMcpServerManifest, SdkMcpServerSettings, WhenUnanswered, WorkspaceTrust, encode_request,
 };
-use crate::shared::{
+use outrigger_protocol::shared::{
     AgentDefinition, HookEvent, JsonObject, McpServerConfig, McpStdioServerConfig, PermissionMode,
     PluginConfig, RequestId, SystemPrompt,
 };
+use outrigger_protocol::{RawJson, drift};
 
 /// Encodes a request and compares it; returns its subtype.
 fn check<R: ControlRequest>(request: R, fields: Value) -> &'static str {
@@ -288,13 +288,11 @@ fn requests_are_as_the_cli_reads_them() {
 #[test]
 fn initialize_is_as_the_cli_reads_it() {
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-    let settings = SdkMcpServerSettings {
-        timeout: Some(5),
-        on_persons_machine: Some(OnPersonsMachine {
-            except_tools: texts(&["t"]),
-        }),
-        ..SdkMcpServerSettings::default()
-    };
+    let mut settings = SdkMcpServerSettings::default();
+    settings.timeout = Some(5);
+    settings.on_persons_machine = Some(OnPersonsMachine {
+        except_tools: texts(&["t"]),
+    });
     let full = Initialize::new()
         .hook(
             &HookEvent::PreToolUse,

@@ -1,7 +1,8 @@
-use super::*;
-use crate::drift;
-use crate::json::RawJson;
-use crate::shared::JsonObject;
+//! Settings files: read, changed, merged and written back.
+
+use outrigger_protocol::settings::*;
+use outrigger_protocol::shared::JsonObject;
+use outrigger_protocol::{RawJson, drift};
 
 fn raw(text: &str) -> RawJson {
     RawJson::from_text(text).unwrap()
@@ -310,7 +311,7 @@ fn prototype_keys_are_not_merged() {
 }
 
 /// A value for each key, with nested objects, as the published types have them.
-const EVERY_KEY: &str = include_str!("../../tests/fixtures/settings.json");
+const EVERY_KEY: &str = include_str!("../fixtures/settings.json");
 
 #[test]
 fn every_documented_key_has_a_field_and_is_written_back() {

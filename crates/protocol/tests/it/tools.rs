@@ -3,40 +3,20 @@
 //! `OUTRIGGER_RECORDINGS` may name a directory of recorded conversations (`*.jsonl`, one `{"dir":…,"msg":…}` a line);
 //! all tool calls in them are then checked too.
 
-#![expect(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::collections::HashMap;
 use std::path::Path;
 
 use outrigger_protocol::RawJson;
-use outrigger_protocol::tools::{ToolInput, ToolOutput};
-use serde_json::Value;
+use outrigger_protocol::tools::{
+    BUILTIN_TOOL_NAMES, LEGACY_TOOL_NAME_ALIASES, ToolInput, ToolOutput, canonical_name,
+};
 
-/// Where `typed` lacks or changes something of `came`.
-fn differences(came: &Value, typed: &Value, path: &str, into: &mut Vec<String>) {
-    match (came, typed) {
-        (Value::Object(came), Value::Object(typed)) => {
-            for (key, value) in came {
-                match typed.get(key) {
-                    Some(found) => differences(value, found, &format!("{path}.{key}"), into),
-                    None => into.push(format!("{path}.{key} has no field")),
-                }
-            }
-        }
-        (Value::Array(came), Value::Array(typed)) if came.len() == typed.len() => {
-            for (index, (value, found)) in came.iter().zip(typed).enumerate() {
-                differences(value, found, &format!("{path}[{index}]"), into);
-            }
-        }
-        (Value::Number(came), Value::Number(typed)) if came.as_f64() == typed.as_f64() => {}
-        _ if came == typed => {}
-        _ => into.push(format!("{path}: {came} became {typed}")),
-    }
-}
+use crate::support::uncovered;
 
 fn check<T: serde::Serialize>(what: &str, came: &RawJson, typed: &T, into: &mut Vec<String>) {
     let typed = serde_json::to_value(typed).unwrap();
-    differences(&came.to_value().unwrap(), &typed, what, into);
+    let lost = uncovered(&came.to_value().unwrap(), &typed);
+    into.extend(lost.into_iter().map(|lost| format!("{what}{lost}")));
 }
 
 /// Reads one call both ways and returns what is wrong. A call that failed may have had an input that does not fit.
@@ -66,7 +46,7 @@ struct Call {
 }
 
 fn calls() -> Vec<Call> {
-    include_str!("fixtures/tool_calls.jsonl")
+    include_str!("../fixtures/tool_calls.jsonl")
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
@@ -89,7 +69,7 @@ fn recorded_calls_are_read_as_their_tool() {
             ToolInput::read(&call.tool, &call.input),
             ToolOutput::read(&call.tool, &call.output),
         );
-        let known = ToolInput::KNOWN.contains(&outrigger_protocol::tools::canonical_name(&call.tool));
+        let known = ToolInput::KNOWN.contains(&canonical_name(&call.tool));
         match (&input, call.tool.starts_with("mcp__")) {
             (ToolInput::Mcp(_), true) => {}
             (ToolInput::Unknown(_), false) => assert!(!known, "{}", call.tool),
@@ -189,7 +169,7 @@ struct Documented {
 /// One value for each alternative of the published schemas, with all optional keys there.
 #[test]
 fn every_documented_key_and_value_has_its_place() {
-    for line in include_str!("fixtures/tool_shapes.jsonl").lines() {
+    for line in include_str!("../fixtures/tool_shapes.jsonl").lines() {
         let documented: Documented = serde_json::from_str(line).unwrap();
         let mut found = Vec::new();
         let ((), drift) = outrigger_protocol::drift::watch(|| {
@@ -251,4 +231,22 @@ fn a_tool_goes_by_all_its_names() {
     for name in ["Edit", "FileEdit"] {
         assert!(matches!(ToolInput::read(name, &input), ToolInput::Edit(_)));
     }
+}
+
+#[test]
+fn every_alias_leads_to_a_tool_that_is_none_itself() {
+    let earlier = LEGACY_TOOL_NAME_ALIASES.map(|(earlier, _)| earlier);
+    let of_schemas = ["FileEdit", "FileRead", "FileWrite", "ProposeSkills"];
+    for name in earlier.into_iter().chain(of_schemas) {
+        let now = canonical_name(name);
+        assert!(BUILTIN_TOOL_NAMES.contains(&now), "{name} leads to {now}");
+        assert!(!BUILTIN_TOOL_NAMES.contains(&name), "{name}");
+        assert_eq!(canonical_name(now), now);
+    }
+}
+
+#[test]
+fn no_tool_is_listed_twice() {
+    let once: std::collections::BTreeSet<_> = BUILTIN_TOOL_NAMES.iter().collect();
+    assert_eq!(once.len(), BUILTIN_TOOL_NAMES.len());
 }

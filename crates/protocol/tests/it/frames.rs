@@ -1,4 +1,7 @@
-use super::*;
+//! Frames: what routing reads of them, and what is none.
+
+use outrigger_protocol::framer::Framed;
+use outrigger_protocol::{Frame, Message, Misfit, MisfitKind};
 
 fn one(line: &str) -> Frame {
     let mut frames = Frame::from_line(line.as_bytes());

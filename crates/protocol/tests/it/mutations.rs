@@ -1,8 +1,6 @@
 //! Takes recorded frames of the CLI apart: whatever is missing, added or of another kind, nothing panics, nothing is lost, and the
 //! judge tells what is wrong.
 
-#![expect(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use crate::schema::upstream;
+use super::schema::upstream;
 
 /// A list of differences, in groups with a reason each.
 #[derive(Debug, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::schema::is_opaque;
+use super::schema::is_opaque;
 
 /// The paths at which `came` has what `again` has not, or has otherwise.
 pub(crate) fn missing(came: &Value, again: &Value) -> BTreeSet<String> {
