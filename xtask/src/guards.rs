@@ -117,7 +117,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "input::lone_surrogate",
-        file: "crates/protocol/src/repair.rs",
+        file: "crates/json/src/repair.rs",
         line: "Some(0xD800..=0xDFFF) => {",
         instead: "Some(0xD800..=0xDFFF) if bytes.is_empty() => {",
     },

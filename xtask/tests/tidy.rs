@@ -85,7 +85,8 @@ fn the_crates_depend_on_each_other_as_the_map_says() {
     let kinds = [Value::Null, "build".into()];
     let normal = arrows(&metadata, &kinds, false);
     let expected = BTreeMap::from([
-        ("outrigger-protocol".to_owned(), set(&[])),
+        ("outrigger-json".to_owned(), set(&[])),
+        ("outrigger-protocol".to_owned(), set(&["outrigger-json"])),
         ("outrigger-sessions".to_owned(), set(&["outrigger-protocol"])),
         (
             "outrigger".to_owned(),

@@ -24,11 +24,11 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::RawJson;
 use crate::drift::{self, Drift, DriftKind};
 use crate::frame::Frame;
 use crate::framer::Framed;
 use crate::inbound::{ControlResult, InboundRequest, Message};
-use crate::json::RawJson;
 use crate::outbound::{ControlAnswer, OutboundLine, OutboundRequest, check_answer, check_reply};
 
 /// Runs `encode` such that the types of this crate write each of their fields, unset ones as null, so that one can see which there
@@ -386,7 +386,7 @@ fn lossless(frame: &Frame) -> Vec<Finding> {
 fn told(drift: &Drift) -> Finding {
     match &drift.kind {
         DriftKind::Misfit(_) => Finding::Undecodable(drift.to_string()),
-        DriftKind::UnknownTag => Finding::Unknown(drift.to_string()),
         DriftKind::UnknownValue => Finding::Unlisted(drift.to_string()),
+        _ => Finding::Unknown(drift.to_string()),
     }
 }

@@ -3,25 +3,23 @@
 mod delta;
 mod head;
 mod lines;
-mod parse;
 mod reader;
 mod shape;
 mod skim;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use outrigger_json::{RawJson, repair, scan, walk};
 use serde::de::DeserializeOwned;
 
 pub use self::delta::{Delta, PieceKind};
-use self::head::{Field, Head, Read, Span, mend, read_head};
+use self::head::{Field, Head, Read, Span, read_head};
 use self::lines::{Body, Lines, Text};
 pub use self::reader::FrameReader;
 use crate::framer::Framed;
 use crate::inbound::Message;
-use crate::json::RawJson;
 use crate::shared::RequestId;
 
 /// One JSON object that the CLI wrote, with the line it came in.
@@ -83,18 +81,6 @@ impl Misfit {
     }
 }
 
-/// Text that JSON readers refuse but people would call JSON: mends a copy and reads that. `reason` is why it was refused.
-fn read_mended(text: &[u8], reason: String) -> (Head, Option<Box<Misfit>>) {
-    if let Some(mended) = mend(text) {
-        let mut head = Head::default();
-        if let Ok(read) = read_head(mended.as_bytes(), &mut head) {
-            head.own(mended.as_bytes());
-            return (head, read.flaw);
-        }
-    }
-    (Head::default(), Misfit::boxed(MisfitKind::NotJson, reason))
-}
-
 impl Frame {
     /// Reads what the framer found; one frame for each object on the line, at least one.
     pub fn read(framed: Framed) -> Vec<Self> {
@@ -153,9 +139,8 @@ impl Frame {
             let (end, flaw) = match read {
                 Ok(Read { length, flaw }) => (start + length, flaw),
                 Err(reason) => {
-                    let (mended, flaw) = read_mended(&line[start..], reason);
-                    head = mended;
-                    (line.len(), flaw)
+                    head = Head::default();
+                    (line.len(), Misfit::boxed(MisfitKind::NotJson, reason))
                 }
             };
             let gap = line[end..].iter().take_while(|byte| byte.is_ascii_whitespace());
@@ -234,22 +219,16 @@ impl Frame {
     /// The `request_id` of the frame itself as it was written, so that an answer can repeat it; numbers stay numbers. `None` if
     /// there is none, or the frame is not even JSON.
     pub fn written_request_id(&self) -> Option<RequestId> {
-        #[derive(serde::Deserialize)]
-        struct Line {
-            request_id: RequestId,
-        }
         if self.body().head.is_own_id {
             return self.request_id().map(RequestId::from);
         }
-        let text = self.text();
-        match serde_json::from_str(&text) {
-            Ok(Line { request_id }) => Some(request_id),
-            // A key that stands twice counts as it stands last.
-            Err(_) => {
-                let mut fields: HashMap<String, RawJson> = serde_json::from_str(&text).ok()?;
-                fields.remove("request_id")?.read().ok()
+        let (text, mut id) = (self.text(), None);
+        walk::fields(&text, |key, value| {
+            if key == "request_id" {
+                id = Some(value);
             }
-        }
+        })?;
+        RawJson::from_text(id?).ok()?.read().ok()
     }
 
     /// The tool call under whose subagent this frame was made.
@@ -319,7 +298,7 @@ impl Frame {
     /// Decodes the frame into the type of its kind, which the caller has looked at.
     #[doc(hidden)]
     pub fn decode_as<T: DeserializeOwned>(&self) -> Result<T, Misfit> {
-        self.decode_by(|_, text| crate::direct::decode(text))
+        self.decode_by(|_, text| outrigger_json::decode::decode(text))
     }
 
     fn decode_by<T>(
@@ -334,7 +313,7 @@ impl Frame {
             Ok(message) => return Ok(message),
             Err(error) => error,
         };
-        crate::repair::lone_surrogates(&text)
+        repair::lone_surrogates(&text)
             .ok_or(first)
             .and_then(|mended| decode(self.kind(), &mended))
             .map_err(|error| Misfit {
@@ -351,7 +330,7 @@ impl Frame {
         Some(Delta {
             index: piece.index.into(),
             kind: piece.kind,
-            text: crate::scan::unescape(self.span(piece.text)?)?,
+            text: scan::unescape(self.span(piece.text)?)?,
         })
     }
 

@@ -26,29 +26,21 @@
 //! goes both ways.
 
 pub mod check;
-#[doc(hidden)]
-pub mod direct;
-pub mod drift;
 mod frame;
 pub mod framer;
 pub mod inbound;
-pub mod json;
-mod lenient;
 mod open_struct;
 pub mod outbound;
-pub mod repair;
-mod scan;
 pub mod settings;
 mod shape;
 pub mod shared;
 pub mod tools;
-pub mod walk;
 mod whole;
-pub mod wire_enum;
 
 pub use frame::{Delta, Frame, FrameReader, Misfit, MisfitKind, PieceKind};
 pub use inbound::Message;
-pub use json::RawJson;
+#[doc(inline)]
+pub use outrigger_json::{RawJson, drift, open_enum, repair, walk, wire_enum};
 
 /// The oldest and the newest version of Claude Code that the types were tested with, on recordings and on the program itself.
 ///

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// An object of optional fields that keeps what it has no field for.
 ///
@@ -28,7 +28,7 @@ macro_rules! open_struct {
             $( $(#[$fm])* pub $field: Option<$ty>, )*
             /// Keys that this build has no field for, and values that their field cannot hold, as they came. A
             /// key that is set in its field too is not written from here.
-            pub extra: std::collections::BTreeMap<String, $crate::json::RawJson>,
+            pub extra: std::collections::BTreeMap<String, $crate::RawJson>,
         }
 
         impl $name {

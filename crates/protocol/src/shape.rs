@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// What kind of JSON value a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ macro_rules! by_shape {
     ($name:ident { $( $shape:ident => $var:ident ),+ $(,)? }) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let raw = $crate::json::RawJson::deserialize(deserializer)?;
+                let raw = $crate::RawJson::deserialize(deserializer)?;
                 let shape = $crate::shape::Shape::of(&raw);
                 let fitted = match shape {
                     $( $crate::shape::Shape::$shape => Some(raw.read().map(Self::$var)), )+
@@ -81,7 +81,7 @@ macro_rules! by_key {
     ($name:ident { $( $key:literal => $var:ident ),+ $(,)? }) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let raw = $crate::json::RawJson::deserialize(deserializer)?;
+                let raw = $crate::RawJson::deserialize(deserializer)?;
                 let keys = $crate::shape::keys(&raw);
                 let found = [$( $key ),+].into_iter().find(|key| keys.contains_key(*key));
                 let fitted = match found {

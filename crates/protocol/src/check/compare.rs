@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Finding;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shape::Shape;
 
 /// What of `original` is missing or different in `typed`. Keys that only `typed` has are fields that the frame did not set. The

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Direction;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shape::keys;
 
 /// One line of a recording.

@@ -30,7 +30,6 @@ pub struct Delta<'f> {
 
 /// Where a delta is in the frame's text.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Piece {
     pub(super) index: u32,
     pub(super) kind: PieceKind,

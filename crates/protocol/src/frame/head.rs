@@ -1,10 +1,11 @@
 //! The few fields of a frame that routing needs, read without the rest.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
+use serde::de::IgnoredAny;
+
 use super::delta::Piece;
-use super::{Misfit, MisfitKind, parse, skim};
+use super::{Misfit, MisfitKind, skim};
 use crate::inbound::Message;
 
 /// The routing strings.
@@ -27,7 +28,6 @@ const FIELDS: usize = Field::OriginKind as usize + 1;
 
 /// Where one of the routing strings is: in the frame's text, which saves an allocation, or among the head's own.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Span {
     start: u32,
     length: u32,
@@ -86,7 +86,6 @@ pub(super) enum Found {
 }
 
 #[derive(Debug, Clone)]
-#[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Head {
     spans: [Span; FIELDS],
     user_message_uuids: Vec<Span>,
@@ -189,27 +188,6 @@ impl Head {
         Some(())
     }
 
-    /// Copies the strings out of `text`, which will not be kept.
-    pub(super) fn own(&mut self, text: &[u8]) {
-        self.piece = None;
-        for at in 0..self.spans.len() {
-            self.spans[at] = self.owned(self.spans[at], text);
-        }
-        for at in 0..self.user_message_uuids.len() {
-            self.user_message_uuids[at] = self.owned(self.user_message_uuids[at], text);
-        }
-    }
-
-    fn owned(&mut self, span: Span, text: &[u8]) -> Span {
-        if span.is_none() || span.length & Span::OWN != 0 {
-            return span;
-        }
-        let start = span.start as usize;
-        let copy = text.get(start..start + span.length as usize);
-        let copy = copy.and_then(|copy| std::str::from_utf8(copy).ok());
-        self.keep(Found::Own(copy.unwrap_or_default().into()))
-    }
-
     /// Spares the type the way back into the text.
     fn recognise(&mut self, text: &[u8]) {
         let kind = self.span(Field::Kind);
@@ -231,41 +209,23 @@ pub(super) struct Read {
 }
 
 /// Reads the first value of `text`, which is an object if all is well.
-///
-/// Both ways of reading accept the same texts and find the same fields; the first one gives up on whatever is unusual.
 pub(super) fn read_head(text: &[u8], head: &mut Head) -> Result<Read, String> {
-    if let Some(length) = skim::object(text, head) {
-        head.recognise(text);
-        return Ok(Read { length, flaw: None });
-    }
-    *head = Head::default();
-    let (length, is_object) = parse::object(text, head)?;
-    let flaw = match (is_object, head.span(Field::Kind).is_none()) {
-        (true, true) => Some("an object without a string `type`"),
-        (true, false) => None,
-        (false, _) => Some("a JSON value that is no object"),
+    let Some((length, is_object)) = skim::value(text, head) else {
+        return Err(why_not_json(text));
     };
     head.recognise(text);
-    let misfit = |what: &str| {
-        Box::new(Misfit {
-            kind: MisfitKind::NoType,
-            reason: what.to_owned(),
-        })
+    let flaw = match (is_object, head.span(Field::Kind).is_none()) {
+        (true, false) => None,
+        (true, true) => Misfit::boxed(MisfitKind::NoType, "an object without a string `type`".to_owned()),
+        (false, _) => Misfit::boxed(MisfitKind::NoType, "a JSON value that is no object".to_owned()),
     };
-    Ok(Read {
-        length,
-        flaw: flaw.map(misfit),
-    })
+    Ok(Read { length, flaw })
 }
 
-pub(super) fn mend(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
-    match crate::repair::lone_surrogates(&text) {
-        Some(mended) => Some(mended),
-        None if matches!(text, Cow::Owned(_)) => Some(text.into_owned()),
-        None => None,
+#[cold]
+fn why_not_json(text: &[u8]) -> String {
+    match serde_json::from_slice::<IgnoredAny>(text) {
+        Ok(_) => "unreadable".to_owned(),
+        Err(error) => error.to_string(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,8 +3,9 @@
 //! While the model writes, each line is the one before it with another piece of text and another uuid. What the line before was
 //! read as then holds for this one too, so it is enough to see that the rest is the same, and where the two strings end.
 
+use outrigger_json::scan;
+
 use super::head::{Field, Head, Span};
-use crate::scan;
 
 /// A line that is a piece of text, as the next ones may be.
 #[derive(Debug)]

@@ -1,25 +1,29 @@
-//! The routing fields by a walk over the line's structure, which costs little more than finding the ends of its strings.
-//!
-//! It gives up, for [`parse`](super::parse) to read the line, on whatever it would have to think about: an escape or a
-//! character beyond ASCII in what it looks at, a number in its place, a control character, deep nesting, and on everything
-//! that is not JSON. So what it accepts is JSON to the last byte, except that it does not look at the UTF-8 within strings
-//! that it passes over, as the other mostly does not.
+//! Reads the routing fields in a walk over the line's structure, which costs little more than finding the ends of its strings.
+
+use outrigger_json::walk::{self, Walk};
 
 use super::delta::{Piece, PieceKind};
 use super::head::{Field, Found, Head, Span};
-use crate::walk::Walk;
 
-/// Reads the object at the beginning of `text`; how many bytes it takes, `None` when it gave up. The head is to be empty,
-/// and has no meaning afterwards when it gave up.
-pub(super) fn object(text: &[u8], head: &mut Head) -> Option<usize> {
-    let mut skim = Skim::new(text, 0, Plain::default());
-    skim.space();
-    skim.frame(head)?;
-    Some(skim.at)
+/// Reads the first value of `text`: how many bytes it takes, and whether it is an object. `None` if it is not JSON; the head then
+/// has what was read until there. The head is to be empty.
+pub(super) fn value(text: &[u8], head: &mut Head) -> Option<(usize, bool)> {
+    let mut walk = Walk::of(text);
+    let is_object = walk.peek()? == b'{';
+    if is_object {
+        let plain = Plain::default();
+        Skim { head, plain }.frame(&mut walk)?;
+    } else {
+        walk.value()?;
+    }
+    Some((walk.at(), is_object))
 }
 
-/// The walk, and what it has seen of a piece.
-type Skim<'t> = Walk<'t, Plain>;
+/// The head that is read, and what was seen of a piece.
+struct Skim<'h> {
+    head: &'h mut Head,
+    plain: Plain,
+}
 
 /// Whether the frame is a piece of a block and nothing else: each of the fields that it has to have once, those that it may have
 /// at most once, all of their type, and no others.
@@ -46,193 +50,209 @@ impl Plain {
         self.seen |= field;
     }
 
-    fn piece(self) -> Option<Piece> {
+    fn piece(&mut self) -> Option<Piece> {
         let is_plain = !self.is_not && self.seen & Self::NEEDED == Self::NEEDED;
-        self.piece.filter(|_| is_plain)
+        self.piece.take().filter(|_| is_plain)
     }
 }
 
-impl<'t> Skim<'t> {
-    fn frame(&mut self, head: &mut Head) -> Option<()> {
-        self.fields(|skim, key| {
-            let is_string = skim.peek()? == b'"';
-            let is_optional = is_string || skim.peek()? == b'n';
-            let (field, bit, is_right) = match key {
+impl Skim<'_> {
+    fn frame(&mut self, walk: &mut Walk<'_>) -> Option<()> {
+        walk.fields(|walk, key| {
+            let is_string = walk.peek()? == b'"';
+            let is_optional = is_string || walk.peek()? == b'n';
+            let (field, bit, is_right) = match &*key {
                 b"type" => (Field::Kind, Plain::TYPE, is_string),
                 b"uuid" => (Field::Uuid, Plain::UUID, is_string),
                 b"session_id" => (Field::SessionId, Plain::SESSION_ID, is_string),
                 b"parent_tool_use_id" => (Field::ParentToolUseId, Plain::PARENT, is_optional),
                 b"event" => {
-                    skim.seen.see(Plain::EVENT, true);
-                    return skim.event(head);
+                    self.plain.see(Plain::EVENT, true);
+                    return self.event(walk);
                 }
                 b"api_message_id" => {
-                    skim.seen.see(Plain::API_MESSAGE_ID, is_optional);
-                    return skim.value();
+                    self.plain.see(Plain::API_MESSAGE_ID, is_optional);
+                    return walk.value();
                 }
-                _ => {
-                    skim.seen.is_not = true;
-                    return skim.rarer(key, head);
+                key => {
+                    self.plain.is_not = true;
+                    return self.rarer(walk, key);
                 }
             };
-            skim.seen.see(bit, is_right);
-            skim.text(field, head)
+            self.plain.see(bit, is_right);
+            self.text(walk, field)
         })?;
-        head.piece = std::mem::take(&mut self.seen).piece();
-        // An object without a type is for the other to tell.
-        (!head.span(Field::Kind).is_none()).then_some(())
+        self.head.piece = self.plain.piece();
+        Some(())
     }
 
-    fn rarer(&mut self, key: &[u8], head: &mut Head) -> Option<()> {
+    fn rarer(&mut self, walk: &mut Walk<'_>, key: &[u8]) -> Option<()> {
         let field = match key {
             b"subtype" => Field::Subtype,
             b"request_id" => {
-                head.is_own_id = self.peek()? == b'"';
+                self.head.is_own_id = walk.peek()? == b'"';
                 Field::RequestId
             }
             b"user_message_uuid" => Field::UserMessageUuid,
             b"command_uuid" => Field::CommandUuid,
             b"state" => Field::State,
             b"request" | b"response" => {
-                return self.inner(|skim, key| match key {
-                    b"subtype" => skim.text(Field::Subtype, head),
+                return inner(walk, |walk, key| match key {
+                    b"subtype" => self.text(walk, Field::Subtype),
                     b"request_id" => {
-                        head.is_own_id = false;
-                        skim.text(Field::RequestId, head)
+                        self.head.is_own_id = false;
+                        self.text(walk, Field::RequestId)
                     }
-                    _ => skim.value(),
+                    _ => walk.value(),
                 });
             }
             b"origin" => {
-                return self.inner(|skim, key| match key {
-                    b"kind" => skim.text(Field::OriginKind, head),
-                    _ => skim.value(),
+                return inner(walk, |walk, key| match key {
+                    b"kind" => self.text(walk, Field::OriginKind),
+                    _ => walk.value(),
                 });
             }
-            b"user_message_uuids" => return self.prompts(head),
-            b"isReplay" => {
-                head.is_replay = self.peek()? == b't';
-                return self.value();
+            b"user_message_uuids" => {
+                self.head.clear_prompts();
+                if walk.peek()? != b'[' {
+                    return walk.value();
+                }
+                return walk.elements(|walk| {
+                    let found = string(walk)?;
+                    found.into_iter().for_each(|found| self.head.add_prompt(found));
+                    Some(())
+                });
             }
-            _ => return self.value(),
+            b"isReplay" => {
+                self.head.is_replay = walk.peek()? == b't';
+                return walk.value();
+            }
+            _ => return walk.value(),
         };
-        self.text(field, head)
+        self.text(walk, field)
     }
 
     /// The event of a `stream_event`, and the piece in it.
-    fn event(&mut self, head: &mut Head) -> Option<()> {
+    fn event(&mut self, walk: &mut Walk<'_>) -> Option<()> {
         let (mut seen, mut index, mut delta) = (0_u8, None, None);
         let mut is_delta = false;
-        self.inner(|skim, key| match key {
+        inner(walk, |walk, key| match key {
             b"type" => {
                 seen = seen.saturating_add(1);
-                let from = skim.at;
-                skim.text(Field::EventType, head)?;
-                is_delta = skim.text.get(from..skim.at)? == br#""content_block_delta""#;
+                let from = walk.at();
+                self.text(walk, Field::EventType)?;
+                is_delta = walk.since(from) == br#""content_block_delta""#;
                 Some(())
             }
             b"index" => {
                 seen = seen.saturating_add(1);
-                let from = skim.at;
-                skim.value()?;
-                index = small(skim.text.get(from..skim.at)?);
+                let from = walk.at();
+                walk.value()?;
+                index = small(walk.since(from));
                 Some(())
             }
             b"delta" => {
                 seen = seen.saturating_add(1);
-                delta = skim.delta()?;
+                delta = piece(walk)?;
                 Some(())
             }
             _ => {
                 // Something more than a piece.
                 seen = u8::MAX;
-                skim.value()
+                walk.value()
             }
         })?;
         // Three fields, and all three of them.
-        self.seen.piece = match (seen, is_delta, index, delta) {
+        self.plain.piece = match (seen, is_delta, index, delta) {
             (3, true, Some(index), Some((kind, text))) => Some(Piece { index, kind, text }),
             _ => None,
         };
         Some(())
     }
 
-    /// What is added to a block, if it is nothing but a kind and a string.
-    fn delta(&mut self) -> Option<Option<(PieceKind, Span)>> {
-        let (mut seen, mut kind, mut piece) = (0_u8, None, None);
-        self.inner(|skim, key| {
-            seen = seen.saturating_add(1);
-            let from = skim.at;
-            skim.value()?;
-            let value = skim.text.get(from..skim.at)?;
-            match key {
-                b"type" => {
-                    kind = match value {
-                        br#""text_delta""# => Some((PieceKind::Text, "text")),
-                        br#""thinking_delta""# => Some((PieceKind::Thinking, "thinking")),
-                        br#""input_json_delta""# => Some((PieceKind::InputJson, "partial_json")),
-                        _ => None,
-                    }
-                }
-                _ if value.first() == Some(&b'"') => {
-                    piece = Span::part(from + 1, value.len() - 2).map(|span| (key, span));
-                }
-                _ => {}
-            }
-            Some(())
-        })?;
-        Some(match (seen, kind, piece) {
-            (2, Some((kind, name)), Some((key, span))) if name.as_bytes() == key => Some((kind, span)),
-            _ => None,
-        })
-    }
-
-    /// The object here, whose values `field` reads; anything else than an object is a value without fields.
-    fn inner(&mut self, field: impl FnMut(&mut Self, &'t [u8]) -> Option<()>) -> Option<()> {
-        match self.peek()? {
-            b'{' => self.fields(field),
-            _ => self.value(),
-        }
-    }
-
     /// A routing string; any other value leaves what was there.
-    fn text(&mut self, field: Field, head: &mut Head) -> Option<()> {
-        match self.peek()? {
-            b'"' => head.set(field, self.part()?),
-            b'-' | b'0'..=b'9' => return None,
-            _ => self.value()?,
+    fn text(&mut self, walk: &mut Walk<'_>, field: Field) -> Option<()> {
+        if let Some(found) = string(walk)? {
+            self.head.set(field, found);
         }
         Some(())
     }
+}
 
-    fn part(&mut self) -> Option<Found> {
-        let from = self.at + 1;
-        let length = self.ascii()?.len();
-        Span::part(from, length).map(Found::Part)
-    }
-
-    /// A list of routing strings.
-    fn prompts(&mut self, head: &mut Head) -> Option<()> {
-        head.clear_prompts();
-        self.take(b'[')?;
-        self.space();
-        if self.take(b']').is_some() {
-            return Some(());
-        }
-        loop {
-            head.add_prompt(self.part()?);
-            self.space();
-            match self.peek()? {
-                b',' => self.at += 1,
-                b']' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                _ => return None,
+/// What is added to a block, if it is nothing but a kind and a string.
+fn piece(walk: &mut Walk<'_>) -> Option<Option<(PieceKind, Span)>> {
+    let (mut seen, mut kind, mut piece) = (0_u8, None, None);
+    inner(walk, |walk, key| {
+        seen = seen.saturating_add(1);
+        let from = walk.at();
+        walk.value()?;
+        let value = walk.since(from);
+        match key {
+            b"type" => {
+                kind = match value {
+                    br#""text_delta""# => Some(PieceKind::Text),
+                    br#""thinking_delta""# => Some(PieceKind::Thinking),
+                    br#""input_json_delta""# => Some(PieceKind::InputJson),
+                    _ => None,
+                };
             }
-            self.space();
+            _ if value.first() == Some(&b'"') => {
+                let of = match key {
+                    b"text" => PieceKind::Text,
+                    b"thinking" => PieceKind::Thinking,
+                    b"partial_json" => PieceKind::InputJson,
+                    _ => return Some(()),
+                };
+                piece = Span::part(from + 1, value.len() - 2).map(|span| (of, span));
+            }
+            _ => {}
         }
+        Some(())
+    })?;
+    Some(match (seen, kind, piece) {
+        (2, Some(kind), Some((of, span))) if kind == of => Some((kind, span)),
+        _ => None,
+    })
+}
+
+/// Walks over the object here, whose values `field` reads. Any other value has no fields.
+#[inline]
+fn inner<'t>(walk: &mut Walk<'t>, mut field: impl FnMut(&mut Walk<'t>, &[u8]) -> Option<()>) -> Option<()> {
+    match walk.peek()? {
+        b'{' => walk.fields(|walk, key| field(walk, &key)),
+        _ => walk.value(),
     }
+}
+
+/// A string, or an integer as its text: the CLI repeats numeric ids. Nothing for any other value.
+#[inline]
+fn string(walk: &mut Walk<'_>) -> Option<Option<Found>> {
+    let from = walk.at();
+    match walk.peek()? {
+        b'"' => {
+            let (quoted, escaped) = walk.quoted()?;
+            let is_plain = !escaped && quoted.is_ascii();
+            let span = Span::part(from + 1, quoted.len()).filter(|_| is_plain);
+            Some(Some(span.map_or_else(|| own(quoted), Found::Part)))
+        }
+        b'-' | b'0'..=b'9' => {
+            walk.value()?;
+            Some(integer(walk.since(from)).map(Found::Own))
+        }
+        _ => walk.value().map(|()| None),
+    }
+}
+
+#[cold]
+fn own(quoted: &[u8]) -> Found {
+    Found::Own(walk::unescaped(quoted).into())
+}
+
+fn integer(number: &[u8]) -> Option<Box<str>> {
+    let number = std::str::from_utf8(number).ok()?;
+    let signed = number.parse::<i64>().map(|number| number.to_string());
+    let unsigned = || number.parse::<u64>().map(|number| number.to_string());
+    signed.or_else(|_| unsigned()).ok().map(Into::into)
 }
 
 /// A number of a few digits and nothing else.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::api::ApiMessage;
 use super::api_error::*;
 use super::context_usage::{ContextUsage, UsageReport};
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 pub use crate::shared::AssistantError;
 

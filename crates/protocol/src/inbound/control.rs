@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::control_request::InboundRequest;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 use crate::shared::RequestId;
 use crate::wire_enum;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 pub use crate::shared::ElicitationMode;
 use crate::shared::{HookInput, PermissionUpdate};

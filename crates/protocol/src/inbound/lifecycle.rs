@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 
 /// `command_lifecycle`: what becomes of a prompt. Only for prompts that were sent with a `uuid`.

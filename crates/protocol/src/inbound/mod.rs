@@ -28,7 +28,7 @@ pub use stream::*;
 pub use system::SystemMessage;
 pub use user::*;
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// Generates [`Message`] and its decoding, one line a kind.
 macro_rules! messages {
@@ -52,7 +52,7 @@ macro_rules! messages {
 
             pub(crate) fn from_text(kind: &str, text: &str) -> Result<Self, serde_json::Error> {
                 match kind {
-                    $( $cwire => crate::direct::decode(text).map(|body| Self::$cvar(Box::new(body))), )+
+                    $( $cwire => outrigger_json::decode::decode(text).map(|body| Self::$cvar(Box::new(body))), )+
                     _ => Self::told_from_text(kind, text),
                 }
             }
@@ -60,7 +60,7 @@ macro_rules! messages {
             /// The same without what is asked and answered, each of which would be an `Unknown`.
             pub(crate) fn told_from_text(kind: &str, text: &str) -> Result<Self, serde_json::Error> {
                 match kind {
-                    $( $wire => crate::direct::decode(text).map(|body| Self::$var(Box::new(body))), )+
+                    $( $wire => outrigger_json::decode::decode(text).map(|body| Self::$var(Box::new(body))), )+
                     _ => {
                         crate::drift::note("Message", kind, crate::drift::DriftKind::UnknownTag);
                         RawJson::from_text(text).map(Self::Unknown)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api_error::ApiErrorKind;
 use super::system::{FastModeDisabledReason, FastModeState};
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 use crate::shared::{ModelUsage, Origin, Usage};
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{ApiMessage, Container, ContextManagement, InputTransformation, StopDetails, StopReason};
 use super::assistant::ReportedThinkingDisplay;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::{
     CacheCreation, Citation, ContentBlock, FallbackCredit, OutputTokensDetails, ServerToolUsage,
     UsageIteration,

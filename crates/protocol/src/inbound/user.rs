@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::system::McpResourceLink;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 use crate::shared::{MessageContent, Origin, ReportedPermissionMode};
 

@@ -5,10 +5,10 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::closed_enum::closed_enum;
 use crate::shared::{AnyHookOutput, JsonObject, PermissionResult};
-use crate::wire_enum::peek_tag;
+use crate::walk::string_at;
 
 /// The answer to `mcp_message`. Notifications need one too; anything will do.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for ElicitationResult {
         }
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
-        match peek_tag(raw.get(), "action").as_deref() {
+        match string_at(raw.get(), "action").as_deref() {
             Some("accept") => {
                 let accepted: Accepted = raw.read().map_err(Error::custom)?;
                 Ok(Self::Accept {
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for UserDialogResult {
         }
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
-        match peek_tag(raw.get(), "behavior").as_deref() {
+        match string_at(raw.get(), "behavior").as_deref() {
             Some("completed") => {
                 let completed: Completed = raw.read().map_err(Error::custom)?;
                 Ok(Self::Completed {

@@ -39,7 +39,7 @@ use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use super::initialize::{Initialize, InitializeReply};
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::wire_enum;
 
 /// Something that a program may ask of the CLI.
@@ -101,7 +101,7 @@ macro_rules! request {
             $(
                 /// Fields that have no type here, to be written after the others. Not read back.
                 #[serde(flatten, skip_deserializing)]
-                pub $extra: std::collections::BTreeMap<String, $crate::json::RawJson>,
+                pub $extra: std::collections::BTreeMap<String, $crate::RawJson>,
             )?
         }
 

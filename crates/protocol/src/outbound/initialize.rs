@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::control::request;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::closed_enum::closed_enum;
 use crate::shared::{
     AgentDefinition, HookEvent, JsonObject, McpServerConfig, McpServerToolPolicy, PluginConfig, SystemPrompt,

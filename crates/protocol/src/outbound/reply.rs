@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::OutboundRequest;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::RequestId;
 use crate::wire_enum;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::closed_enum::closed_enum;
 use crate::shared::{MessageContent, Origin, PlainOrigin};
 

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::SandboxSettings;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shape::Shape;
 use crate::shared::JsonObject;
 

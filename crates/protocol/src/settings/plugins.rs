@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Number;
 
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_struct::open_struct;
 use crate::shape::by_shape;
 use crate::wire_enum;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Number;
 
 use super::*;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_struct::open_struct;
 use crate::shared::Effort;
 

@@ -9,7 +9,7 @@ use super::closed_enum::closed_enum;
 use super::effort::Effort;
 use super::mcp::McpServerConfig;
 use super::permission::PermissionMode;
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// A subagent, given in `initialize`.
 ///

@@ -6,7 +6,7 @@ use super::citation::*;
 use super::server_tool::*;
 use super::source::*;
 use super::text_or::TextOr;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 use crate::wire_enum;
 

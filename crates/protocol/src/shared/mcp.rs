@@ -6,9 +6,10 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::closed_enum::closed_enum;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
-use crate::wire_enum::{MisfitValue, peek_tag};
+use crate::walk::string_at;
+use crate::wire_enum::MisfitValue;
 
 /// An MCP server to connect to, as the CLI takes it in `--mcp-config`, `initialize` and `mcp_set_servers`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,7 +31,7 @@ impl<'de> Deserialize<'de> for McpServerConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
-        match peek_tag(raw.get(), "type").as_deref() {
+        match string_at(raw.get(), "type").as_deref() {
             Some("stdio") | None => raw.read().map(Self::Stdio),
             Some("sse") => raw.read().map(Self::Sse),
             Some("http") => raw.read().map(Self::Http),
@@ -270,7 +271,7 @@ pub struct McpClaudeAiProxyServerConfig {
 impl<'de> Deserialize<'de> for McpServerStatusConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = RawJson::deserialize(deserializer)?;
-        let tag = peek_tag(raw.get(), "type").unwrap_or_else(|| "stdio".to_owned());
+        let tag = string_at(raw.get(), "type").unwrap_or_else(|| "stdio".to_owned());
         let fitted = match tag.as_str() {
             "stdio" | "sse" | "http" | "sdk" => raw.read().map(Self::Server),
             "claudeai-proxy" => raw.read().map(Self::ClaudeAiProxy),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// A [`RawJson`] that is known to be an object.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// The id of a control request, as its sender chose it.
 ///

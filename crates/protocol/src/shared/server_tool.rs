@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{CacheControl, ContentBlock, ToolCaller};
 use super::text_or::{ListOr, TextOr};
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 use crate::wire_enum;
 

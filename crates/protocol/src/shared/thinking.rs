@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::closed_enum::closed_enum;
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// Whether and how the model thinks before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// Input of `Artifact`. Which fields count depends on the action.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]

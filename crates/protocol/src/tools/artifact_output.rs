@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::artifact::ArtifactScope;
 use super::read::ArtifactVersion;
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// Output of `Artifact`, told apart by the key that only one kind has.
 #[derive(Debug, Clone)]

@@ -70,8 +70,8 @@ pub use web::*;
 pub use workflow::*;
 pub use worktree::*;
 
+use crate::RawJson;
 use crate::drift::{self, DriftKind};
-use crate::json::RawJson;
 use crate::shape::Shape;
 use crate::wire_enum::MisfitValue;
 

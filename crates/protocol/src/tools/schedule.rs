@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// Input of `CronCreate`.
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::todo::TodoStatus;
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// Input of `TaskCreate`.
 #[derive(Debug, Clone, Deserialize, Serialize)]

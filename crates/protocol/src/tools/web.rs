@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::read::ArtifactVersion;
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// Input of `WebFetch`.
 #[derive(Debug, Clone, Deserialize, Serialize)]

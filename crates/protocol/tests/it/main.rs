@@ -8,8 +8,10 @@
 )]
 
 mod check;
+mod decode;
 mod framer;
 mod frames;
+mod heads;
 mod hooks;
 mod inbound;
 mod inventory;

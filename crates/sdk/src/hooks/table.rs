@@ -7,8 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use outrigger_protocol::outbound::{HookCallbackMatcher, HookFailure};
 use outrigger_protocol::shared::PermissionUpdate;
 use outrigger_protocol::shared::hook::{AnyHookOutput, HookEvent, HookOutput, event};
-use outrigger_protocol::wire_enum::peek_tag;
-use outrigger_protocol::{Frame, RawJson};
+use outrigger_protocol::{Frame, RawJson, walk};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span};
@@ -90,7 +89,8 @@ impl Request {
         let left = left(number("deadline_ms"), number("issued_at"));
         let id = fields.get("callback_id").and_then(|id| id.decode().ok());
         let input = fields.remove("input").unwrap_or_default();
-        let event = peek_tag(input.get(), "hook_event_name").map(|name| HookEvent::from(name.as_str()));
+        let event =
+            walk::string_at(input.get(), "hook_event_name").map(|name| HookEvent::from(name.as_str()));
         Ok(Self {
             callback_id: id.ok_or("it has no `callback_id`")?,
             input,

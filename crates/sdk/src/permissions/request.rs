@@ -1,5 +1,6 @@
 //! A tool call that waits for a decision.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use outrigger_protocol::inbound::{
@@ -244,10 +245,8 @@ fn get<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     RawJson::decode_raw(raw?).ok()
 }
 
-/// A string; mostly one without escapes.
 fn text(raw: Option<&RawValue>) -> Option<String> {
-    let plain = walk::plain_string(raw?.get()).map(str::to_owned);
-    plain.or_else(|| get(raw))
+    walk::string(raw?.get()).map(Cow::into_owned)
 }
 
 /// A mark asks for care, so one that can't be read is set.

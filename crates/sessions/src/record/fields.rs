@@ -1,12 +1,8 @@
 //! Over the parts of JSON text without decoding them, however odd it is written.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use outrigger_protocol::{RawJson, repair, walk};
-use serde::Deserializer as _;
-use serde::de::{MapAccess, Visitor};
-use serde_json::value::RawValue;
+use outrigger_protocol::{RawJson, walk};
 
 use super::DamageReason;
 
@@ -18,27 +14,13 @@ pub(crate) type Fields<'t> = Vec<(Cow<'t, str>, Cow<'t, str>)>;
 pub(crate) fn fields(text: &str) -> Result<Fields<'_>, DamageReason> {
     let text = text.trim_start_matches('\0');
     let mut fields = Vec::with_capacity(24);
-    let whole = walk::fields(text, |key, value| {
-        fields.push((Cow::Borrowed(key), Cow::Borrowed(value)))
-    });
+    let whole = walk::fields(text, |key, value| fields.push((key, Cow::Borrowed(value))));
     if whole.is_some() {
         return Ok(fields);
     }
-    let first = match by_serde(text) {
-        Ok(fields) => return Ok(fields),
-        Err(error) => error,
-    };
-    // A name may have a lone surrogate, which the reader refuses.
-    if let Some(Ok(fields)) = repair::lone_surrogates(text).as_deref().map(by_serde) {
-        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        return Ok(fields
-            .into_iter()
-            .map(|(key, value)| (own(key), own(value)))
-            .collect());
-    }
     match RawJson::from_text(text.trim()) {
-        Ok(json) if !json.get().starts_with('{') => Err(DamageReason::NotAnObject),
-        _ => Err(DamageReason::NotJson(first.to_string())),
+        Ok(_) => Err(DamageReason::NotAnObject),
+        Err(error) => Err(DamageReason::NotJson(error.to_string())),
     }
 }
 
@@ -51,32 +33,13 @@ pub(crate) fn last<'f>(fields: &'f Fields<'_>, name: &str) -> Option<&'f str> {
 /// The elements of the array that `text` is. `None` if it is none.
 pub(crate) fn elements(text: &str) -> Option<Vec<Cow<'_, str>>> {
     let mut elements = Vec::new();
-    if walk::elements(text, |element| elements.push(Cow::Borrowed(element))).is_some() {
-        return Some(elements);
-    }
-    let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-    Some(
-        elements
-            .into_iter()
-            .map(|element| Cow::Borrowed(element.get()))
-            .collect(),
-    )
+    walk::elements(text, |element| elements.push(Cow::Borrowed(element)))?;
+    Some(elements)
 }
 
 /// The text of a JSON string, if the value is one; a lone surrogate becomes U+FFFD.
 pub(crate) fn text_of(value: &str) -> Option<String> {
-    if !value.starts_with('"') {
-        return None;
-    }
-    match walk::plain_string(value) {
-        Some(plain) => Some(plain.to_owned()),
-        None => serde_json::from_str(value)
-            .or_else(|error| {
-                let mended = repair::lone_surrogates(value).ok_or(error)?;
-                serde_json::from_str(&mended)
-            })
-            .ok(),
-    }
+    walk::string(value).map(Cow::into_owned)
 }
 
 /// Whether a condition in JavaScript holds for a value.
@@ -89,31 +52,6 @@ pub(crate) fn is_truthy(value: &str) -> bool {
         }
         _ => true,
     }
-}
-
-fn by_serde(text: &str) -> Result<Fields<'_>, serde_json::Error> {
-    struct All;
-
-    impl<'de> Visitor<'de> for All {
-        type Value = Fields<'de>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-            let mut fields = Vec::new();
-            while let Some((key, value)) = map.next_entry::<String, &'de RawValue>()? {
-                fields.push((Cow::Owned(key), Cow::Borrowed(value.get())));
-            }
-            Ok(fields)
-        }
-    }
-
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let fields = deserializer.deserialize_map(All)?;
-    deserializer.end()?;
-    Ok(fields)
 }
 
 #[cfg(test)]

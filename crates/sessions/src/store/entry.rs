@@ -1,11 +1,8 @@
 //! Looks into an entry as far as a store needs to.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use outrigger_protocol::{RawJson, repair, walk};
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 /// The `uuid` of an entry: two entries of one transcript with the same `uuid` are the same entry, sent twice. An empty `uuid`, and
 /// one that is no text, identifies nothing. One with half of a UTF-16 pair, which no string can have, is returned as written in JSON.
@@ -26,12 +23,10 @@ impl<'t> Fields<'t> {
     /// None at all if it is no object.
     pub(crate) fn of(text: &'t str) -> Self {
         let mut fields = Vec::new();
-        if walk::fields(text, |key, value| fields.push((Cow::Borrowed(key), value))).is_some() {
-            return Self(fields);
+        match walk::fields(text, |key, value| fields.push((key, value))) {
+            Some(()) => Self(fields),
+            None => Self(Vec::new()),
         }
-        // The entry has an escape in a key or is nested deeply, or it is no object.
-        let mut reader = serde_json::Deserializer::from_str(text);
-        Self(reader.deserialize_map(All).unwrap_or_default())
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&'t str> {
@@ -55,31 +50,7 @@ impl<'t> Fields<'t> {
 
 /// The text of a JSON string, if it is one; lone surrogates become replacement characters.
 pub(crate) fn text(json: &str) -> Option<String> {
-    if !json.starts_with('"') {
-        return None;
-    }
-    if let Some(plain) = walk::plain_string(json) {
-        return Some(plain.to_owned());
-    }
-    RawJson::from_text(json).ok()?.decode().ok()
-}
-
-struct All;
-
-impl<'de> Visitor<'de> for All {
-    type Value = Vec<(Cow<'de, str>, &'de str)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some((key, value)) = map.next_entry::<String, &'de RawValue>()? {
-            fields.push((Cow::Owned(key), value.get()));
-        }
-        Ok(fields)
-    }
+    walk::string(json).map(Cow::into_owned)
 }
 
 #[cfg(test)]

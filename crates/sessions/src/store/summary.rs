@@ -1,7 +1,5 @@
 //! The data of a session for lists, updated with each append, so that lists need not read transcripts.
 
-use std::borrow::Cow;
-
 use outrigger_protocol::{RawJson, walk};
 use serde::{Deserialize, Serialize};
 
@@ -211,20 +209,10 @@ fn texts(message: &str) -> Option<Vec<String>> {
     if let Some(text) = entry::text(content) {
         return Some(vec![text]);
     }
-    let blocks: Vec<Cow<'_, str>> = {
-        let mut blocks = Vec::new();
-        match walk::elements(content, |block| blocks.push(Cow::Borrowed(block))) {
-            Some(()) => blocks,
-            None => {
-                let raw: Vec<RawJson> = serde_json::from_str(content).ok()?;
-                raw.iter()
-                    .map(|block| Cow::Owned(block.get().to_owned()))
-                    .collect()
-            }
-        }
-    };
+    let mut blocks = Vec::new();
+    walk::elements(content, |block| blocks.push(block))?;
     let mut texts = Vec::new();
-    for block in &blocks {
+    for block in blocks {
         let block = Fields::of(block);
         match block.text("type").as_deref() {
             Some("tool_result") => return None,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_protocol::json::RawJson;
+use outrigger_protocol::RawJson;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

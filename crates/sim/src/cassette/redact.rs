@@ -168,7 +168,7 @@ impl Redactor {
     /// A line of a session, a frame or not, redacted; nothing if nothing is to be changed.
     pub fn line(&self, line: &str) -> Option<String> {
         let is_json = line.trim_start().starts_with(['{', '[', '"']);
-        if is_json && outrigger_protocol::json::RawJson::from_text(line).is_ok() {
+        if is_json && outrigger_protocol::RawJson::from_text(line).is_ok() {
             return strings::rewrite(line, |place, text| self.string(place, text));
         }
         self.text(line)
@@ -221,7 +221,7 @@ impl Redactor {
 
     /// The same for each string of a line, be it a frame or not.
     pub(super) fn leaks_of_line(&self, line: &str) -> Vec<String> {
-        if outrigger_protocol::json::RawJson::from_text(line).is_err() {
+        if outrigger_protocol::RawJson::from_text(line).is_err() {
             return self.leaks(line);
         }
         let mut leaks = Vec::new();

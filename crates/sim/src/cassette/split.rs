@@ -1,6 +1,6 @@
 //! Streamed text comes in pieces, and so may a secret: pieces are looked at together before any of them is written.
 
-use outrigger_protocol::json::RawJson;
+use outrigger_protocol::RawJson;
 
 use super::file::{Event, Said, What};
 use super::redact::Redactor;

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::session::CloudSession;
+use crate::RawJson;
 use crate::inbound::ReportedThinkingDisplay;
-use crate::json::RawJson;
 use crate::open_enum;
 use crate::shared::ReportedPermissionMode;
 

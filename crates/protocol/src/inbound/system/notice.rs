@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 
 /// `informational`: a remark for the user.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 
 /// `session_state_changed`: idle, running, or waiting for an answer. Only when asked for by environment variable.

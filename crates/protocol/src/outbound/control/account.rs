@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::request;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 
 /// The account in use.

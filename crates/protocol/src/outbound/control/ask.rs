@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::request;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::closed_enum::closed_enum;
 use crate::wire_enum;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{SettingsParseError, request};
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 use crate::shared::JsonObject;
 use crate::shared::closed_enum::closed_enum;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::request;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::open_enum;
 use crate::wire_enum;
 

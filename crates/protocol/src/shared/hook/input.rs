@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cause::*;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::{
     AssistantError, ElicitationMode, McpServerProvenance, PermissionUpdate, ReportedPermissionMode,
 };

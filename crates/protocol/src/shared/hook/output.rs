@@ -5,12 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::HookKind;
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::closed_enum::closed_enum;
 use crate::shared::object::JsonObject;
 use crate::shared::permission::PermissionUpdate;
+use crate::walk::string_at;
 use crate::wire_enum;
-use crate::wire_enum::peek_tag;
 
 /// The answer of a hook for event `E`. Only what that event may give can be put into it.
 pub struct HookOutput<E: HookKind>(Form<E>);
@@ -566,7 +566,7 @@ impl<'de> Deserialize<'de> for PermissionRequestDecision {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
-        match peek_tag(raw.get(), "behavior").as_deref() {
+        match string_at(raw.get(), "behavior").as_deref() {
             Some("allow") => raw.read().map(Self::Allow).map_err(Error::custom),
             Some("deny") => raw.read().map(Self::Deny).map_err(Error::custom),
             Some(other) => Err(Error::unknown_variant(other, &["allow", "deny"])),

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{PermissionDecisionClassification, PermissionUpdate};
-use crate::json::RawJson;
+use crate::RawJson;
 use crate::shared::object::JsonObject;
-use crate::wire_enum::peek_tag;
+use crate::walk::string_at;
 
 /// The answer to `can_use_tool`.
 ///
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for PermissionResult {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let raw = RawJson::deserialize(deserializer)?;
-        match peek_tag(raw.get(), "behavior").as_deref() {
+        match string_at(raw.get(), "behavior").as_deref() {
             Some("allow") => raw.read().map(Self::Allow).map_err(Error::custom),
             Some("deny") => raw.read().map(Self::Deny).map_err(Error::custom),
             Some(other) => Err(Error::unknown_variant(other, &["allow", "deny"])),

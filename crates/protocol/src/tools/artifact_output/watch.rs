@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 
 /// What came of watching an artifact.
 #[derive(Debug, Clone, Deserialize, Serialize)]

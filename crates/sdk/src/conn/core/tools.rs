@@ -5,8 +5,6 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 use outrigger_protocol::{Frame, walk};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tracing::Span;
 
 /// How many calls are told apart. With more open at once, tools count as running until the turn ends.
@@ -49,7 +47,7 @@ impl OpenTools {
 
     fn begin(&mut self, frame: &Frame, turn: Option<&Span>) {
         let text = frame.text();
-        for call in calls(&text).or_else(|| calls_by_serde(&text)).unwrap_or_default() {
+        for call in calls(&text).unwrap_or_default() {
             if self.open.contains_key(&*call.id) {
                 continue;
             }
@@ -95,68 +93,36 @@ struct Call<'t> {
     name: Cow<'t, str>,
 }
 
-/// The calls in a message, read without decoding it: it can be long. `None` for what is unusual.
+/// The calls in a message, read without decoding it: it can be long. `None` for a message without blocks.
 fn calls(text: &str) -> Option<Vec<Call<'_>>> {
-    let [message] = plain_fields(text, ["message"])?;
-    let [content] = plain_fields(message?, ["content"])?;
-    let (mut calls, mut is_plain) = (Vec::new(), true);
-    walk::elements(content?, |block| match call(block) {
-        Some(call) => calls.extend(call),
-        None => is_plain = false,
-    })?;
-    is_plain.then_some(calls)
+    let [message] = values(text, ["message"])?;
+    let [content] = values(message?, ["content"])?;
+    let mut calls = Vec::new();
+    walk::elements(content?, |block| calls.extend(call(block)))?;
+    Some(calls)
 }
 
-/// The call that a block is, if it is one; `None` for what is unusual.
-fn call(block: &str) -> Option<Option<Call<'_>>> {
-    let [kind, id, name] = plain_fields(block, ["type", "id", "name"])?;
-    if walk::plain_string(kind?)? != "tool_use" {
-        return Some(None);
+/// The call that a block is, if it is one.
+fn call(block: &str) -> Option<Call<'_>> {
+    let [kind, id, name] = values(block, ["type", "id", "name"])?;
+    if walk::string(kind?)? != "tool_use" {
+        return None;
     }
-    Some(Some(Call {
-        id: walk::plain_string(id?)?.into(),
-        name: walk::plain_string(name?)?.into(),
-    }))
+    Some(Call {
+        id: walk::string(id?)?,
+        name: name.and_then(walk::string).unwrap_or_default(),
+    })
 }
 
-/// Some fields of an object; `None` if there is something unusual about it, such as one that stands twice.
-fn plain_fields<'t, const N: usize>(text: &'t str, keys: [&str; N]) -> Option<[Option<&'t str>; N]> {
-    let (mut found, mut is_plain) = ([None; N], true);
+/// The values of some fields of an object; of a key that stands twice the last one.
+fn values<'t, const N: usize>(text: &'t str, keys: [&str; N]) -> Option<[Option<&'t str>; N]> {
+    let mut found = [None; N];
     walk::fields(text, |key, value| {
         if let Some(at) = keys.iter().position(|wanted| *wanted == key) {
-            is_plain &= found[at].replace(value).is_none();
+            found[at] = Some(value);
         }
     })?;
-    is_plain.then_some(found)
-}
-
-/// The same, whatever the text looks like.
-fn calls_by_serde(text: &str) -> Option<Vec<Call<'_>>> {
-    #[derive(Deserialize)]
-    struct Line<'a> {
-        #[serde(borrow)]
-        message: Body<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        content: Vec<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct Block<'a> {
-        #[serde(borrow)]
-        r#type: Cow<'a, str>,
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        #[serde(borrow, default)]
-        name: Cow<'a, str>,
-    }
-    let line: Line<'_> = serde_json::from_str(text).ok()?;
-    let blocks = line.message.content.into_iter();
-    let calls = blocks
-        .filter_map(|block| serde_json::from_str::<Block<'_>>(block.get()).ok())
-        .filter(|block| block.r#type == "tool_use");
-    Some(calls.map(|Block { id, name, .. }| Call { id, name }).collect())
+    Some(found)
 }
 
 #[cfg(test)]
@@ -202,24 +168,27 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_way_finds_what_serde_finds() {
+    fn calls_are_found_however_they_are_written() {
         let block = r#"{"type":"tool_use","id":"a","name":"Bash","input":{"id":"é\""}}"#;
         let text = r#"{"type":"text","text":"tool_use \"é"}"#;
-        for (content, quick) in [
-            (format!("[{text}, {block}]"), true),
-            ("[]".to_owned(), true),
-            (format!("[7,{block}]"), false),
-            (r#"[{"type":"tool_use","id":"\u0061"}]"#.to_owned(), false),
-            (format!("[{block}] "), true),
+        for (content, ids) in [
+            (format!("[{text}, {block}]"), &["a"][..]),
+            ("[]".to_owned(), &[]),
+            (format!("[7,{block}, {{\"type\":\"tool_use\"}}]"), &["a"]),
+            (r#"[{"type":"tool_use","id":"\u0061"}]"#.to_owned(), &["a"]),
+            (
+                format!("\n[{block}\t,{}] ", block.replace("\"a\"", "\"c\"")),
+                &["a", "c"],
+            ),
             (
                 r#"[{"type":"tool_use","id":"a","id":"b","name":"c"}]"#.to_owned(),
-                false,
+                &["b"],
             ),
         ] {
             let line = format!(r#"{{"message":{{"content":{content}}},"type":"assistant"}}"#);
-            let found = calls(&line);
-            assert_eq!(found.is_some(), quick, "{line}");
-            assert!(found.is_none() || found == calls_by_serde(&line), "{line}");
+            let found = calls(&line).unwrap();
+            let found: Vec<&str> = found.iter().map(|call| &*call.id).collect();
+            assert_eq!(found, ids, "{line}");
         }
         assert_eq!(calls(r#"{"message":"tool_use"}"#), None);
     }

@@ -1,4 +1,4 @@
-//! Strings of JSON text, many bytes at a time: where they end, and what they say.
+//! Strings of JSON text, many bytes at a time: where they end, and how they read without escapes.
 
 #[cfg(target_arch = "x86_64")]
 mod wide;
@@ -7,17 +7,17 @@ use std::borrow::Cow;
 
 /// The end of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct End {
+pub struct End {
     /// Where the text goes on behind the closing quote.
-    pub(crate) at: usize,
+    pub at: usize,
     /// Whether there are escapes in it.
-    pub(crate) escaped: bool,
+    pub escaped: bool,
 }
 
-/// Goes over the string whose first character (behind the opening quote) is at `at`. `None` for one that does not end, or that
-/// JSON does not allow: with a control character, or with an escape that is none.
-pub(crate) fn string_end(text: &[u8], mut at: usize) -> Option<End> {
-    let mut escaped = false;
+/// Finds the end of the string whose first character (behind the opening quote) is at `at`. `None` for a string that does not end,
+/// or that JSON does not allow: with a control character, or with an escape that is none.
+#[inline]
+pub fn string_end(text: &[u8], mut at: usize) -> Option<End> {
     // Most strings are short.
     for _ in 0..2 {
         let Some(block) = text.get(at..)?.first_chunk() else {
@@ -28,13 +28,19 @@ pub(crate) fn string_end(text: &[u8], mut at: usize) -> Option<End> {
             found => {
                 let quote = found.trailing_zeros() as usize;
                 if block[quote] == b'"' {
-                    let at = at + quote + 1;
+                    let (at, escaped) = (at + quote + 1, false);
                     return Some(End { at, escaped });
                 }
                 break;
             }
         }
     }
+    long_string_end(text, at)
+}
+
+#[inline(never)]
+fn long_string_end(text: &[u8], mut at: usize) -> Option<End> {
+    let mut escaped;
     match walk(text, at) {
         Walk::End(end) => return Some(end),
         Walk::Bad => return None,
@@ -143,8 +149,9 @@ fn escape(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// What a string says that [`string_end`] went over, by the text between its quotes. `None` for surrogates that are no pair.
-pub(crate) fn unescape(text: &str) -> Option<Cow<'_, str>> {
+/// A string without its escapes, by the text between its quotes, whose end [`string_end`] found. `None` for surrogates that are no
+/// pair.
+pub fn unescape(text: &str) -> Option<Cow<'_, str>> {
     let Some(first) = memchr::memchr(b'\\', text.as_bytes()) else {
         return Some(Cow::Borrowed(text));
     };
@@ -223,16 +230,19 @@ fn specials_of_64(block: &[u8; 64]) -> u64 {
 mod bytes {
     use std::arch::x86_64::*;
 
+    #[inline]
     pub(super) fn specials_of_16(block: &[u8; 16]) -> u32 {
         // SAFETY: every x86-64 processor has SSE2, which is all that the function needs.
         unsafe { specials(block) }
     }
 
+    #[inline]
     pub(super) fn equal_of_16(block: &[u8; 16], byte: u8) -> u32 {
         // SAFETY: as above.
         unsafe { equal(block, byte) }
     }
 
+    #[inline]
     #[target_feature(enable = "sse2")]
     fn specials(block: &[u8; 16]) -> u32 {
         let block = load(block);
@@ -242,11 +252,13 @@ mod bytes {
         bits(_mm_or_si128(_mm_or_si128(quotes, escapes), controls))
     }
 
+    #[inline]
     #[target_feature(enable = "sse2")]
     fn equal(block: &[u8; 16], byte: u8) -> u32 {
         bits(_mm_cmpeq_epi8(load(block), splat(byte)))
     }
 
+    #[inline]
     #[target_feature(enable = "sse2")]
     fn load(block: &[u8; 16]) -> __m128i {
         let ([low, high], _) = block.as_chunks::<8>() else {
@@ -255,11 +267,13 @@ mod bytes {
         _mm_set_epi64x(i64::from_le_bytes(*high), i64::from_le_bytes(*low))
     }
 
+    #[inline]
     #[target_feature(enable = "sse2")]
     fn splat(byte: u8) -> __m128i {
         _mm_set1_epi8(i8::from_ne_bytes([byte]))
     }
 
+    #[inline]
     #[target_feature(enable = "sse2")]
     fn bits(mask: __m128i) -> u32 {
         _mm_movemask_epi8(mask).cast_unsigned()

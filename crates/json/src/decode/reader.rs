@@ -13,10 +13,9 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::{HANDOVER, Handover, UNION};
-use crate::json::RawJson;
-use crate::lenient::peek_tag;
+use crate::raw::RawJson;
 use crate::scan;
-use crate::walk::value_end;
+use crate::walk::{self, Walk};
 
 /// How deep it reads, as serde_json.
 const DEEPEST: u8 = 127;
@@ -250,18 +249,13 @@ impl<'de> Reader<'de> {
     #[inline(never)]
     fn skip(&mut self) -> Result<(), Failed> {
         self.token();
-        if let Some(end) = value_end(self.text.as_bytes(), self.at) {
-            self.at = end;
-            return Ok(());
-        }
-        let mut values = serde_json::Deserializer::from_str(self.part(self.at, self.text.len())?)
-            .into_iter::<IgnoredAny>();
-        match values.next() {
-            Some(Ok(_)) => {
-                self.at += values.byte_offset();
+        let mut walk = Walk::new(self.text.as_bytes(), self.at);
+        match walk.value() {
+            Some(()) => {
+                self.at = walk.at();
                 Ok(())
             }
-            _ => self.fail("not JSON"),
+            None => self.fail("not JSON"),
         }
     }
 
@@ -367,7 +361,8 @@ impl<'de> Reader<'de> {
     /// Which tag counts: the last one.
     #[cold]
     pub(super) fn last_tag(&self, raw: &RawJson, union: &str, key: &str) -> Result<String, Failed> {
-        peek_tag(raw.get(), key).ok_or_else(|| Failed(format!("{union} without a string `{key}`").into()))
+        walk::string_at(raw.get(), key)
+            .ok_or_else(|| Failed(format!("{union} without a string `{key}`").into()))
     }
 
     /// The whole union.

@@ -8,9 +8,7 @@ use std::fmt;
 use serde::de::{Deserializer, Visitor};
 
 #[doc(inline)]
-pub use crate::direct::MisfitValue;
-#[doc(hidden)]
-pub use crate::lenient::peek_tag;
+pub use crate::decode::MisfitValue;
 
 /// A string that is none of those a set lists. Made only by the set's own `From<&str>`, so that a listed value can
 /// never hide in here.
@@ -45,7 +43,7 @@ macro_rules! wire_enum {
         $vis enum $name {
             $( $(#[$vm])* $var($ty), )+
             /// A tag that this build does not know, with the whole value as it came.
-            Unknown($crate::json::RawJson),
+            Unknown($crate::RawJson),
             /// A tag that this build knows, on a value that does not fit.
             Misfit(Box<$crate::wire_enum::MisfitValue>),
         }
@@ -59,28 +57,28 @@ macro_rules! wire_enum {
                 match self {
                     $( Self::$var(_) => std::borrow::Cow::Borrowed($wire), )+
                     Self::Unknown(raw) => std::borrow::Cow::Owned(
-                        $crate::wire_enum::peek_tag(raw.get(), $tag).unwrap_or_default(),
+                        $crate::walk::string_at(raw.get(), $tag).unwrap_or_default(),
                     ),
                     Self::Misfit(misfit) => std::borrow::Cow::Borrowed(misfit.tag.as_str()),
                 }
             }
         }
 
-        impl $crate::direct::Union for $name {
+        impl $crate::decode::Union for $name {
             const NAME: &'static str = stringify!($name);
             const TAG: &'static str = $tag;
 
             fn fit(
                 tag: &str,
-                reader: &mut $crate::direct::Reader<'_>,
-            ) -> Option<Result<Self, $crate::direct::Failed>> {
+                reader: &mut $crate::decode::Reader<'_>,
+            ) -> Option<Result<Self, $crate::decode::Failed>> {
                 Some(match tag {
                     $( $wire => serde::Deserialize::deserialize(reader).map(Self::$var), )+
                     _ => return None,
                 })
             }
 
-            fn unknown(raw: $crate::json::RawJson) -> Self {
+            fn unknown(raw: $crate::RawJson) -> Self {
                 Self::Unknown(raw)
             }
 
@@ -91,7 +89,7 @@ macro_rules! wire_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::direct::union(deserializer)
+                $crate::decode::union(deserializer)
             }
         }
 

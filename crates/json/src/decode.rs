@@ -18,10 +18,10 @@ use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
 
 pub use self::reader::{Failed, Reader};
 use crate::drift::{self, DriftKind};
-use crate::json::{RawJson, mending};
+use crate::raw::{RawJson, mending};
 
 /// Decodes `text`, which has to be one value.
-pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     let mut reader = Reader::of(text);
     match T::deserialize(&mut reader) {
         Ok(value) => reader.end().map(|()| value),
@@ -197,6 +197,3 @@ fn reconsider(
     drift::note(name, &last, DriftKind::Misfit(reason.clone()));
     Ok(Odd::Misfit(Box::new(MisfitValue::__new(last, reason, raw))))
 }
-
-#[cfg(test)]
-mod tests;
