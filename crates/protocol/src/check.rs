@@ -56,9 +56,9 @@ pub enum Direction {
 pub struct Verdict {
     /// Who wrote it; never unknown.
     pub direction: Direction,
-    /// Its `type`; empty if it has none.
+    /// The frame's `type`; empty if it has none.
     pub kind: String,
-    /// Its `subtype`, if it has one.
+    /// The frame's `subtype`, if it has one.
     pub subtype: Option<String>,
     /// Of a control response: the subtype of the request that it answers, if that was seen.
     pub answers: Option<String>,

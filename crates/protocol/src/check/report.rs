@@ -23,9 +23,9 @@ pub struct Report {
 pub struct KindReport {
     /// Who wrote them.
     pub direction: Direction,
-    /// Their `type`.
+    /// The frames' `type`.
     pub kind: String,
-    /// Their `subtype`, if they have one.
+    /// The frames' `subtype`, if they have one.
     pub subtype: Option<String>,
     /// Of control responses: the subtype of the request that they answer, if that was seen.
     pub answers: Option<String>,

@@ -43,19 +43,19 @@ pub struct ApiMessage {
 open_enum! {
     /// Why the model stopped.
     pub enum StopReason {
-        /// It had said everything.
+        /// The model finished its answer.
         EndTurn = "end_turn",
         /// The limit of output tokens.
         MaxTokens = "max_tokens",
         /// A stop sequence.
         StopSequence = "stop_sequence",
-        /// It wants tools to be run.
+        /// The model calls tools.
         ToolUse = "tool_use",
         /// The API paused a long turn.
         PauseTurn = "pause_turn",
         /// The API compacted the context.
         Compaction = "compaction",
-        /// It was not allowed to answer.
+        /// The API refused the answer.
         Refusal = "refusal",
         /// The context is full.
         ModelContextWindowExceeded = "model_context_window_exceeded",
@@ -71,7 +71,7 @@ pub struct StopDetails {
     pub kind: String,
     /// The policy area.
     pub category: Option<RefusalCategory>,
-    /// Why, in words.
+    /// The explanation, for people.
     pub explanation: Option<String>,
     /// A token that makes a retry on another model cheaper.
     pub fallback_credit_token: Option<String>,
@@ -85,7 +85,7 @@ pub struct StopDetails {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Container {
-    /// Its id.
+    /// The container's id.
     pub id: String,
     /// When it is deleted, as ISO 8601.
     pub expires_at: String,
@@ -100,9 +100,9 @@ pub struct ContainerSkill {
     /// `anthropic` or `custom`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its id.
+    /// The skill's id.
     pub skill_id: String,
-    /// Its version.
+    /// The skill's version.
     pub version: Option<String>,
 }
 
@@ -159,6 +159,6 @@ pub struct InputTransformation {
     pub kind: String,
     /// Where in the request.
     pub path: String,
-    /// Why.
+    /// The reason for the change.
     pub reason: String,
 }

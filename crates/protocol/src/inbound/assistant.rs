@@ -20,7 +20,7 @@ pub struct AssistantMessage {
     pub parent_tool_use_id: Option<String>,
     /// This line's id; the id in the session file too.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
     /// Set when this is an API error in place of an answer.
     pub error: Option<AssistantError>,
@@ -82,7 +82,7 @@ pub struct AssistantMessage {
     pub wire_ingest_context: Option<RawJson>,
     /// True for an API error in place of an answer.
     pub is_api_error_message: Option<bool>,
-    /// Its HTTP status.
+    /// The error's HTTP status.
     pub api_error_status: Option<u64>,
     /// What went wrong, as the CLI sorts it.
     pub api_error: Option<ApiErrorKind>,
@@ -113,7 +113,7 @@ pub struct AssistantMessage {
 open_enum! {
     /// How narration is to be shown.
     pub enum NarrationHint {
-        /// Not at all.
+        /// Narration is hidden.
         Hidden = "hidden",
         /// Faintly.
         Faint = "faint",
@@ -125,7 +125,7 @@ open_enum! {
     pub enum ReportedThinkingDisplay {
         /// As a summary.
         Summarized = "summarized",
-        /// Not at all.
+        /// Thinking is omitted.
         Omitted = "omitted",
         /// As highlights.
         Highlights = "highlights",
@@ -160,9 +160,9 @@ pub struct ToolUseMeta {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct LocalCommandRun {
-    /// Its name without the slash.
+    /// The command's name without the slash.
     pub command: String,
-    /// Its arguments; may be empty.
+    /// The command's arguments; may be empty.
     pub args: String,
     /// The plugin that brought it.
     pub plugin: Option<String>,
@@ -181,13 +181,13 @@ pub struct LocalCommandOutcome {
 open_enum! {
     /// Why a slash command did nothing.
     pub enum LocalCommandOutcomeKind {
-        /// It needs a terminal.
+        /// The command needs a terminal.
         UnavailableHeadless = "unavailable_headless",
         /// There is no such command.
         Unknown = "unknown",
-        /// It failed.
+        /// The command failed.
         Failed = "failed",
-        /// It takes effect after a restart.
+        /// The command takes effect after a restart.
         RestartRequired = "restart_required",
     }
 }

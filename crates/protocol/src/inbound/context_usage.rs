@@ -51,9 +51,9 @@ pub struct OverLimit {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextCategory {
-    /// Its name for people.
+    /// The category's name for people.
     pub name: String,
-    /// Its tokens.
+    /// The category's tokens.
     pub tokens: u64,
     /// What counts it.
     pub kind: ContextCategoryKind,
@@ -77,11 +77,11 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextMcpTool {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// Its server.
+    /// The tool's server.
     pub server_name: String,
-    /// Its tokens.
+    /// The tool's tokens.
     pub tokens: u64,
 }
 
@@ -89,12 +89,12 @@ pub struct ContextMcpTool {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextMemoryFile {
-    /// Its path.
+    /// The file's path.
     pub path: String,
-    /// Its kind, such as `Project`.
+    /// The file's kind, such as `Project`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its tokens.
+    /// The file's tokens.
     pub tokens: u64,
 }
 
@@ -102,11 +102,11 @@ pub struct ContextMemoryFile {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextAgent {
-    /// Its name.
+    /// The subagent's name.
     pub agent_type: String,
     /// Where it is defined.
     pub source: String,
-    /// Its tokens.
+    /// The subagent's tokens.
     pub tokens: u64,
 }
 
@@ -114,13 +114,13 @@ pub struct ContextAgent {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextSkill {
-    /// Its name.
+    /// The skill's name.
     pub name: String,
     /// Where it is defined.
     pub source: String,
     /// The plugin that brought it.
     pub plugin_name: Option<String>,
-    /// Its tokens.
+    /// The skill's tokens.
     pub tokens: u64,
 }
 
@@ -197,7 +197,7 @@ pub struct UsageLimitScope {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct NamedScope {
-    /// Its name for people.
+    /// The scope's name for people.
     pub display_name: String,
 }
 
@@ -207,7 +207,7 @@ pub struct NamedScope {
 pub struct ExtraUsage {
     /// Whether it is allowed.
     pub is_enabled: bool,
-    /// Its limit a month.
+    /// The monthly limit of extra usage.
     pub monthly_limit: Option<f64>,
     /// How much of it is used.
     pub used_credits: Option<f64>,

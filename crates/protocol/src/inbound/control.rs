@@ -13,7 +13,7 @@ use crate::wire_enum;
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ControlRequest {
-    /// Its id.
+    /// The request's id.
     pub request_id: RequestId,
     /// What it asks.
     pub request: InboundRequest,
@@ -43,9 +43,9 @@ pub struct ControlResponse {
 wire_enum! {
     /// The answer to a request.
     pub enum ControlResult by "subtype" {
-        /// It was done.
+        /// The request succeeded.
         "success" => Success(ControlSuccess),
-        /// It was not.
+        /// The request failed.
         "error" => Error(ControlError),
     }
 }
@@ -72,7 +72,7 @@ pub struct ControlSuccess {
 pub struct ControlError {
     /// The request; absent if it had no id.
     pub request_id: Option<RequestId>,
-    /// Why, in words.
+    /// The error message.
     pub error: String,
     /// Why, as a code.
     pub error_code: Option<ControlErrorCode>,
@@ -119,7 +119,7 @@ open_enum! {
         RestrictedByOrg = "restricted_by_org",
         /// The account may not have it.
         UnavailableForAccount = "unavailable_for_account",
-        /// It is not offered.
+        /// The request is not offered.
         NotOffered = "not_offered",
         /// The long context is switched off.
         Alias1mDisabled = "alias_1m_disabled",
@@ -139,7 +139,7 @@ open_enum! {
         CheckServerError = "check_server_error",
         /// A check refused.
         CheckRejected = "check_rejected",
-        /// It needs credits.
+        /// The request needs credits.
         CreditsRequired = "credits_required",
         /// Too many requests.
         RateLimit = "rate_limit",

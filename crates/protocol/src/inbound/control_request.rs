@@ -58,7 +58,7 @@ pub struct CanUseTool {
     pub tool_name: String,
     /// The call. The first CLIs of version 2.0 leave it out.
     pub tool_use_id: Option<String>,
-    /// Its arguments.
+    /// The call's arguments.
     pub input: RawJson,
     /// The MCP server of the tool.
     pub mcp_server: Option<RequestingServer>,
@@ -133,9 +133,9 @@ open_enum! {
         Hook = "hook",
         /// A background agent cannot ask.
         AsyncAgent = "asyncAgent",
-        /// It wants out of the sandbox.
+        /// The call asks to run outside of the sandbox.
         SandboxOverride = "sandboxOverride",
-        /// It is outside the working directories.
+        /// The call reaches outside of the working directories.
         WorkingDir = "workingDir",
         /// A safety check.
         SafetyCheck = "safetyCheck",
@@ -150,7 +150,7 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct RequestingServer {
-    /// Its name.
+    /// The server's name.
     pub name: String,
     /// Where it is configured, such as `sdk` or `plugin`.
     pub source: String,
@@ -185,7 +185,7 @@ pub struct ComputerFolder {
 pub struct HookCallback {
     /// The callback, as it was registered in `initialize`.
     pub callback_id: String,
-    /// What happened.
+    /// The input of the hook: the event and its data.
     pub input: HookInput,
     /// The tool call; a random id for events that have none.
     pub tool_use_id: Option<String>,
@@ -359,7 +359,7 @@ pub struct RemoteToolCall {
     pub host: String,
     /// The tool.
     pub name: String,
-    /// Its arguments.
+    /// The call's arguments.
     pub input: RawJson,
     /// What comes with them.
     pub envelope: RawJson,
@@ -381,7 +381,7 @@ pub struct RemotePlumbingCall {
     pub host: String,
     /// What is called.
     pub name: String,
-    /// Its arguments.
+    /// The call's arguments.
     pub args: RawJson,
     /// When it was called, in milliseconds since 1970.
     pub issued_at: f64,

@@ -19,26 +19,26 @@ pub struct CommandLifecycle {
     pub scheduled_for: Option<f64>,
     /// True if it ran before prompts that were sent earlier.
     pub ran_ahead: Option<bool>,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// What became of a prompt.
     pub enum CommandState {
-        /// It waits.
+        /// The prompt waits in the queue.
         Queued = "queued",
-        /// Its turn has begun, or it was taken into the running one.
+        /// The turn of the prompt has begun, or the running turn took the prompt in.
         Started = "started",
         /// Its turn is over. Comes after the `result`, before it if it was taken into a running turn.
         Completed = "completed",
-        /// It was withdrawn.
+        /// The prompt was withdrawn.
         Cancelled = "cancelled",
-        /// It was dropped.
+        /// The prompt was dropped.
         Discarded = "discarded",
-        /// It was not accepted.
+        /// The prompt was rejected.
         Refused = "refused",
     }
 }
@@ -49,7 +49,7 @@ open_enum! {
 pub struct ConversationReset {
     /// The new conversation.
     pub new_conversation_id: String,
-    /// Why.
+    /// What caused the reset.
     pub trigger: Option<ResetTrigger>,
     /// The prompt that asked for it.
     pub user_message_uuid: Option<String>,
@@ -57,7 +57,7 @@ pub struct ConversationReset {
     pub user_message_from_human: Option<bool>,
     /// When, as ISO 8601.
     pub timestamp: Option<String>,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
     /// The session that ends.
     pub session_id: String,
@@ -83,9 +83,9 @@ open_enum! {
 pub struct ActiveGoal {
     /// The goal; null when there is none any more.
     pub value: Option<Goal>,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -111,9 +111,9 @@ pub struct Goal {
 pub struct AutocompactState {
     /// The settings in force.
     pub value: Autocompact,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 

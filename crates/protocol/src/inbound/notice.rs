@@ -16,9 +16,9 @@ pub struct KeepAlive {
 pub struct PromptSuggestion {
     /// The suggested prompt.
     pub suggestion: String,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -43,9 +43,9 @@ pub struct ToolProgress {
     pub subagent_type: Option<String>,
     /// The subagent waits for the API.
     pub subagent_retry: Option<SubagentRetry>,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -63,7 +63,7 @@ pub struct SubagentRetry {
     pub retry_delay_ms: f64,
     /// HTTP status; null without an answer.
     pub error_status: Option<u64>,
-    /// What went wrong.
+    /// The kind of error.
     pub error_category: String,
 }
 
@@ -78,9 +78,9 @@ pub struct ToolUseSummary {
     pub preceding_tool_use_ids: Vec<String>,
     /// When, as ISO 8601.
     pub timestamp: Option<String>,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -96,8 +96,8 @@ pub struct AuthStatus {
     pub output: Vec<String>,
     /// Why it failed.
     pub error: Option<String>,
-    /// This frame's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }

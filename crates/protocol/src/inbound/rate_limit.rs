@@ -10,9 +10,9 @@ use crate::open_enum;
 pub struct RateLimitEvent {
     /// The limits.
     pub rate_limit_info: RateLimitInfo,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -72,11 +72,11 @@ pub struct RateLimitInfo {
 open_enum! {
     /// Whether requests go through.
     pub enum RateLimitStatus {
-        /// They do.
+        /// Requests are allowed.
         Allowed = "allowed",
-        /// They do; the limit is close.
+        /// Requests are allowed; the limit is close.
         AllowedWarning = "allowed_warning",
-        /// They do not.
+        /// Requests are rejected.
         Rejected = "rejected",
     }
 }
@@ -102,7 +102,7 @@ open_enum! {
 open_enum! {
     /// Why there is no usage beyond the subscription.
     pub enum OverageDisabledReason {
-        /// It was not set up.
+        /// Extra usage was not set up.
         OverageNotProvisioned = "overage_not_provisioned",
         /// The organisation switched it off.
         OrgLevelDisabled = "org_level_disabled",
@@ -124,7 +124,7 @@ open_enum! {
         OrgServiceLevelDisabled = "org_service_level_disabled",
         /// No limits are set.
         NoLimitsConfigured = "no_limits_configured",
-        /// It could not be found out.
+        /// The reason could not be fetched.
         FetchError = "fetch_error",
         /// No reason given.
         Unknown = "unknown",
@@ -138,7 +138,7 @@ open_enum! {
         Service = "service",
         /// The channel's.
         Channel = "channel",
-        /// A group's.
+        /// The limit of a group.
         GroupPool = "group_pool",
     }
 }

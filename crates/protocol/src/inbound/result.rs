@@ -23,9 +23,9 @@ pub struct ResultMessage {
     pub result: Option<String>,
     /// On the error subtypes: what went wrong.
     pub errors: Option<Vec<String>>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
     /// How long the turn took, in milliseconds.
     pub duration_ms: f64,
@@ -85,7 +85,7 @@ pub struct ResultMessage {
     pub api_error_origin: Option<String>,
     /// Whether fast mode is on.
     pub fast_mode_state: Option<FastModeState>,
-    /// Why it is not.
+    /// Why fast mode is off.
     pub fast_mode_disabled_reason: Option<FastModeDisabledReason>,
     /// When the login expires, as ISO 8601.
     pub credential_expires_at: Option<String>,
@@ -99,7 +99,7 @@ pub struct ResultMessage {
     pub message_undelivered: Option<String>,
     /// The organisation's verdict.
     pub policy_answer: Option<String>,
-    /// Its reason.
+    /// The reason that the policy gives.
     pub policy_answer_reason: Option<String>,
     /// True if the process was told to end.
     pub interrupted_by_shutdown: Option<bool>,
@@ -252,7 +252,7 @@ open_enum! {
     pub enum ResultSubtype {
         /// It ran to its end; the end may be an API error, see `is_error`.
         Success = "success",
-        /// It was interrupted, refused, or broke.
+        /// The turn was interrupted, refused, or failed.
         ErrorDuringExecution = "error_during_execution",
         /// The limit of turns was reached.
         ErrorMaxTurns = "error_max_turns",
@@ -292,7 +292,7 @@ open_enum! {
         ToolDeferred = "tool_deferred",
         /// The limit of turns.
         MaxTurns = "max_turns",
-        /// It went on in the background.
+        /// The turn continued in the background.
         BackgroundRequested = "background_requested",
         /// The model was done.
         Completed = "completed",
@@ -302,7 +302,7 @@ open_enum! {
         StructuredOutputRetryExhausted = "structured_output_retry_exhausted",
         /// A tool call should have been put off and could not.
         ToolDeferredUnavailable = "tool_deferred_unavailable",
-        /// It could not begin.
+        /// The turn could not begin.
         TurnSetupFailed = "turn_setup_failed",
     }
 }
@@ -369,7 +369,7 @@ pub struct PermissionDenial {
     pub tool_name: String,
     /// The call.
     pub tool_use_id: String,
-    /// Its arguments.
+    /// The call's arguments.
     pub tool_input: RawJson,
 }
 
@@ -381,7 +381,7 @@ pub struct DeferredToolUse {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments.
+    /// The call's arguments.
     pub input: RawJson,
 }
 
@@ -389,7 +389,7 @@ pub struct DeferredToolUse {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct InvalidConfigFile {
-    /// Its path.
+    /// The file's path.
     pub path: String,
     /// Whether it is the user's own.
     pub is_global: bool,
@@ -405,7 +405,7 @@ pub struct InvalidConfigFile {
 pub struct RunnerExit {
     /// `setup` or `run`.
     pub phase: String,
-    /// Its exit code.
+    /// The runner's exit code.
     pub exit_code: Option<i64>,
     /// The signal that ended it.
     pub signal: Option<String>,

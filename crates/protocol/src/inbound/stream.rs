@@ -20,9 +20,9 @@ pub struct StreamEvent {
     pub event: ApiStreamEvent,
     /// The tool call under whose subagent it happened; null so far.
     pub parent_tool_use_id: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
     /// From the request to the first token, in milliseconds; on `message_start`.
     pub ttft_ms: Option<f64>,
@@ -48,7 +48,7 @@ pub struct StreamEvent {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AbandonedBlocks {
-    /// Their message.
+    /// The message of the blocks.
     pub api_message_id: String,
     /// The first of them.
     pub from_block_index: u64,
@@ -93,7 +93,7 @@ pub struct MessageStart {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContentBlockStart {
-    /// Its place in the message.
+    /// The block's place in the message.
     pub index: u64,
     /// The block, usually still empty.
     pub content_block: ContentBlock,
@@ -103,7 +103,7 @@ pub struct ContentBlockStart {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContentBlockDelta {
-    /// Its place in the message.
+    /// The block's place in the message.
     pub index: u64,
     /// What is added.
     pub delta: BlockDelta,
@@ -112,7 +112,7 @@ pub struct ContentBlockDelta {
 wire_enum! {
     /// What is added to a block.
     pub enum BlockDelta by "type" {
-        /// Text.
+        /// Text of the answer.
         "text_delta" => Text(TextDelta),
         /// A piece of a tool call's arguments.
         "input_json_delta" => InputJson(InputJsonDelta),
@@ -183,7 +183,7 @@ pub struct CompactionDelta {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContentBlockStop {
-    /// Its place in the message.
+    /// The block's place in the message.
     pub index: u64,
 }
 
@@ -193,7 +193,7 @@ pub struct ContentBlockStop {
 pub struct MessageDelta {
     /// Why it ends.
     pub delta: MessageDeltaBody,
-    /// Its tokens in total.
+    /// Tokens of the message in total.
     pub usage: Option<MessageDeltaUsage>,
     /// What the API removed from the context.
     pub context_management: Option<ContextManagement>,
@@ -249,7 +249,7 @@ pub struct MessageDeltaUsage {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct StreamError {
-    /// What went wrong.
+    /// The error.
     pub error: ApiErrorBody,
     /// The API's id of the request.
     pub request_id: Option<String>,
@@ -259,7 +259,7 @@ pub struct StreamError {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ApiErrorBody {
-    /// Its kind, such as `overloaded_error`.
+    /// The error's kind, such as `overloaded_error`.
     #[serde(rename = "type")]
     pub kind: String,
     /// What it says.

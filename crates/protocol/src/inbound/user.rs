@@ -17,7 +17,7 @@ pub struct UserMessage {
     pub parent_tool_use_id: Option<String>,
     /// This line's id; that of the prompt itself when it is a replay.
     pub uuid: Option<String>,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: Option<String>,
     /// True if this is a prompt, echoed (`--replay-user-messages`).
     #[serde(rename = "isReplay")]
@@ -177,9 +177,9 @@ pub struct PermissionOutcome {
 open_enum! {
     /// What was decided about a tool call.
     pub enum PermissionVerdict {
-        /// It may run.
+        /// The call may run.
         Accept = "accept",
-        /// It may not.
+        /// The call may not run.
         Reject = "reject",
         /// Nobody decided.
         Cancelled = "cancelled",
@@ -192,7 +192,7 @@ open_enum! {
 pub struct AutoModeRule {
     /// `allow` or `soft_deny`.
     pub list: String,
-    /// Its name.
+    /// The rule's name.
     pub name: String,
 }
 
@@ -234,10 +234,10 @@ pub struct SummarizeMetadata {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpMeta {
-    /// Its `_meta`.
+    /// The `_meta` of the result.
     #[serde(rename = "_meta")]
     pub meta: Option<RawJson>,
-    /// Its `structuredContent`.
+    /// The `structuredContent` of the result.
     pub structured_content: Option<RawJson>,
     /// Resources that it points to.
     pub resource_links: Option<Vec<McpResourceLink>>,
@@ -247,8 +247,8 @@ pub struct McpMeta {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PluginPrompt {
-    /// Its name.
+    /// The prompt's name.
     pub name: String,
-    /// Its text.
+    /// The prompt's text.
     pub text: String,
 }

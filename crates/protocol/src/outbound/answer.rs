@@ -21,15 +21,15 @@ pub struct McpMessageAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum ElicitationResult {
-    /// They answer.
+    /// The user answers.
     Accept {
         /// What they filled in, as the question's schema wants it; nothing for a page.
         #[serde(skip_serializing_if = "crate::whole::unset")]
         content: Option<JsonObject>,
     },
-    /// They say no.
+    /// The user declines.
     Decline,
-    /// They say nothing.
+    /// The user closes the question without an answer.
     Cancel,
 }
 
@@ -63,12 +63,12 @@ impl<'de> Deserialize<'de> for ElicitationResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "behavior", rename_all = "lowercase")]
 pub enum UserDialogResult {
-    /// It was filled in.
+    /// The user completed the dialog.
     Completed {
         /// With what, as the kind of dialog wants it.
         result: RawJson,
     },
-    /// It was closed.
+    /// The user closed the dialog.
     Cancelled,
 }
 
@@ -122,9 +122,9 @@ closed_enum! {
         SignedOut = "signed_out",
         /// Somebody else is signed in.
         IdentityChanged = "identity_changed",
-        /// It may work later.
+        /// The failure is transient.
         Transient = "transient",
-        /// It could not be renewed.
+        /// The token could not be renewed.
         RefreshFailed = "refresh_failed",
     }
 }
@@ -135,7 +135,7 @@ closed_enum! {
 pub struct HostAuthTokenAnswer {
     /// The credential; `None` if there is none.
     pub auth_token: Option<String>,
-    /// It is the one that the CLI has.
+    /// Whether the token is the one that the CLI has.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub material_unchanged: Option<bool>,
 }

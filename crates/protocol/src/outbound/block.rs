@@ -7,7 +7,7 @@ use crate::shared::{
 
 /// Blocks that a prompt may hold.
 impl ContentBlock {
-    /// Text.
+    /// A block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextBlock {
             text: text.into(),

@@ -44,7 +44,7 @@ use crate::wire_enum;
 
 /// Something that a program may ask of the CLI.
 pub trait ControlRequest: Serialize {
-    /// Its `subtype` on the wire.
+    /// The `subtype` of the request on the wire.
     const SUBTYPE: &'static str;
     /// What the CLI answers.
     type Reply: DeserializeOwned;

@@ -299,7 +299,7 @@ closed_enum! {
     /// Where manifests come from.
     #[non_exhaustive]
     pub enum ManifestsOrigin {
-        /// They were made for this line.
+        /// The host made the manifests for this line.
         HostPerSend = "host_per_send",
     }
 }
@@ -319,7 +319,7 @@ pub struct WorkspaceTrust {
 pub struct AttachServeRequest {
     /// The request.
     pub work_id: String,
-    /// Its environment.
+    /// The id of the environment.
     pub environment_id: String,
     /// Only goes on with a session that there is.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]

@@ -22,7 +22,7 @@ wire_enum! {
         "control_response" => ControlResponse(ControlResponse),
         /// Takes back what we asked.
         "control_cancel_request" => ControlCancelRequest(ControlCancel),
-        /// Nothing.
+        /// Keeps the connection alive.
         "keep_alive" => KeepAlive(KeepAliveLine),
         /// Changes variables of the CLI's environment.
         "update_environment_variables" => UpdateEnvironmentVariables(UpdateEnvironmentVariables),

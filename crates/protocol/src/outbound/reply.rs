@@ -21,9 +21,9 @@ pub struct ControlRequestLine {
 /// A request that has no type here, by its `subtype` and fields.
 #[derive(Debug, Clone, Serialize)]
 pub struct RawRequest {
-    /// Its subtype.
+    /// The request's subtype.
     pub subtype: String,
-    /// Its fields. One called `subtype` is not written.
+    /// The fields of the request. A field called `subtype` is not written.
     #[serde(flatten, serialize_with = "without_subtype")]
     pub fields: BTreeMap<String, RawJson>,
 }
@@ -62,9 +62,9 @@ pub struct ControlResponse {
 wire_enum! {
     /// Our answer to a request of the CLI.
     pub enum ControlAnswer by "subtype" {
-        /// It was done.
+        /// The request succeeded.
         "success" => Success(SuccessAnswer),
-        /// It was not.
+        /// The request failed.
         "error" => Error(ErrorAnswer),
     }
 }
@@ -84,7 +84,7 @@ pub struct SuccessAnswer {
 pub struct ErrorAnswer {
     /// The request.
     pub request_id: RequestId,
-    /// Why.
+    /// The error message.
     pub error: String,
     /// Why, as a code.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -170,7 +170,7 @@ pub struct BashCommand {
     /// Where to run it.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub cwd: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub uuid: Option<String>,
     /// The session.

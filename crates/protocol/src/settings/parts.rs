@@ -289,7 +289,7 @@ open_struct! {
 open_struct! {
     /// Dictation.
     pub struct VoiceSettings {
-        /// Whether it is on.
+        /// Whether voice input is on.
         enabled: "enabled" => bool,
         /// Whether one holds a key or taps it: `hold` or `tap`.
         mode: "mode" => String,
@@ -301,7 +301,7 @@ open_struct! {
 open_struct! {
     /// A machine to connect to.
     pub struct SshConfig {
-        /// Its id in all settings.
+        /// The id of the connection in all settings.
         id: "id" => String,
         /// What it is called.
         name: "name" => String,
@@ -345,7 +345,7 @@ open_enum! {
     pub enum SourcesBehavior {
         /// Only the first one counts.
         FirstWins = "first-wins",
-        /// They are merged.
+        /// The sources are merged.
         Merge = "merge",
     }
 }

@@ -12,7 +12,7 @@ use crate::wire_enum;
 open_struct! {
     /// A marketplace to offer.
     pub struct MarketplaceSettings {
-        /// Where it is.
+        /// The source of the marketplace.
         source: "source" => MarketplaceSource,
         /// Where it is kept on this machine.
         install_location: "installLocation" => String,
@@ -98,7 +98,7 @@ open_struct! {
     pub struct NpmSource in "source" {
         /// The package.
         package: "package" => String,
-        /// Its version.
+        /// The package's version.
         version: "version" => String,
         /// The registry, if not the usual one.
         registry: "registry" => String,
@@ -108,7 +108,7 @@ open_struct! {
 open_struct! {
     /// Something on this machine.
     pub struct PathSource in "source" {
-        /// Where.
+        /// The path.
         path: "path" => String,
     }
 }
@@ -138,11 +138,11 @@ open_struct! {
 open_struct! {
     /// A marketplace that is in the settings themselves.
     pub struct SettingsSource in "source" {
-        /// Its name.
+        /// The marketplace's name.
         name: "name" => String,
-        /// Its plugins.
+        /// The marketplace's plugins.
         plugins: "plugins" => Vec<InlinePlugin>,
-        /// Whose it is.
+        /// The owner of the marketplace.
         owner: "owner" => MarketplaceOwner,
     }
 }
@@ -162,13 +162,13 @@ open_struct! {
 open_struct! {
     /// A plugin of a marketplace in the settings.
     pub struct InlinePlugin {
-        /// Its name.
+        /// The plugin's name.
         name: "name" => String,
-        /// Where it is.
+        /// The source of the plugin.
         source: "source" => InlinePluginSource,
         /// What it is for.
         description: "description" => String,
-        /// Its version.
+        /// The plugin's version.
         version: "version" => String,
         /// Whether it must have a manifest of its own.
         strict: "strict" => bool,
@@ -261,7 +261,7 @@ open_struct! {
     pub struct ArchiveSource in "source" {
         /// The archive.
         url: "url" => String,
-        /// Its hash.
+        /// The archive's hash.
         sha256: "sha256" => String,
     }
 }
@@ -281,7 +281,7 @@ open_struct! {
 open_struct! {
     /// A plugin whose source the CLI did not understand.
     pub struct UnsupportedSource in "source" {
-        /// Why.
+        /// Why the source is not supported.
         error: "error" => String,
     }
 }

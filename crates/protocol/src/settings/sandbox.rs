@@ -76,9 +76,9 @@ open_struct! {
 open_struct! {
     /// The certificate authority to open HTTPS with.
     pub struct SandboxTlsTerminate {
-        /// Its certificate.
+        /// The certificate of the authority.
         ca_cert_path: "caCertPath" => String,
-        /// Its key.
+        /// The key of the authority.
         ca_key_path: "caKeyPath" => String,
     }
 }
@@ -162,7 +162,7 @@ open_struct! {
 open_enum! {
     /// What commands see instead of a secret.
     pub enum SandboxCredentialMode {
-        /// Nothing.
+        /// The credential is withheld.
         Deny = "deny",
         /// A stand-in.
         Mask = "mask",

@@ -20,7 +20,7 @@ use crate::RawJson;
 pub struct AgentDefinition {
     /// When to use it, for the model to read.
     pub description: String,
-    /// Its system prompt.
+    /// The system prompt of the subagent.
     pub prompt: String,
     /// The only tools it may use; all of the parent's if `None`.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -31,7 +31,7 @@ pub struct AgentDefinition {
     /// Its model: an alias, a full id, or `inherit` for the main one.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub model: Option<String>,
-    /// Its MCP servers.
+    /// The subagent's MCP servers.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub mcp_servers: Option<Vec<AgentMcpServer>>,
     /// A reminder that is added to its system prompt. Experimental upstream.

@@ -16,7 +16,7 @@ pub type MessageContent = TextOr<ContentBlock>;
 wire_enum! {
     /// One piece of a message. Answers and prompts use the same union, because each may carry most of the kinds.
     pub enum ContentBlock by "type" {
-        /// Text.
+        /// A block of text.
         "text" => Text(TextBlock),
         /// Reasoning of the model.
         "thinking" => Thinking(ThinkingBlock),
@@ -212,7 +212,7 @@ pub struct ImageTransformations {
 pub struct DocumentBlock {
     /// Where the content is.
     pub source: DocumentSource,
-    /// Its title.
+    /// The document's title.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
     /// Remarks on the document that are not cited.
@@ -232,9 +232,9 @@ pub struct DocumentBlock {
 pub struct SearchResultBlock {
     /// Where it is from, usually a URL.
     pub source: String,
-    /// Its title.
+    /// The result's title.
     pub title: String,
-    /// Its text, as text blocks.
+    /// The result's text, as text blocks.
     pub content: Vec<ContentBlock>,
     /// Whether the answer should cite it.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -307,7 +307,7 @@ pub struct FallbackBlock {
     /// The model that went on.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub to: Option<FallbackModel>,
-    /// Why.
+    /// The cause of the fallback.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub trigger: Option<FallbackTrigger>,
 }
@@ -377,7 +377,7 @@ pub struct BrowserStateBlock {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct BrowserTab {
-    /// Its id.
+    /// The tab's id.
     pub tab_id: String,
     /// The page's title.
     pub title: String,
@@ -407,7 +407,7 @@ pub struct BrowserStateChange {
     /// Where it was saved.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub path: Option<String>,
-    /// Its size in bytes.
+    /// The download's size in bytes.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub size_bytes: Option<u64>,
     /// Why it failed.

@@ -116,7 +116,7 @@ impl fmt::Debug for McpStdioServerConfig {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpRemoteServerConfig {
-    /// Where it is.
+    /// The address of the server.
     pub url: String,
     /// Headers to send with every request.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -220,11 +220,11 @@ closed_enum! {
     /// Whether the calls of one MCP tool are asked.
     #[non_exhaustive]
     pub enum McpPermissionPolicy {
-        /// They run.
+        /// Calls run without a question.
         AlwaysAllow = "always_allow",
-        /// They are asked.
+        /// Each call needs permission.
         AlwaysAsk = "always_ask",
-        /// They are refused.
+        /// Calls are denied.
         AlwaysDeny = "always_deny",
     }
 }
@@ -235,9 +235,9 @@ closed_enum! {
     pub enum McpOrgMaxPermission {
         /// No limit.
         Allow = "allow",
-        /// It may be used after a question.
+        /// Each call of the tool needs permission.
         Ask = "ask",
-        /// It may not be used.
+        /// The tool may not be used.
         Blocked = "blocked",
     }
 }
@@ -260,7 +260,7 @@ pub enum McpServerStatusConfig {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpClaudeAiProxyServerConfig {
-    /// Where it is.
+    /// The address of the server.
     pub url: String,
     /// The connector's id.
     pub id: String,
@@ -310,15 +310,15 @@ impl Serialize for McpServerStatusConfig {
 open_enum! {
     /// How an MCP server fares.
     pub enum McpServerState {
-        /// Its tools can be called.
+        /// The server is connected: its tools can be called.
         Connected = "connected",
-        /// It could not be reached, or refused.
+        /// The server could not be reached, or refused the connection.
         Failed = "failed",
         /// Somebody must sign in first.
         NeedsAuth = "needs-auth",
-        /// It is being connected.
+        /// The connection is being made.
         Pending = "pending",
-        /// It was switched off.
+        /// The server is switched off.
         Disabled = "disabled",
     }
 }
@@ -328,7 +328,7 @@ open_enum! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpServerStatus {
-    /// Its name.
+    /// The server's name.
     pub name: String,
     /// How it fares.
     pub status: McpServerState,
@@ -344,7 +344,7 @@ pub struct McpServerStatus {
     pub scope: Option<String>,
     /// Who brought it: `plugin`, `sdk`, `dynamic`, …
     pub source: Option<String>,
-    /// Its tools, once connected.
+    /// The tools of the server, once it is connected.
     pub tools: Option<Vec<McpServerTool>>,
     /// Why it failed, as a code.
     #[serde(rename = "error_code")]
@@ -365,9 +365,9 @@ pub struct McpServerStatus {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpServerInfo {
-    /// Its own name, which need not be the configured one.
+    /// The name that the server gives itself; the configured name can be another.
     pub name: String,
-    /// Its version.
+    /// The server's version.
     pub version: String,
 }
 
@@ -375,7 +375,7 @@ pub struct McpServerInfo {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpServerTool {
-    /// Its name without the `mcp__server__` in front.
+    /// The tool's name without the `mcp__server__` in front.
     pub name: String,
     /// What it does.
     pub description: Option<String>,
@@ -390,11 +390,11 @@ pub struct McpServerTool {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpToolAnnotations {
-    /// It changes nothing.
+    /// The tool changes nothing.
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// The tool may destroy something.
     pub destructive: Option<bool>,
-    /// It deals with the world outside.
+    /// The tool reaches beyond this machine.
     pub open_world: Option<bool>,
 }
 

@@ -41,7 +41,7 @@ pub struct PlainOrigin {}
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ChannelOrigin {
-    /// Its name.
+    /// The server's name.
     pub server: String,
 }
 
@@ -50,15 +50,15 @@ pub struct ChannelOrigin {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PeerOrigin {
-    /// Its address.
+    /// The peer's address.
     pub from: String,
     /// `bypass` or `prompting`: whether the sender asks for permissions.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub from_mode: Option<String>,
-    /// Its name.
+    /// The peer's name.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub name: Option<String>,
-    /// Its session id.
+    /// The session id of the peer.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub from_session: Option<String>,
     /// Where the sender itself got it from.
@@ -148,9 +148,9 @@ open_enum! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ObserverOrigin {
-    /// Its address.
+    /// The observer's address.
     pub from: String,
-    /// Its task.
+    /// The task of the observer.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub sender_task_id: Option<String>,
 }

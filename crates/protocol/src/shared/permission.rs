@@ -68,11 +68,11 @@ impl PartialEq<PermissionMode> for ReportedPermissionMode {
 closed_enum! {
     /// What a rule does with the calls it matches.
     pub enum PermissionBehavior {
-        /// They run without a question.
+        /// Calls run without a question.
         Allow = "allow",
-        /// They are refused.
+        /// Calls are denied.
         Deny = "deny",
-        /// They are asked, whatever the mode.
+        /// Each call needs permission, whatever the mode.
         Ask = "ask",
     }
 }

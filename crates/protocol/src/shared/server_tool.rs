@@ -90,7 +90,7 @@ open_enum! {
         QueryTooLong = "query_too_long",
         /// The request is too large.
         RequestTooLarge = "request_too_large",
-        /// It took too long.
+        /// The call took too long.
         ExecutionTimeExceeded = "execution_time_exceeded",
         /// A file that was made is too large.
         OutputFileTooLarge = "output_file_too_large",
@@ -147,7 +147,7 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct WebFetchResult {
-    /// Its address.
+    /// The page's address.
     pub url: String,
     /// The page as a `document` block.
     pub content: Box<ContentBlock>,
@@ -183,11 +183,11 @@ pub struct CodeExecutionToolResultBlock {
 wire_enum! {
     /// The outcome of code run by the API.
     pub enum CodeExecutionContent by "type" {
-        /// It ran.
+        /// The code ran.
         "code_execution_result" => Result(ExecutionResult),
-        /// It ran, and only the API may read its output.
+        /// The code ran, and only the API can read its output.
         "encrypted_code_execution_result" => EncryptedResult(EncryptedExecutionResult),
-        /// It did not run.
+        /// The code did not run.
         "code_execution_tool_result_error" => Error(ServerToolFailure),
     }
 }
@@ -196,11 +196,11 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ExecutionResult {
-    /// Its standard output.
+    /// The program's standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The program's standard error.
     pub stderr: String,
-    /// Its exit code.
+    /// The program's exit code.
     pub return_code: i64,
     /// The files it made.
     pub content: Vec<ExecutionFile>,
@@ -210,11 +210,11 @@ pub struct ExecutionResult {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct EncryptedExecutionResult {
-    /// Its standard output, encrypted.
+    /// The program's standard output, encrypted.
     pub encrypted_stdout: String,
-    /// Its standard error.
+    /// The program's standard error.
     pub stderr: String,
-    /// Its exit code.
+    /// The program's exit code.
     pub return_code: i64,
     /// The files it made.
     pub content: Vec<ExecutionFile>,
@@ -247,9 +247,9 @@ pub struct BashCodeExecutionToolResultBlock {
 wire_enum! {
     /// The outcome of a shell command run by the API.
     pub enum BashCodeExecutionContent by "type" {
-        /// It ran.
+        /// The command ran.
         "bash_code_execution_result" => Result(ExecutionResult),
-        /// It did not run.
+        /// The command did not run.
         "bash_code_execution_tool_result_error" => Error(ServerToolFailure),
     }
 }
@@ -276,7 +276,7 @@ wire_enum! {
         "text_editor_code_execution_create_result" => Create(TextEditorCreate),
         /// A file was edited.
         "text_editor_code_execution_str_replace_result" => StrReplace(TextEditorStrReplace),
-        /// It failed.
+        /// The command failed.
         "text_editor_code_execution_tool_result_error" => Error(ServerToolFailure),
     }
 }
@@ -285,7 +285,7 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TextEditorView {
-    /// Its content.
+    /// The file's content.
     pub content: String,
     /// `text`, `image` or `pdf`.
     pub file_type: String,
@@ -366,7 +366,7 @@ pub struct ToolSearchResult {
 pub struct AdvisorToolResultBlock {
     /// The call.
     pub tool_use_id: String,
-    /// Its answer.
+    /// The advisor's answer.
     pub content: AdvisorContent,
     /// Where a cached prefix ends; prompts only.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -376,7 +376,7 @@ pub struct AdvisorToolResultBlock {
 wire_enum! {
     /// The answer of the advisor model.
     pub enum AdvisorContent by "type" {
-        /// Its text.
+        /// The text of the answer.
         "advisor_result" => Result(AdvisorResult),
         /// Text that only the API can read.
         "advisor_redacted_result" => Redacted(AdvisorRedactedResult),
@@ -389,7 +389,7 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AdvisorResult {
-    /// Its text.
+    /// The answer's text.
     pub text: String,
     /// Why it stopped.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -400,7 +400,7 @@ pub struct AdvisorResult {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AdvisorRedactedResult {
-    /// Its text, encrypted.
+    /// The answer's text, encrypted.
     pub encrypted_content: String,
     /// Why it stopped.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
@@ -415,7 +415,7 @@ pub struct McpToolUseBlock {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its server.
+    /// The tool's server.
     pub server_name: String,
     /// The arguments.
     pub input: RawJson,
@@ -447,7 +447,7 @@ pub struct McpToolResultBlock {
 pub struct McpToolListingBlock {
     /// The server.
     pub mcp_server_name: String,
-    /// Its tools.
+    /// The server's tools.
     pub tools: Vec<McpListedTool>,
 }
 
@@ -455,7 +455,7 @@ pub struct McpToolListingBlock {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpListedTool {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
     /// What it does.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]

@@ -38,7 +38,7 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Base64Source {
-    /// Their media type, such as `image/png` or `application/pdf`.
+    /// The data's media type, such as `image/png` or `application/pdf`.
     pub media_type: String,
     /// The bytes in base64.
     pub data: String,
@@ -56,7 +56,7 @@ pub struct UrlSource {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct FileSource {
-    /// Its id.
+    /// The file's id.
     pub file_id: String,
 }
 

@@ -34,7 +34,7 @@ closed_enum! {
     pub enum ThinkingDisplay {
         /// A summary.
         Summarized = "summarized",
-        /// Nothing.
+        /// Thinking is omitted.
         Omitted = "omitted",
     }
 }

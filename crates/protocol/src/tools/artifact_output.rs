@@ -64,14 +64,14 @@ crate::shape::by_key!(ArtifactOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactPublished {
-    /// Its address.
+    /// The artifact's address.
     pub url: String,
     /// The file it was made from.
     pub path: String,
-    /// Its id.
+    /// The artifact's id.
     #[serde(rename = "artifact_id", skip_serializing_if = "crate::whole::unset")]
     pub artifact_id: Option<String>,
-    /// Its title.
+    /// The artifact's title.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
     /// The version that was made.
@@ -116,7 +116,7 @@ pub struct ArtifactPublished {
     /// Whether others can see its folder: `others` or `unknown`.
     #[serde(rename = "folder_audience", skip_serializing_if = "crate::whole::unset")]
     pub folder_audience: Option<String>,
-    /// Its number in the order of versions.
+    /// The number of the version, in their order.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub seq: Option<u64>,
     /// Always true when present: nothing was different.
@@ -185,11 +185,11 @@ pub struct ArtifactList {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactEntry {
-    /// Its title.
+    /// The artifact's title.
     pub title: String,
-    /// Its address.
+    /// The artifact's address.
     pub url: String,
-    /// Its icon.
+    /// The artifact's icon.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub favicon: Option<String>,
     /// When it was last changed, in RFC 3339.
@@ -232,19 +232,19 @@ pub struct ArtifactRead {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactPage {
-    /// Its address.
+    /// The page's address.
     pub url: String,
-    /// Its size, in bytes.
+    /// The page's size, in bytes.
     pub bytes: u64,
     /// The HTTP status.
     pub code: u64,
     /// The HTTP status in words.
     pub code_text: String,
-    /// Its content, or the answer to the prompt.
+    /// The content of the page, or the answer to the prompt.
     pub result: String,
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
-    /// Its title.
+    /// The page's title.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
 }
@@ -261,7 +261,7 @@ pub struct ArtifactUrl {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactPin {
-    /// Which one.
+    /// The artifact.
     pub pin: ArtifactPinned,
 }
 
@@ -271,11 +271,11 @@ pub struct ArtifactPin {
 pub struct ArtifactPinned {
     /// What was asked for: `pin` or `unpin`.
     pub action: String,
-    /// Its address.
+    /// The artifact's address.
     pub url: String,
     /// Whether it is pinned now.
     pub pinned: bool,
-    /// Its title.
+    /// The artifact's title.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub title: Option<String>,
 }

@@ -124,7 +124,7 @@ pub struct GitOperation {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GitCommit {
-    /// Its hash.
+    /// The commit's hash.
     pub sha: String,
     /// How it came about.
     pub kind: GitCommitKind,
@@ -167,9 +167,9 @@ pub struct GitBranchChange {
 crate::open_enum! {
     /// What happened to a branch.
     pub enum GitBranchAction {
-        /// It was merged.
+        /// The branch was merged.
         Merged = "merged",
-        /// It was rebased.
+        /// The branch was rebased.
         Rebased = "rebased",
     }
 }
@@ -178,9 +178,9 @@ crate::open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct GitPullRequest {
-    /// Its number.
+    /// The pull request's number.
     pub number: u64,
-    /// Its address.
+    /// The pull request's address.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub url: Option<String>,
     /// What was done.

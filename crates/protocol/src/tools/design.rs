@@ -10,7 +10,7 @@ use crate::RawJson;
 pub struct ClaudeDesignInput {
     /// The operation; `list` tells which there are.
     pub operation: String,
-    /// Its arguments, an object.
+    /// The call's arguments, an object.
     pub arguments: RawJson,
 }
 

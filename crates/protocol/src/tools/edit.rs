@@ -158,9 +158,9 @@ pub struct GitDiff {
 crate::open_enum! {
     /// Whether git knew a changed file.
     pub enum GitDiffStatus {
-        /// It did.
+        /// The file existed, and was changed.
         Modified = "modified",
-        /// It did not.
+        /// The file is new.
         Added = "added",
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SendFeedbackInput {
-    /// What it is.
+    /// The kind of feedback.
     #[serde(rename = "type")]
     pub kind: FeedbackKind,
     /// One line about it.
@@ -44,7 +44,7 @@ impl SendFeedbackInput {
 pub struct SendFeedbackOutput {
     /// Whether it was taken.
     pub success: bool,
-    /// What happened.
+    /// The result, for people.
     pub message: String,
 }
 
@@ -63,35 +63,35 @@ crate::open_enum! {
 crate::open_enum! {
     /// How a model went wrong.
     pub enum FailureMode {
-        /// It did not do as told.
+        /// The agent did not follow instructions.
         InstructionFollowing = "instruction_following",
-        /// It destroyed something.
+        /// The agent destroyed something.
         DestructiveActions = "destructive_actions",
-        /// It wrote bad code.
+        /// The agent wrote bad code.
         CodeQuality = "code_quality",
-        /// It did the same over and over.
+        /// The agent repeated itself.
         RepetitionAndLooping = "repetition_and_looping",
-        /// It did worse than earlier models.
+        /// The agent was worse than with earlier models.
         ModelRegression = "model_regression",
-        /// It made things up.
+        /// The agent made things up.
         OverconfidenceAndHallucination = "overconfidence_and_hallucination",
-        /// It forgot.
+        /// The agent forgot something.
         ContextAndMemory = "context_and_memory",
-        /// It did more than asked.
+        /// The agent did more than asked.
         Overeager = "overeager",
-        /// It gave in too readily.
+        /// The agent gave in too readily.
         OverCorrection = "over_correction",
-        /// It stopped too early.
+        /// The agent stopped too early.
         StoppingShort = "stopping_short",
-        /// It argued or refused.
+        /// The agent argued or refused.
         DisputeOrDecline = "dispute_or_decline",
-        /// It started too many subagents.
+        /// The agent started too many subagents.
         SubagentOverspawn = "subagent_overspawn",
-        /// It took the wrong tone.
+        /// The agent took the wrong tone.
         ToneOrPreachiness = "tone_or_preachiness",
-        /// It asked too much.
+        /// The agent asked too many questions.
         ExcessiveQuestions = "excessive_questions",
-        /// It widened the task.
+        /// The agent widened the task.
         UnwantedScope = "unwanted_scope",
         /// None of these.
         Unlisted = "other",

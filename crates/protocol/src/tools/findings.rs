@@ -94,7 +94,7 @@ crate::open_enum! {
     pub enum FindingSeverity {
         /// The change brings it or makes it worse.
         Important = "important",
-        /// It was there before the change.
+        /// The problem existed before the change.
         PreExisting = "pre_existing",
         /// A small thing.
         Nit = "nit",
@@ -104,9 +104,9 @@ crate::open_enum! {
 crate::open_enum! {
     /// What a second look at a finding said.
     pub enum FindingVerdict {
-        /// It is real.
+        /// The problem is real.
         Confirmed = "CONFIRMED",
-        /// It may be real.
+        /// The problem may be real.
         Plausible = "PLAUSIBLE",
     }
 }
@@ -114,9 +114,9 @@ crate::open_enum! {
 crate::open_enum! {
     /// What was done about a finding.
     pub enum FindingOutcome {
-        /// It was fixed.
+        /// The problem was fixed.
         Fixed = "fixed",
-        /// It was left.
+        /// The problem was left as it is.
         Skipped = "skipped",
         /// There was nothing to do.
         NoChangeNeeded = "no_change_needed",

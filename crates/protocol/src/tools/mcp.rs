@@ -18,14 +18,14 @@ pub struct ListMcpResourcesInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct McpResource {
-    /// Its address.
+    /// The resource's address.
     pub uri: String,
-    /// Its name.
+    /// The resource's name.
     pub name: String,
-    /// Its media type.
+    /// The resource's media type.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mime_type: Option<String>,
-    /// What it is.
+    /// The description of the resource.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
     /// The server that offers it.
@@ -68,12 +68,12 @@ pub struct ReadMcpResourceOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct McpResourceContent {
-    /// Its address.
+    /// The resource's address.
     pub uri: String,
-    /// Its media type.
+    /// The resource's media type.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mime_type: Option<String>,
-    /// Its text, if it is text.
+    /// The text of the resource, if it is text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub text: Option<String>,
     /// The file it was saved to, if it is not.
@@ -117,11 +117,11 @@ pub struct ReadMcpResourceDirOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct McpDirEntry {
-    /// Its address.
+    /// The entry's address.
     pub uri: String,
-    /// Its name.
+    /// The entry's name.
     pub name: String,
-    /// Its media type; `inode/directory` for a directory.
+    /// The media type of the entry; `inode/directory` for a directory.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub mime_type: Option<String>,
 }
@@ -163,7 +163,7 @@ crate::open_enum! {
     pub enum McpRefreshStatus {
         /// The new list is in use.
         Refreshed = "refreshed",
-        /// It failed; the old list stays in use.
+        /// The refresh failed; the old list stays in use.
         Error = "error",
         /// The server is not connected.
         NotConnected = "not_connected",

@@ -35,7 +35,7 @@ impl MonitorInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MonitorSocket {
-    /// Its address.
+    /// The socket's address.
     pub url: String,
     /// Subprotocols to ask for.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -145,7 +145,7 @@ pub struct ReadNotificationsOutput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct QueuedNotification {
-    /// Its id, the same each time it is delivered.
+    /// The id of the notification, the same each time it is delivered.
     pub notification_id: String,
     /// Where it comes from, such as `github_webhook`.
     pub origin: String,

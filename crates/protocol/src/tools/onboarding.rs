@@ -39,7 +39,7 @@ pub struct OfferChromeSetupOutput {
 crate::open_enum! {
     /// What came of offering to connect the browser.
     pub enum ChromeSetupOutcome {
-        /// It is connected.
+        /// The browser is connected.
         Connected = "connected",
         /// The user does not want to now.
         NotNow = "not_now",

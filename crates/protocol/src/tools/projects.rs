@@ -89,21 +89,21 @@ crate::wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectInfo {
-    /// Something to know.
+    /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// The file with all of it, if it was too long.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
-    /// Its name.
+    /// The project's name.
     pub name: String,
-    /// Its description.
+    /// The project's description.
     pub description: String,
-    /// Its instructions.
+    /// The project's instructions.
     pub instructions: String,
-    /// Its documents.
+    /// The project's documents.
     pub docs: Vec<ProjectDoc>,
-    /// Its files.
+    /// The project's files.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub files: Option<Vec<ProjectFile>>,
     /// Where more of its content comes from.
@@ -117,7 +117,7 @@ pub struct ProjectInfo {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectDoc {
-    /// Its path.
+    /// The document's path.
     pub path: String,
     /// When it was made, in RFC 3339; null if unknown.
     pub created_at: Option<String>,
@@ -127,9 +127,9 @@ pub struct ProjectDoc {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectFile {
-    /// Its path.
+    /// The file's path.
     pub path: String,
-    /// Its kind.
+    /// The file's kind.
     pub file_kind: String,
     /// When it was made, in RFC 3339; null if unknown.
     pub created_at: Option<String>,
@@ -142,7 +142,7 @@ pub struct ProjectSource {
     /// The kind of source; null if unknown.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Its configuration.
+    /// The source's configuration.
     pub config: RawJson,
 }
 
@@ -160,15 +160,15 @@ pub struct ProjectKnowledge {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectRead {
-    /// Something to know.
+    /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
-    /// Its path.
+    /// The file's path.
     pub path: String,
-    /// Its kind, if it is a file.
+    /// The kind of the file, if it is a file.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file_kind: Option<String>,
-    /// Its text.
+    /// The file's text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
     /// The file with its text, if that was too long.
@@ -182,7 +182,7 @@ pub struct ProjectRead {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectSearch {
-    /// Something to know.
+    /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// Whether it was a search by meaning.
@@ -220,12 +220,12 @@ pub struct ProjectHit {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectWrite {
-    /// Something to know.
+    /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
-    /// Its path.
+    /// The document's path.
     pub path: String,
-    /// Its id.
+    /// The document's id.
     pub doc_uuid: String,
     /// Whether there was one before.
     pub replaced: bool,
@@ -241,10 +241,10 @@ pub struct ProjectWrite {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectDelete {
-    /// Something to know.
+    /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
-    /// Its path.
+    /// The document's path.
     pub path: String,
     /// Whether it is gone.
     pub deleted: bool,
@@ -254,7 +254,7 @@ pub struct ProjectDelete {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectMemoryList {
-    /// Something to know.
+    /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
     /// The files.
@@ -267,9 +267,9 @@ pub struct ProjectMemoryList {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectMemoryFile {
-    /// Its path.
+    /// The file's path.
     pub path: String,
-    /// Its size.
+    /// The file's size.
     pub size_bytes: u64,
     /// When it was last changed, in RFC 3339; null if unknown.
     pub updated_at: Option<String>,
@@ -281,18 +281,18 @@ pub struct ProjectMemoryFile {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ProjectMemoryRead {
-    /// Something to know.
+    /// A notice.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub notice: Option<String>,
-    /// Its path.
+    /// The file's path.
     pub path: String,
-    /// Its text.
+    /// The file's text.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content: Option<String>,
     /// The file with its text, if that was too long.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub local_file: Option<String>,
-    /// Its size.
+    /// The file's size.
     pub size_bytes: u64,
     /// When it was last changed, in RFC 3339; null if unknown.
     pub updated_at: Option<String>,

@@ -63,7 +63,7 @@ pub struct ProposeSkillsOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct SkillProposal {
-    /// Its name.
+    /// The skill's name.
     pub name: String,
     /// Whether it is new.
     pub kind: SkillProposalKind,
@@ -101,9 +101,9 @@ impl SkillProposal {
 crate::open_enum! {
     /// Whether a proposed skill is new.
     pub enum SkillProposalKind {
-        /// It is.
+        /// The skill is new.
         New = "new",
-        /// It changes one that is there.
+        /// The proposal changes an existing skill.
         Improvement = "improvement",
     }
 }

@@ -100,7 +100,7 @@ pub struct ReadImage {
 pub struct ReadImageFile {
     /// The picture, in Base64.
     pub base64: String,
-    /// Its media type.
+    /// The image's media type.
     #[serde(rename = "type")]
     pub kind: ImageMediaType,
     /// Size of the file, in bytes.
@@ -158,7 +158,7 @@ pub struct ReadNotebook {
 pub struct ReadNotebookFile {
     /// The file.
     pub file_path: String,
-    /// Its cells.
+    /// The notebook's cells.
     pub cells: Vec<RawJson>,
 }
 
@@ -220,7 +220,7 @@ pub struct ReadPartsFile {
 pub struct ReadPage {
     /// The picture, in Base64; empty if it could not be made.
     pub base64: String,
-    /// Its media type.
+    /// The page's media type.
     pub media_type: ImageMediaType,
     /// Why it could not be made.
     #[serde(skip_serializing_if = "crate::whole::unset")]

@@ -62,7 +62,7 @@ pub struct CronCreateOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct OneShot {
-    /// Its id.
+    /// The job's id.
     pub id: String,
     /// When it runs, in words.
     pub human_schedule: String,
@@ -115,7 +115,7 @@ pub struct CronListOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct CronJob {
-    /// Its id.
+    /// The job's id.
     pub id: String,
     /// When it runs, as a cron expression.
     pub cron: String,

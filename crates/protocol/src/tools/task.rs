@@ -46,11 +46,11 @@ pub struct TaskCreateOutput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CreatedTask {
-    /// Its id.
+    /// The task's id.
     pub id: String,
-    /// Its title.
+    /// The task's title.
     pub subject: String,
-    /// Its description as it was saved.
+    /// The description of the task, as it was saved.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
 }
@@ -86,9 +86,9 @@ pub struct TaskGetOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its id.
+    /// The task's id.
     pub id: String,
-    /// Its title.
+    /// The task's title.
     pub subject: String,
     /// What is to be done.
     pub description: String,
@@ -107,13 +107,13 @@ pub struct Task {
 pub struct TaskUpdateInput {
     /// The task.
     pub task_id: String,
-    /// Its new title.
+    /// The task's new title.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub subject: Option<String>,
-    /// Its new description.
+    /// The task's new description.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub description: Option<String>,
-    /// Its new title for while it is being done.
+    /// The new title of the task while it is worked on.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub active_form: Option<String>,
     /// How far it is now.
@@ -197,9 +197,9 @@ pub struct TaskListOutput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct TaskListEntry {
-    /// Its id.
+    /// The task's id.
     pub id: String,
-    /// Its title.
+    /// The task's title.
     pub subject: String,
     /// How far it is.
     pub status: TodoStatus,
@@ -226,13 +226,13 @@ pub struct TaskStopInput {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TaskStopOutput {
-    /// What happened.
+    /// The result, for people.
     pub message: String,
     /// The background task.
     pub task_id: String,
-    /// Its kind.
+    /// The task's kind.
     pub task_type: String,
-    /// Its command, or what it was about.
+    /// The command of the task, or what the task was about.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub command: Option<String>,
 }

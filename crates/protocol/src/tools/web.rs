@@ -106,9 +106,9 @@ pub struct WebSearchHits {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct WebSearchHit {
-    /// Its title.
+    /// The page's title.
     pub title: String,
-    /// Its address.
+    /// The page's address.
     pub url: String,
     /// Some of its text. Hooks get it, `tool_use_result` does not have it.
     #[serde(skip_serializing_if = "crate::whole::unset")]

@@ -44,7 +44,7 @@ pub struct WorkflowOutput {
     /// The kind of its task.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub task_type: Option<WorkflowTaskType>,
-    /// Its name.
+    /// The workflow's name.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub workflow_name: Option<String>,
     /// The id of this run, to go on from later.

@@ -19,12 +19,12 @@ pub struct EnterWorktreeInput {
 #[non_exhaustive]
 #[serde(rename_all = "camelCase")]
 pub struct EnterWorktreeOutput {
-    /// Where it is.
+    /// The path of the worktree.
     pub worktree_path: String,
-    /// Its branch.
+    /// The worktree's branch.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_branch: Option<String>,
-    /// What happened.
+    /// The result, for people.
     pub message: String,
 }
 
@@ -60,7 +60,7 @@ pub struct ExitWorktreeOutput {
     pub original_cwd: String,
     /// Where it is or was.
     pub worktree_path: String,
-    /// Its branch.
+    /// The worktree's branch.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub worktree_branch: Option<String>,
     /// The tmux session that belongs to it.
@@ -72,16 +72,16 @@ pub struct ExitWorktreeOutput {
     /// How many commits were thrown away.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub discarded_commits: Option<u64>,
-    /// What happened.
+    /// The result, for people.
     pub message: String,
 }
 
 crate::open_enum! {
     /// What becomes of a worktree that the session leaves.
     pub enum WorktreeExit {
-        /// It stays.
+        /// The worktree stays.
         Keep = "keep",
-        /// It goes, and its branch with it.
+        /// The worktree and its branch are removed.
         Remove = "remove",
     }
 }

@@ -24,18 +24,18 @@ pub struct Status {
     pub resume_held_for_plan: Option<bool>,
     /// The prompts of the turn, while the model is asked.
     pub user_message_uuids: Option<Vec<String>>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// What the CLI is busy with.
     pub enum StatusKind {
-        /// It makes a summary.
+        /// The CLI compacts the conversation.
         Compacting = "compacting",
-        /// It waits for the API.
+        /// The CLI waits for the API.
         Requesting = "requesting",
     }
 }
@@ -60,9 +60,9 @@ pub struct CompactBoundary {
     pub logical_parent_uuid: Option<String>,
     /// True if it is history, replayed.
     pub historical: Option<bool>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 

@@ -16,13 +16,13 @@ pub struct HookStarted {
     pub hook_event: String,
     /// Where the hook is configured.
     pub origin: Option<String>,
-    /// Its name for people.
+    /// The hook's name for people.
     pub label: Option<String>,
     /// The plugin that brought it.
     pub plugin_name: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -36,17 +36,17 @@ pub struct HookProgress {
     pub hook_name: String,
     /// The event.
     pub hook_event: String,
-    /// Its standard output so far.
+    /// The hook's standard output so far.
     pub stdout: String,
-    /// Its standard error so far.
+    /// The hook's standard error so far.
     pub stderr: String,
     /// Both.
     pub output: String,
     /// True if nothing waits for it any more.
     pub backgrounded: Option<bool>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -62,17 +62,17 @@ pub struct HookResponse {
     pub hook_event: String,
     /// Standard output and error.
     pub output: String,
-    /// Its standard output.
+    /// The hook's standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The hook's standard error.
     pub stderr: String,
-    /// Its exit code.
+    /// The hook's exit code.
     pub exit_code: Option<i64>,
     /// How it ended.
     pub outcome: HookOutcome,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -83,7 +83,7 @@ open_enum! {
         Success = "success",
         /// With an error.
         Error = "error",
-        /// It was stopped.
+        /// The hook was stopped.
         Cancelled = "cancelled",
     }
 }
@@ -97,14 +97,14 @@ pub struct StopHookSummary {
     /// Each of them.
     #[serde(default)]
     pub hook_infos: Vec<HookInfo>,
-    /// What went wrong.
+    /// The errors of the hooks.
     #[serde(default)]
     pub hook_errors: Vec<String>,
     /// What they told the model.
     pub hook_additional_context: Option<Vec<String>>,
     /// Whether one ended the turn.
     pub prevented_continuation: bool,
-    /// Why.
+    /// The reason for the stop.
     pub stop_reason: Option<String>,
     /// Whether there is something to show.
     pub has_output: bool,
@@ -116,9 +116,9 @@ pub struct StopHookSummary {
     pub hook_label: Option<String>,
     /// How long all took, in milliseconds.
     pub total_duration_ms: Option<f64>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -126,9 +126,9 @@ pub struct StopHookSummary {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct HookInfo {
-    /// Its command.
+    /// The hook's command.
     pub command: String,
-    /// Its prompt.
+    /// The hook's prompt.
     pub prompt_text: Option<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: Option<f64>,

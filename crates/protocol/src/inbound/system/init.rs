@@ -15,7 +15,7 @@ use crate::shared::ReportedPermissionMode;
 pub struct Init {
     /// The session.
     pub session_id: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
     /// The working directory.
     pub cwd: String,
@@ -62,7 +62,7 @@ pub struct Init {
     pub betas: Option<Vec<String>>,
     /// Whether fast mode is on.
     pub fast_mode_state: Option<FastModeState>,
-    /// Why it is not.
+    /// Why fast mode is off.
     pub fast_mode_disabled_reason: Option<FastModeDisabledReason>,
     /// The effort; null for the model's default.
     pub effort: Option<String>,
@@ -116,7 +116,7 @@ pub struct Init {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct InitMcpServer {
-    /// Its name.
+    /// The server's name.
     pub name: String,
     /// `connected`, `failed`, `needs-auth`, `pending` or `disabled`.
     pub status: String,
@@ -128,13 +128,13 @@ pub struct InitMcpServer {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct InitPlugin {
-    /// Its name.
+    /// The plugin's name.
     pub name: String,
-    /// Its directory; `builtin` for the CLI's own.
+    /// The plugin's directory; `builtin` for the CLI's own.
     pub path: String,
     /// Where it is from, as `name@marketplace`.
     pub source: Option<String>,
-    /// Its version, as it states it.
+    /// The version of the plugin, as it states it.
     pub version: Option<String>,
 }
 
@@ -147,7 +147,7 @@ pub struct PluginError {
     /// What is wrong, such as `path-not-found`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The same in words.
+    /// The error, for people.
     pub message: String,
     /// The path concerned.
     pub path: Option<String>,
@@ -163,7 +163,7 @@ pub struct ManagedLock {
     pub plugin_enabled: bool,
     /// The plugin.
     pub name: String,
-    /// Its marketplace.
+    /// The marketplace of the plugin.
     pub marketplace: Option<String>,
 }
 
@@ -176,7 +176,7 @@ pub struct PluginWarning {
     /// What it is about.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The same in words.
+    /// The warning, for people.
     pub message: String,
 }
 
@@ -189,7 +189,7 @@ pub struct McpServerError {
     /// What is wrong, such as `invalid_config`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The same in words.
+    /// The error, for people.
     pub message: String,
 }
 
@@ -220,11 +220,11 @@ open_enum! {
 open_enum! {
     /// Whether fast mode is on.
     pub enum FastModeState {
-        /// It is off.
+        /// Fast mode is off.
         Off = "off",
-        /// It pauses.
+        /// Fast mode pauses.
         Cooldown = "cooldown",
-        /// It is on.
+        /// Fast mode is on.
         On = "on",
     }
 }
@@ -238,7 +238,7 @@ open_enum! {
         Preference = "preference",
         /// Usage beyond the subscription is off.
         ExtraUsageDisabled = "extra_usage_disabled",
-        /// It could not be found out.
+        /// The reason could not be found out.
         NetworkError = "network_error",
         /// No reason given.
         Unknown = "unknown",
@@ -279,7 +279,7 @@ pub struct MemoryPaths {
 pub struct DroppedEnv {
     /// Where they were set.
     pub source: String,
-    /// Their names.
+    /// The variables' names.
     #[serde(default)]
     pub names: Vec<String>,
 }

@@ -43,11 +43,11 @@ wire_enum! {
         "stop_hook_summary" => StopHookSummary(StopHookSummary),
         /// Background work, a subagent or a slow command began.
         "task_started" => TaskStarted(TaskStarted),
-        /// Its state changed.
+        /// The state of a task changed.
         "task_updated" => TaskUpdated(TaskUpdated),
-        /// It goes on.
+        /// A task made progress.
         "task_progress" => TaskProgress(TaskProgress),
-        /// It has ended.
+        /// A task ended.
         "task_notification" => TaskNotification(TaskNotification),
         /// The set of background tasks.
         "background_tasks_changed" => BackgroundTasksChanged(BackgroundTasksChanged),
@@ -180,9 +180,9 @@ wire_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct NoDetails {
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -192,8 +192,8 @@ pub struct NoDetails {
 pub struct Text {
     /// The text.
     pub content: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }

@@ -17,13 +17,13 @@ pub struct ApiRetry {
     pub retry_delay_ms: f64,
     /// HTTP status; null without an answer.
     pub error_status: Option<u64>,
-    /// What went wrong.
+    /// The kind of error.
     pub error: AssistantError,
     /// Set if the API did not answer.
     pub no_response: Option<NoResponse>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -41,7 +41,7 @@ pub struct NoResponse {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ApiError {
-    /// What went wrong.
+    /// The error.
     pub error: ApiErrorDetail,
     /// How long until the next attempt, in milliseconds.
     pub retry_in_ms: f64,
@@ -49,9 +49,9 @@ pub struct ApiError {
     pub retry_attempt: u64,
     /// How many there will be.
     pub max_retries: u64,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -81,7 +81,7 @@ pub struct ApiErrorDetail {
 pub struct ConnectionError {
     /// The system's code, such as `ECONNREFUSED`.
     pub code: String,
-    /// The same in words.
+    /// The error, for people.
     pub message: String,
     /// Whether TLS is the cause.
     pub is_ssl_error: bool,
@@ -103,7 +103,7 @@ pub struct ApiErrorRateLimits {
 pub struct ControlRequestProgress {
     /// The request.
     pub request_id: String,
-    /// Where it is.
+    /// The state of the request.
     pub status: ControlProgress,
     /// Which attempt, from 1.
     pub attempt: Option<u64>,
@@ -113,16 +113,16 @@ pub struct ControlRequestProgress {
     pub retry_delay_ms: Option<f64>,
     /// HTTP status; null without an answer.
     pub error_status: Option<u64>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// Where a control request is.
     pub enum ControlProgress {
-        /// It was begun.
+        /// The CLI began to handle the request.
         Started = "started",
         /// An API request failed and is tried again.
         ApiRetry = "api_retry",
@@ -133,7 +133,7 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ModelFallback {
-    /// Why.
+    /// The cause of the fallback.
     pub trigger: FallbackReason,
     /// The model asked for.
     pub original_model: String,
@@ -141,9 +141,9 @@ pub struct ModelFallback {
     pub fallback_model: String,
     /// Text to show.
     pub content: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -152,15 +152,15 @@ open_enum! {
     pub enum FallbackReason {
         /// There is no such model.
         ModelNotFound = "model_not_found",
-        /// It is not allowed.
+        /// The model is not allowed.
         PermissionDenied = "permission_denied",
-        /// It is overloaded.
+        /// The model is overloaded.
         Overloaded = "overloaded",
-        /// It failed.
+        /// The model failed.
         ServerError = "server_error",
         /// Nothing else worked.
         LastResort = "last_resort",
-        /// It is blocked.
+        /// The model is blocked.
         ModelBlocked = "model_blocked",
     }
 }
@@ -173,7 +173,7 @@ pub struct ModelConsentFallback {
     pub choice: ConsentChoice,
     /// The model asked for.
     pub original_model: String,
-    /// Its name for people.
+    /// The model's name for people.
     pub original_model_name: Option<String>,
     /// The model offered.
     pub fallback_model: String,
@@ -181,9 +181,9 @@ pub struct ModelConsentFallback {
     pub persisted_as_default: bool,
     /// Text to show.
     pub content: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -219,7 +219,7 @@ pub struct ModelRefusalFallback {
     pub api_refusal_category: Option<String>,
     /// True if a refusal was about attacks on computers.
     pub saw_cyber_refusal: Option<bool>,
-    /// Why, in words.
+    /// The explanation of the refusal, for people.
     pub api_refusal_explanation: Option<String>,
     /// What verification would change it.
     pub api_refusal_cyber_verification: Option<CyberVerification>,
@@ -229,9 +229,9 @@ pub struct ModelRefusalFallback {
     pub refused_user_message_uuid: Option<String>,
     /// Text to show.
     pub content: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -251,12 +251,12 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CyberVerification {
-    /// Which.
+    /// The kind of verification.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its level.
+    /// The verification's level.
     pub tier: Option<String>,
-    /// Why.
+    /// The reason for the verification.
     pub reason: Option<String>,
 }
 
@@ -270,14 +270,14 @@ pub struct ModelRefusalNoFallback {
     pub request_id: Option<String>,
     /// The policy area.
     pub api_refusal_category: Option<String>,
-    /// Why, in words.
+    /// The explanation of the refusal, for people.
     pub api_refusal_explanation: Option<String>,
     /// The prompt that was refused.
     pub refused_user_message_uuid: Option<String>,
     /// Text to show.
     pub content: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }

@@ -34,18 +34,18 @@ pub struct Informational {
     pub is_meta: Option<bool>,
     /// When, as ISO 8601.
     pub timestamp: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// How important a remark is.
     pub enum Level {
-        /// Little.
+        /// Information: no action needed.
         Info = "info",
-        /// Some.
+        /// A notice that the user should see.
         Notice = "notice",
         /// A suggestion.
         Suggestion = "suggestion",
@@ -64,7 +64,7 @@ pub struct PromptSubmitOutcome {
     pub no_verdict_kind: Option<String>,
     /// Whether the prompt stays in the conversation.
     pub prompt_kept: bool,
-    /// Why, in words.
+    /// The reason, for people.
     pub reason: Option<String>,
 }
 
@@ -77,7 +77,7 @@ open_enum! {
         StoppedByHook = "stopped_by_hook",
         /// A hook dropped it.
         DroppedByHook = "dropped_by_hook",
-        /// It was not passed on.
+        /// The prompt was not passed on.
         NotPassedOn = "not_passed_on",
         /// A hook did not decide.
         NoVerdict = "no_verdict",
@@ -118,7 +118,7 @@ pub struct HookNoVerdict {
 pub struct SavedFile {
     /// The line that names it.
     pub line: f64,
-    /// Its path.
+    /// The file's path.
     pub path: String,
     /// The path as shown.
     pub shown: String,
@@ -150,16 +150,16 @@ pub struct Notification {
     pub color: Option<String>,
     /// How long to show it, in milliseconds.
     pub timeout_ms: Option<f64>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// How urgent a notice is.
     pub enum NotificationPriority {
-        /// Not at all.
+        /// The notification can wait.
         Low = "low",
         /// Somewhat.
         Medium = "medium",
@@ -180,9 +180,9 @@ pub struct ThinkingTokens {
     pub estimated_tokens_delta: u64,
     /// The prompt.
     pub user_message_uuid: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -193,9 +193,9 @@ pub struct CommandsChanged {
     /// The commands.
     #[serde(default)]
     pub commands: Vec<SlashCommand>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -204,13 +204,13 @@ pub struct CommandsChanged {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SlashCommand {
-    /// Its name without the slash.
+    /// The command's name without the slash.
     pub name: String,
     /// What it does.
     pub description: String,
     /// What its arguments look like; may be empty.
     pub argument_hint: String,
-    /// Its other names.
+    /// The command's other names.
     pub aliases: Option<Vec<String>>,
     /// True if it is the CLI's own.
     pub builtin: Option<bool>,
@@ -222,28 +222,28 @@ pub struct SlashCommand {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PluginInstall {
-    /// Where it is.
+    /// The state of the installation.
     pub status: PluginInstallStatus,
     /// The plugin.
     pub name: Option<String>,
     /// Why it failed.
     pub error: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// Where the installation of plugins is.
     pub enum PluginInstallStatus {
-        /// It has begun.
+        /// The installation has begun.
         Started = "started",
         /// One plugin is installed.
         Installed = "installed",
         /// One plugin could not be installed.
         Failed = "failed",
-        /// It is over.
+        /// The installation is over.
         Completed = "completed",
     }
 }
@@ -252,14 +252,14 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MemoryRecall {
-    /// How.
+    /// How memories were recalled.
     pub mode: MemoryRecallMode,
     /// The memories.
     #[serde(default)]
     pub memories: Vec<Memory>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -277,9 +277,9 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Memory {
-    /// Its file.
+    /// The file of the memory.
     pub path: String,
-    /// Whose it is.
+    /// Whose memory it is.
     pub scope: MemoryScope,
     /// What it says.
     pub content: Option<String>,
@@ -288,7 +288,7 @@ pub struct Memory {
 open_enum! {
     /// Whose a memory is.
     pub enum MemoryScope {
-        /// The user's.
+        /// A memory of the user.
         Personal = "personal",
         /// The team's.
         Team = "team",
@@ -308,9 +308,9 @@ pub struct MemorySaved {
     pub team_count: Option<u64>,
     /// What was done, as a word.
     pub verb: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -318,7 +318,7 @@ pub struct MemorySaved {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct InstructionSizeWarning {
-    /// Their length, in characters.
+    /// The length of the instructions, in characters.
     pub total_chars: u64,
     /// What it should be at most.
     pub total_limit_chars: u64,
@@ -326,9 +326,9 @@ pub struct InstructionSizeWarning {
     pub file_count: u64,
     /// Length of the longest.
     pub largest_chars: Option<u64>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -344,9 +344,9 @@ pub struct FilesPersisted {
     pub failed: Vec<FailedFile>,
     /// When, as ISO 8601.
     pub processed_at: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -354,9 +354,9 @@ pub struct FilesPersisted {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PersistedFile {
-    /// Its name.
+    /// The file's name.
     pub filename: String,
-    /// Its id.
+    /// The file's id.
     pub file_id: String,
 }
 
@@ -364,9 +364,9 @@ pub struct PersistedFile {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct FailedFile {
-    /// Its name.
+    /// The file's name.
     pub filename: String,
-    /// Why.
+    /// The error.
     pub error: String,
 }
 
@@ -379,9 +379,9 @@ pub struct FileSnapshot {
     /// The copies.
     #[serde(default)]
     pub snapshot_files: Vec<SnapshotFile>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -389,11 +389,11 @@ pub struct FileSnapshot {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SnapshotFile {
-    /// Its key.
+    /// The file's key.
     pub key: String,
-    /// Its path.
+    /// The file's path.
     pub path: String,
-    /// Its content.
+    /// The file's content.
     pub content: String,
 }
 
@@ -408,9 +408,9 @@ pub struct FileAttachmentsMissing {
     /// Those that are missing.
     #[serde(default)]
     pub missing: Vec<MissingFile>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -420,7 +420,7 @@ pub struct FileAttachmentsMissing {
 pub struct MissingFile {
     /// The file.
     pub file_uuid: String,
-    /// Why.
+    /// Why the file is missing.
     pub reason: String,
 }
 
@@ -432,13 +432,13 @@ pub struct FeedbackDraftQueued {
     pub draft_id: String,
     /// `bug`, `idea` or `missing_capability`.
     pub draft_type: String,
-    /// Its title.
+    /// The draft's title.
     pub title: String,
-    /// Its beginning.
+    /// The beginning of the draft.
     pub details_preview: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -448,19 +448,19 @@ pub struct FeedbackDraftQueued {
 pub struct CodeChangePublished {
     /// The host of the code.
     pub provider: String,
-    /// Its address.
+    /// The change's address.
     pub url: String,
     /// The repository.
     pub repo: String,
-    /// Its number.
+    /// The number of the change.
     pub identifier: String,
     /// What was done, such as `created` or `merged`.
     pub action: Option<String>,
     /// The branch.
     pub branch: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -470,13 +470,13 @@ pub struct CodeChangePublished {
 pub struct VcsStateChanged {
     /// What was done.
     pub kind: VcsChange,
-    /// Where.
+    /// The directory.
     pub cwd: String,
     /// On which branch.
     pub branch: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -500,9 +500,9 @@ open_enum! {
 pub struct ShellCwd {
     /// The directory.
     pub cwd: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -514,9 +514,9 @@ pub struct DevIntent {
     pub kind: String,
     /// What gave it away, such as `xcode_project`.
     pub trigger: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -525,17 +525,17 @@ pub struct DevIntent {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpResourceLink {
-    /// Its address.
+    /// The resource's address.
     pub uri: String,
-    /// Its name.
+    /// The resource's name.
     pub name: String,
-    /// Its title.
+    /// The resource's title.
     pub title: Option<String>,
-    /// What it is.
+    /// The description of the resource.
     pub description: Option<String>,
-    /// Its media type.
+    /// The resource's media type.
     pub mime_type: Option<String>,
-    /// Its size in bytes.
+    /// The resource's size in bytes.
     pub size: Option<f64>,
     /// The server's remarks on it.
     pub annotations: Option<RawJson>,

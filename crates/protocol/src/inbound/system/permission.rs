@@ -22,9 +22,9 @@ pub struct PermissionDenied {
     pub decision_reason: Option<String>,
     /// What the model was told.
     pub message: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -38,18 +38,18 @@ pub struct PermissionCheckStatus {
     pub agent_id: Option<String>,
     /// Whether it still is.
     pub status: CheckStatus,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// How far a check is.
     pub enum CheckStatus {
-        /// It goes on.
+        /// The check runs.
         Checking = "checking",
-        /// It is over.
+        /// The check is done.
         Done = "done",
     }
 }
@@ -63,9 +63,9 @@ pub struct PermissionRetry {
     /// The commands.
     #[serde(default)]
     pub commands: Vec<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -76,9 +76,9 @@ pub struct InheritedAsksSettled {
     /// Those that are still open.
     #[serde(default)]
     pub kept_request_ids: Vec<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -92,9 +92,9 @@ pub struct LateAllowNotRun {
     pub tool_use_id: String,
     /// Why nothing was run.
     pub reason: LateAllowReason,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -113,13 +113,13 @@ open_enum! {
         Limited = "limited",
         /// The turn was stopped.
         Stopped = "stopped",
-        /// It was declined.
+        /// The permission was declined.
         Declined = "declined",
-        /// It was asked again.
+        /// The permission was requested again.
         AskedAgain = "asked_again",
-        /// It was withdrawn.
+        /// The request was withdrawn.
         Withdrawn = "withdrawn",
-        /// It is too old.
+        /// The permission is too old.
         Expired = "expired",
         /// No reason given.
         NotRun = "not_run",
@@ -134,8 +134,8 @@ pub struct ElicitationComplete {
     pub mcp_server_name: String,
     /// What it asked.
     pub elicitation_id: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }

@@ -13,9 +13,9 @@ pub struct SessionStateChanged {
     pub state: SessionState,
     /// True if `CLAUDE_CODE_SDK_READS_SESSION_STATE` is why it comes: meant for SDKs, not for their callers.
     pub sdk_host_only: Option<bool>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -26,7 +26,7 @@ open_enum! {
         Idle = "idle",
         /// A turn.
         Running = "running",
-        /// It waits for an answer, such as a permission.
+        /// The session waits for an answer, such as a permission.
         RequiresAction = "requires_action",
     }
 }
@@ -39,9 +39,9 @@ pub struct SessionTitleChanged {
     pub title: String,
     /// `user` or `other`; only in bridge sessions.
     pub given_by: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -51,9 +51,9 @@ pub struct SessionTitleChanged {
 pub struct SessionMetadata {
     /// What changed.
     pub metadata: Metadata,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -69,11 +69,11 @@ pub struct Metadata {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Artifact {
-    /// Its address.
+    /// The artifact's address.
     pub url: String,
-    /// Its title.
+    /// The artifact's title.
     pub title: Option<String>,
-    /// Its icon.
+    /// The artifact's icon.
     pub favicon: Option<String>,
     /// Always `frame`.
     pub kind: String,
@@ -92,9 +92,9 @@ pub struct SessionWritesLost {
     pub lost: Vec<String>,
     /// The sessions concerned.
     pub transcript_session_ids: Option<Vec<String>>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -102,11 +102,11 @@ pub struct SessionWritesLost {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct WorkerShuttingDown {
-    /// Why.
+    /// The reason for the shutdown.
     pub reason: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -114,13 +114,13 @@ pub struct WorkerShuttingDown {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MirrorError {
-    /// Why.
+    /// The error.
     pub error: String,
     /// Where it belongs.
     pub key: MirrorKey,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -138,7 +138,7 @@ pub struct MirrorLag {
     /// What it said last, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
     /// The session it belongs to; empty before it is known.
     pub session_id: String,
@@ -188,9 +188,9 @@ pub struct TurnHandoffAvailable {
     pub requires_rewind_request_id: Option<bool>,
     /// True if a fork for comparison can be asked for.
     pub comparison_fork: Option<bool>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -198,16 +198,16 @@ pub struct TurnHandoffAvailable {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TurnPreempted {
-    /// Why.
+    /// The reason for the preemption.
     pub reason: String,
     /// The prompt it gave way to.
     pub preempted_by_uuid: String,
     /// The prompts that gave way.
     #[serde(default)]
     pub preempted_message_uuids: Vec<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -229,9 +229,9 @@ pub struct TurnDuration {
     pub pending_background_agent_count: Option<u64>,
     /// Workflows that still run.
     pub pending_workflow_count: Option<u64>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -247,9 +247,9 @@ pub struct PostTurnSummary {
     pub status_detail: String,
     /// What the user has to do; may be empty.
     pub needs_action: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -257,11 +257,11 @@ pub struct PostTurnSummary {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PerTurnEffortChanged {
-    /// Whether it is.
+    /// Whether an effort for single turns is active.
     pub per_turn_effort_active: bool,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -285,20 +285,20 @@ pub struct PeerMessageHold {
     pub outcome: Option<String>,
     /// What was wrong with it, such as `rate-limited` or `hop-loop`.
     pub reason: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
 open_enum! {
     /// What became of a message that was held back.
     pub enum HoldState {
-        /// It is held.
+        /// The message is held.
         Held = "held",
-        /// It was let through.
+        /// The message was released.
         Released = "released",
-        /// It was dropped.
+        /// The message was dropped.
         Dropped = "dropped",
     }
 }
@@ -314,9 +314,9 @@ pub struct CloudSessionDelta {
     pub changed: Vec<String>,
     /// The whole state.
     pub cloud_session: CloudSession,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -324,7 +324,7 @@ pub struct CloudSessionDelta {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CloudSession {
-    /// Its id.
+    /// The session's id.
     pub id: String,
     /// Where to look at it.
     pub view_url: String,
@@ -357,9 +357,9 @@ pub struct CloudSession {
 pub struct DirectorySync {
     /// `off`, `seeding`, `armed` or `stopped`.
     pub state: String,
-    /// Why.
+    /// The reason for the state.
     pub reason: Option<String>,
-    /// The same in words.
+    /// The reason, for people.
     pub message: Option<String>,
     /// How the first upload went.
     pub first_upload: Option<String>,
@@ -383,7 +383,7 @@ pub struct DirectorySync {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct NotApplied {
-    /// Its name.
+    /// The setting's name.
     pub name: String,
     /// `lost`, `kept` or `preference`.
     pub kind: String,
@@ -393,13 +393,13 @@ pub struct NotApplied {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CloudHost {
-    /// Its name.
+    /// The host's name.
     pub handle: String,
-    /// Its working directory.
+    /// The host's working directory.
     pub working_dir: String,
-    /// Its platform.
+    /// The host's platform.
     pub platform: String,
-    /// Its CLI's version.
+    /// The version of the host's CLI.
     pub cli_version: Option<String>,
 }
 
@@ -409,7 +409,7 @@ pub struct CloudHost {
 pub struct CloudServing {
     /// `on`, `off`, `pending` or `revoked`.
     pub state: String,
-    /// Why.
+    /// The reason for the state.
     pub reason: Option<String>,
     /// `parity` or `interim`.
     pub policy: Option<String>,
@@ -459,7 +459,7 @@ pub struct CloudCallEnded {
     pub tool: String,
     /// `completed`, `denied`, `withdrawn`, `refused` or `failed`.
     pub ended: String,
-    /// Why.
+    /// The code of the reason.
     pub code: Option<String>,
     /// When, in milliseconds since 1970.
     pub at: f64,
@@ -479,10 +479,10 @@ pub struct CloudNotice {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UpgradeRelayMarker {
-    /// Its text.
+    /// The marker's text.
     pub content: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: Option<String>,
 }

@@ -27,7 +27,7 @@ pub struct TaskStarted {
     pub spawn_depth: Option<u64>,
     /// The subagent that started it.
     pub parent_task_id: Option<String>,
-    /// Its kind, such as `local_agent` or `local_bash`.
+    /// The task's kind, such as `local_agent` or `local_bash`.
     pub task_type: Option<String>,
     /// The workflow.
     pub workflow_name: Option<String>,
@@ -37,9 +37,9 @@ pub struct TaskStarted {
     pub skip_transcript: Option<bool>,
     /// True if it is no activity to show.
     pub ambient: Option<bool>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -53,9 +53,9 @@ pub struct TaskUpdated {
     pub run_id: Option<String>,
     /// What changed.
     pub patch: TaskPatch,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -63,7 +63,7 @@ pub struct TaskUpdated {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TaskPatch {
-    /// Its state.
+    /// The task's state.
     pub status: Option<TaskStatus>,
     /// What it does.
     pub description: Option<String>,
@@ -80,17 +80,17 @@ pub struct TaskPatch {
 open_enum! {
     /// The state of a task.
     pub enum TaskStatus {
-        /// It has not begun.
+        /// The task has not begun.
         Pending = "pending",
-        /// It runs.
+        /// The task runs.
         Running = "running",
-        /// It is done.
+        /// The task is done.
         Completed = "completed",
-        /// It failed.
+        /// The task failed.
         Failed = "failed",
-        /// It was stopped.
+        /// The task was stopped.
         Killed = "killed",
-        /// It is paused.
+        /// The task is paused.
         Paused = "paused",
     }
 }
@@ -115,9 +115,9 @@ pub struct TaskProgress {
     pub last_tool_name: Option<String>,
     /// What it has done, in a line.
     pub summary: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -165,9 +165,9 @@ pub struct TaskNotification {
     pub skip_transcript: Option<bool>,
     /// True if it is no activity to show.
     pub ambient: Option<bool>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -176,9 +176,9 @@ open_enum! {
     pub enum TaskOutcome {
         /// Well.
         Completed = "completed",
-        /// It failed.
+        /// The task failed.
         Failed = "failed",
-        /// It was stopped.
+        /// The task was stopped.
         Stopped = "stopped",
     }
 }
@@ -186,11 +186,11 @@ open_enum! {
 open_enum! {
     /// What became of a subagent's report.
     pub enum Handback {
-        /// It was handed over.
+        /// The report was handed over.
         Send = "send",
-        /// It was handed over with a warning.
+        /// The report was handed over with a warning.
         Flagged = "flagged",
-        /// It was held back.
+        /// The report was held back.
         Withheld = "withheld",
     }
 }
@@ -215,9 +215,9 @@ pub struct BackgroundTasksChanged {
     /// The tasks.
     #[serde(default)]
     pub tasks: Vec<BackgroundTask>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -227,9 +227,9 @@ pub struct BackgroundTasksChanged {
 pub struct BackgroundTask {
     /// The task.
     pub task_id: String,
-    /// Its run.
+    /// The run of the task.
     pub run_id: Option<String>,
-    /// Its kind, such as `local_agent` or `local_bash`.
+    /// The task's kind, such as `local_agent` or `local_bash`.
     pub task_type: String,
     /// The kind of subagent.
     pub subagent_type: Option<String>,
@@ -253,9 +253,9 @@ pub struct BackgroundTask {
 pub struct TaskSummary {
     /// The line; null when the turn is over.
     pub detail: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -266,9 +266,9 @@ pub struct TaskListStatuses {
     /// The items.
     #[serde(default)]
     pub statuses: Vec<TaskListStatus>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -278,7 +278,7 @@ pub struct TaskListStatuses {
 pub struct TaskListStatus {
     /// The item.
     pub id: String,
-    /// Its state.
+    /// The task's state.
     pub status: TodoStatus,
 }
 

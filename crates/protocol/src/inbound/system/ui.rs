@@ -14,9 +14,9 @@ pub struct UiInvalidate {
     pub instances: Option<Vec<UiInstance>>,
     /// Components that no plugin draws any more.
     pub unhooked: Option<Vec<String>>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -24,11 +24,11 @@ pub struct UiInvalidate {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UiInstance {
-    /// Where.
+    /// The surface on which the instance is shown.
     pub surface: String,
-    /// What.
+    /// The component that is shown.
     pub component: String,
-    /// Which one.
+    /// The id of the instance.
     pub instance_id: String,
 }
 
@@ -40,9 +40,9 @@ pub struct UiLog {
     pub plugin: String,
     /// The text.
     pub text: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -52,7 +52,7 @@ pub struct UiLog {
 pub struct UiNotify {
     /// The plugin.
     pub plugin: String,
-    /// Its file.
+    /// The file of the notification.
     pub source: String,
     /// The title.
     pub title: String,
@@ -68,9 +68,9 @@ pub struct UiNotify {
     pub until_back: Option<bool>,
     /// Whether another plugin changed it.
     pub rewritten: bool,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -80,13 +80,13 @@ pub struct UiNotify {
 pub struct UiNotifyCancel {
     /// The plugin.
     pub plugin: String,
-    /// Its file.
+    /// The file of the notification.
     pub source: String,
     /// The notification; absent means all.
     pub key: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -100,9 +100,9 @@ pub struct UiToast {
     pub text: String,
     /// How long to show it, in milliseconds.
     pub timeout_ms: f64,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -114,9 +114,9 @@ pub struct UiStatus {
     pub plugin: String,
     /// The line; null for none.
     pub text: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -127,9 +127,9 @@ pub struct UiPlaced {
     /// The rows.
     #[serde(default)]
     pub rows: Vec<UiRow>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -160,9 +160,9 @@ pub struct UiPanes {
     pub focused_id: Option<String>,
     /// The one that asks for the focus.
     pub focus_requested_id: Option<String>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -170,9 +170,9 @@ pub struct UiPanes {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UiPane {
-    /// Its id.
+    /// The pane's id.
     pub id: String,
-    /// Its title.
+    /// The pane's title.
     pub title: String,
     /// The plugin.
     pub plugin: String,
@@ -180,11 +180,11 @@ pub struct UiPane {
     pub close_on_escape: Option<bool>,
     /// True if notices wait until it is closed.
     pub hold_toasts: Option<bool>,
-    /// Its background.
+    /// The pane's background.
     pub background_color: Option<String>,
-    /// Its height.
+    /// The pane's height.
     pub rows: Option<u64>,
-    /// Its width.
+    /// The pane's width.
     pub columns: Option<u64>,
     /// `widget` if it is one.
     pub placement: Option<String>,
@@ -198,15 +198,15 @@ pub struct UiScroll {
     pub client_id: String,
     /// `Pane` or `AbovePrompt`.
     pub component: String,
-    /// Which one.
+    /// The id of the instance.
     pub instance_id: String,
     /// To which row.
     pub offset: i64,
     /// Whether it stays at its end.
     pub follow_end: Option<bool>,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }
 
@@ -218,14 +218,14 @@ pub struct UiFocus {
     pub client_id: String,
     /// `Pane` or `AbovePrompt`.
     pub component: String,
-    /// Which one.
+    /// The id of the instance.
     pub instance_id: String,
     /// The plugin.
     pub plugin: String,
     /// The element that gets it.
     pub key: String,
-    /// This line's id.
+    /// The id of this frame.
     pub uuid: String,
-    /// The session it belongs to.
+    /// The session of this frame.
     pub session_id: String,
 }

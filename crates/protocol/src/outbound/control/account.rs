@@ -11,11 +11,11 @@ use crate::open_enum;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AccountInfo {
-    /// Its address.
+    /// The email address of the account.
     pub email: Option<String>,
-    /// Its organization.
+    /// The account's organization.
     pub organization: Option<String>,
-    /// Its plan.
+    /// The account's plan.
     pub subscription_type: Option<String>,
     /// Where the sign-in comes from; `none` without one.
     pub token_source: Option<String>,

@@ -67,9 +67,9 @@ request! {
 closed_enum! {
     /// Whether an answer was good.
     pub enum Sentiment {
-        /// It was.
+        /// The feedback is positive.
         Positive = "positive",
-        /// It was not.
+        /// The feedback is negative.
         Negative = "negative",
     }
 }
@@ -80,7 +80,7 @@ closed_enum! {
     pub enum RatedSurface {
         /// A tool call.
         ToolUse = "tool_use",
-        /// Text.
+        /// The assistant's text.
         AssistantText = "assistant_text",
     }
 }
@@ -97,7 +97,7 @@ request! {
             surface: "surface" => FeedbackSurface,
             /// A draft of the model's to send.
             draft_id: "draft_id" => String,
-            /// What it is.
+            /// The kind of feedback.
             kind: "type" => FeedbackKind,
             /// A title.
             title: "title" => String,
@@ -194,7 +194,7 @@ closed_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SubmitFeedbackReply {
-    /// Its id; `None` if it was not sent.
+    /// The id of the feedback; `None` if it was not sent.
     pub feedback_id: Option<String>,
     /// Why feedback cannot be sent here.
     pub unavailable_reason: Option<String>,
@@ -244,14 +244,14 @@ closed_enum! {
 wire_enum! {
     /// What became of speech.
     pub enum DictateReply by "status" {
-        /// Words.
+        /// The words that were recognised.
         "ok" => Words(Dictated),
-        /// It cannot be done here.
+        /// Dictation is not available.
         "unavailable" => Unavailable(DictationUnavailable),
     }
 }
 
-/// Words.
+/// The words that were recognised.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Dictated {
@@ -267,7 +267,7 @@ pub struct Dictated {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct DictationUnavailable {
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Words that were found before.
     pub text: String,

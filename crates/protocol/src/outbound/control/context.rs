@@ -133,7 +133,7 @@ open_enum! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ContextGridSquare {
-    /// Its colour.
+    /// The square's colour.
     pub color: String,
     /// Whether it is used.
     pub is_filled: bool,
@@ -202,7 +202,7 @@ pub struct ContextDeferredTool {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ContextItem {
-    /// What it is.
+    /// The name of the item.
     pub name: String,
     /// How much it takes.
     pub tokens: i64,
@@ -213,13 +213,13 @@ pub struct ContextItem {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ContextSubagent {
-    /// Its name.
+    /// The subagent's name.
     pub agent_type: String,
     /// Where it comes from.
     pub source: String,
     /// The plugin that brought it.
     pub plugin_id: Option<String>,
-    /// Its file.
+    /// The subagent's file.
     pub path: Option<String>,
     /// How much it takes.
     pub tokens: i64,
@@ -258,7 +258,7 @@ pub struct ContextSkills {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ContextSkillFile {
-    /// Its name.
+    /// The skill's name.
     pub name: String,
     /// Where it comes from.
     pub source: String,
@@ -266,7 +266,7 @@ pub struct ContextSkillFile {
     pub plugin_name: Option<String>,
     /// The same by id.
     pub plugin_id: Option<String>,
-    /// Its file.
+    /// The skill's file.
     pub path: Option<String>,
     /// How much it takes.
     pub tokens: i64,
@@ -304,9 +304,9 @@ pub struct MessageBreakdown {
 pub struct ToolCallTokens {
     /// The tool.
     pub name: String,
-    /// Its calls.
+    /// Tokens of the calls.
     pub call_tokens: i64,
-    /// Its results.
+    /// Tokens of the results.
     pub result_tokens: i64,
 }
 

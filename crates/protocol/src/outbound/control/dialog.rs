@@ -23,9 +23,9 @@ pub struct GetStatusReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct StatusSection {
-    /// Its title.
+    /// The section's title.
     pub title: String,
-    /// Its rows.
+    /// The section's rows.
     pub rows: Vec<StatusRow>,
 }
 
@@ -64,13 +64,13 @@ pub struct GetMemoryDialogReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MemoryDialogFile {
-    /// Whose.
+    /// Whose file it is.
     pub kind: MemoryFileKind,
-    /// Where.
+    /// The path of the file.
     pub path: String,
     /// What to call it.
     pub label: String,
-    /// What it is.
+    /// The description of the file.
     pub description: String,
     /// Whether it is there.
     pub exists: bool,
@@ -79,7 +79,7 @@ pub struct MemoryDialogFile {
 open_enum! {
     /// Whose instructions a file holds.
     pub enum MemoryFileKind {
-        /// The user's.
+        /// A file of the user.
         User = "user",
         /// The project's.
         Project = "project",
@@ -98,11 +98,11 @@ open_enum! {
 pub struct MemoryDialogFolder {
     /// Whose: `auto`, `team` or `agent`.
     pub kind: String,
-    /// Where.
+    /// The path of the folder.
     pub path: String,
     /// What to call it.
     pub label: String,
-    /// What it is.
+    /// The description of the folder.
     pub description: String,
 }
 
@@ -110,11 +110,11 @@ pub struct MemoryDialogFolder {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct MemoryDialogMemory {
-    /// Its name.
+    /// The memory's name.
     pub name: String,
-    /// Where.
+    /// The path of the memory.
     pub path: String,
-    /// What it is.
+    /// The description of the memory.
     pub description: Option<String>,
     /// What it is about: `user`, `feedback`, `project` or `reference`.
     pub r#type: Option<String>,
@@ -126,11 +126,11 @@ pub struct MemoryDialogMemory {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AutoMemory {
-    /// Whether it does.
+    /// Whether automatic memory is on.
     pub enabled: bool,
     /// Whether that can be changed.
     pub toggleable: bool,
-    /// The same in words.
+    /// The state, for people.
     pub status: String,
 }
 
@@ -140,13 +140,13 @@ pub struct AutoMemory {
 pub struct AutoDream {
     /// Whether to show this.
     pub shown: bool,
-    /// Whether it does.
+    /// Whether the CLI tidies memories up by itself.
     pub enabled: bool,
     /// Whether that can be changed.
     pub toggleable: bool,
-    /// The same in words.
+    /// The state, for people.
     pub status: String,
-    /// More about it.
+    /// Details of the state.
     pub detail: String,
 }
 
@@ -167,7 +167,7 @@ pub struct GetSkillsDialogReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SkillRow {
-    /// Its name, as settings have it.
+    /// The name of the skill, as settings have it.
     pub name: String,
     /// What to call it.
     pub display_name: String,
@@ -183,7 +183,7 @@ pub struct SkillRow {
     pub locked_by: Option<SkillLock>,
     /// Whether the model is told of it.
     pub advertised: bool,
-    /// Its other names.
+    /// The skill's other names.
     pub handles: SkillHandles,
 }
 
@@ -204,15 +204,15 @@ open_enum! {
 open_enum! {
     /// Who fixed the state of a skill.
     pub enum SkillLock {
-        /// Its author.
+        /// The skill's author.
         Author = "author",
-        /// Its plugin.
+        /// The skill's plugin.
         Plugin = "plugin",
         /// The organization.
         Policy = "policy",
         /// The command line.
         Flag = "flag",
-        /// Its name is the CLI's own.
+        /// The CLI: the name of the skill is reserved.
         ReservedName = "reserved-name",
     }
 }
@@ -221,9 +221,9 @@ open_enum! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SkillHandles {
-    /// Its name without the plugin's.
+    /// The skill's name without the plugin's.
     pub unqualified_name: Option<String>,
-    /// Its aliases.
+    /// The skill's aliases.
     pub aliases: Option<Vec<String>>,
     /// Whether its bare name is the CLI's own.
     pub bare_name_reserved: Option<bool>,
@@ -240,7 +240,7 @@ request! {
 pub struct GetSandboxDialogReply {
     /// Whether this machine can do it.
     pub supported: bool,
-    /// Why not.
+    /// Why the sandbox is not supported.
     pub unsupported_reason: Option<SandboxUnsupported>,
     /// Whether the organization has fixed it.
     pub locked: bool,
@@ -248,7 +248,7 @@ pub struct GetSandboxDialogReply {
     pub overrides_locked: bool,
     /// Where the organization says so.
     pub policy_origins: Option<Vec<String>>,
-    /// Whether it is on.
+    /// Whether the sandbox is on.
     pub enabled: bool,
     /// Whether settings say it is.
     pub enabled_in_settings: bool,
@@ -289,7 +289,7 @@ open_enum! {
         AutoAllow = "auto-allow",
         /// Commands in it are asked as ever.
         Regular = "regular",
-        /// Not at all.
+        /// There is no sandbox.
         Disabled = "disabled",
     }
 }
@@ -390,7 +390,7 @@ pub struct GetChromeBrowsersReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ChromeBrowser {
-    /// Its id.
+    /// The browser's id.
     pub device_id: String,
     /// What to call it.
     pub name: String,

@@ -25,7 +25,7 @@ pub struct GetWorkspaceDiffReply {
 open_enum! {
     /// Why there is nothing to compare with.
     pub enum NoDiffReason {
-        /// It is no repository.
+        /// The directory is no repository.
         NoRepository = "no-repository",
         /// git does not trust the repository.
         RepositoryRefused = "repository-refused",
@@ -100,15 +100,15 @@ pub struct FileDiffStats {
 open_enum! {
     /// What happened to a file.
     pub enum FileDiffStatus {
-        /// It came.
+        /// The file was added.
         Added = "added",
-        /// It changed.
+        /// The file was changed.
         Modified = "modified",
-        /// It went.
+        /// The file was removed.
         Removed = "removed",
-        /// It has another name.
+        /// The file was renamed.
         Renamed = "renamed",
-        /// It is a copy.
+        /// The file was copied.
         Copied = "copied",
     }
 }

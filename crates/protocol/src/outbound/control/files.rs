@@ -28,7 +28,7 @@ request! {
 pub struct RewindFilesReply {
     /// Whether it could be done.
     pub can_rewind: bool,
-    /// Why not.
+    /// Why the files were not rewound.
     pub error: Option<String>,
     /// The files that change.
     pub files_changed: Option<Vec<String>>,
@@ -121,9 +121,9 @@ pub struct AsWrittenAnchor {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadFileReply {
-    /// Its contents.
+    /// The file's contents.
     pub contents: String,
-    /// Where it is.
+    /// The absolute path of the file.
     pub abs_path: String,
     /// Whether there is more.
     pub truncated: Option<bool>,
@@ -141,7 +141,7 @@ pub struct ReadFileReply {
     /// How many bytes the file has.
     #[serde(rename = "total_bytes")]
     pub total_bytes: Option<u64>,
-    /// Its version.
+    /// The file's version.
     pub etag: Option<String>,
     /// Whether it was looked at for secrets.
     #[serde(rename = "upload_screened")]
@@ -166,7 +166,7 @@ request! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListDirectoryReply {
-    /// Where it is.
+    /// The absolute path of the directory.
     pub abs_path: String,
     /// What is in it.
     pub entries: Vec<DirectoryEntry>,
@@ -179,7 +179,7 @@ pub struct ListDirectoryReply {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DirectoryEntry {
-    /// Its name.
+    /// The entry's name.
     pub name: String,
     /// Whether it is a directory.
     pub is_directory: bool,
@@ -276,11 +276,11 @@ request! {
 wire_enum! {
     /// What became of the change of directory.
     pub enum SetCwdReply by "status" {
-        /// It was done.
+        /// The working directory was changed.
         "ok" => Done(CwdSet),
         /// Somebody has to trust the directory first.
         "needs_trust" => NeedsTrust(CwdNeedsTrust),
-        /// It was not done.
+        /// The working directory was not changed.
         "rejected" => Rejected(CwdRejected),
     }
 }
@@ -311,18 +311,18 @@ pub struct CwdNeedsTrust {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CwdRejected {
-    /// Why.
+    /// The reason for the rejection.
     pub reason: CwdRejection,
-    /// Why, in words.
+    /// The reason, for people.
     pub message: String,
 }
 
 open_enum! {
     /// Why the working directory was not set.
     pub enum CwdRejection {
-        /// It is not there.
+        /// The directory does not exist.
         NotFound = "not_found",
-        /// It is no directory.
+        /// The path is no directory.
         NotADirectory = "not_a_directory",
         /// A rule forbids it.
         BlockedByRule = "blocked_by_rule",

@@ -92,7 +92,7 @@ request! {
         required {
             /// The server.
             server_name: "serverName" => String,
-            /// Whether it is on.
+            /// Whether the server is to be on.
             enabled: "enabled" => bool,
         }
     }
@@ -149,9 +149,9 @@ pub struct McpCallOutputFile {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpCallReply {
-    /// Its content, as MCP has it: usually a list of blocks.
+    /// The content of the result, as MCP has it: usually a list of blocks.
     pub content: RawJson,
-    /// Its structured content.
+    /// The result's structured content.
     #[serde(rename = "structuredContent")]
     pub structured_content: Option<RawJson>,
     /// What the server attached.
@@ -171,7 +171,7 @@ pub struct McpCallStaging {
     pub outputs: Option<Vec<McpCallFetched>>,
     /// The files put in place.
     pub inputs_used: Option<Vec<McpCallUsed>>,
-    /// What went wrong.
+    /// The error.
     pub error_code: Option<StagingError>,
     /// What went wrong, in words.
     pub detail: Option<String>,
@@ -187,9 +187,9 @@ pub struct McpCallStaging {
 pub struct McpCallFetched {
     /// Where it went.
     pub lane_path: String,
-    /// Its version.
+    /// The file's version.
     pub etag: String,
-    /// Its size.
+    /// The file's size.
     pub bytes: u64,
 }
 
@@ -199,14 +199,14 @@ pub struct McpCallFetched {
 pub struct McpCallUsed {
     /// Where it came from.
     pub lane_path: String,
-    /// Its version.
+    /// The file's version.
     pub etag: String,
 }
 
 open_enum! {
     /// What went wrong with the files of an MCP call.
     pub enum StagingError {
-        /// It came too late.
+        /// The files came too late.
         Expired = "expired",
         /// A file to put in place is not there.
         InputMissing = "input_missing",
@@ -214,7 +214,7 @@ open_enum! {
         OutputTooLarge = "output_too_large",
         /// A file to replace has changed.
         OutputConflict = "output_conflict",
-        /// It took too long.
+        /// The transfer took too long.
         Timeout = "timeout",
         /// The tool failed.
         ToolError = "tool_error",
@@ -237,7 +237,7 @@ request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct McpReadResourceReply {
-    /// Its contents.
+    /// The resource's contents.
     pub contents: Vec<McpResourceContents>,
 }
 
@@ -248,7 +248,7 @@ pub struct McpReadResourceReply {
 pub struct McpResourceContents {
     /// The resource.
     pub uri: String,
-    /// Its type.
+    /// The content's type.
     pub mime_type: Option<String>,
     /// The contents, if they are text.
     pub text: Option<String>,

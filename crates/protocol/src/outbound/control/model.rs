@@ -26,7 +26,7 @@ request! {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SetModelReply {
-    /// Its full id.
+    /// The model's full id.
     pub model: Option<String>,
 }
 
@@ -102,7 +102,7 @@ closed_enum! {
     pub enum LiveThinkingDisplay {
         /// A summary.
         Summarized = "summarized",
-        /// Nothing.
+        /// Thinking is omitted.
         Omitted = "omitted",
         /// The main points.
         Highlights = "highlights",

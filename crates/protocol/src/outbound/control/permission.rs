@@ -156,7 +156,7 @@ open_enum! {
         Persistent = "persistent",
         /// For this session.
         Session = "session",
-        /// Not at all.
+        /// The rule cannot be changed.
         Readonly = "readonly",
     }
 }

@@ -47,13 +47,13 @@ pub struct ReloadPluginsReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct LoadedPlugin {
-    /// Its name.
+    /// The plugin's name.
     pub name: String,
-    /// Its directory; `builtin` for the CLI's own.
+    /// The plugin's directory; `builtin` for the CLI's own.
     pub path: String,
     /// Where it comes from.
     pub source: Option<String>,
-    /// Its version.
+    /// The plugin's version.
     pub version: Option<String>,
 }
 
@@ -72,13 +72,13 @@ pub struct CacheImpact {
 open_enum! {
     /// What would become of the tool for language servers.
     pub enum LspToolChange {
-        /// It would come.
+        /// The tool would be added.
         Adds = "adds",
-        /// It might come.
+        /// The tool might be added.
         MayAdd = "may-add",
-        /// It would go.
+        /// The tool would be removed.
         Removes = "removes",
-        /// It might go.
+        /// The tool might be removed.
         MayRemove = "may-remove",
     }
 }

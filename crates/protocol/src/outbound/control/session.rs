@@ -150,7 +150,7 @@ pub struct GetPlanReply {
     pub exists: bool,
     /// The plan, in Markdown.
     pub content: Option<String>,
-    /// Its file.
+    /// The plan's file.
     pub path: Option<String>,
 }
 

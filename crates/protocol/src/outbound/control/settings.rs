@@ -47,7 +47,7 @@ pub struct GetSettingsReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SettingsLayer {
-    /// Which.
+    /// The source of the layer.
     pub source: SettingsLayerSource,
     /// The settings.
     pub settings: RawJson,
@@ -56,7 +56,7 @@ pub struct SettingsLayer {
 open_enum! {
     /// The layers of settings.
     pub enum SettingsLayerSource {
-        /// The user's.
+        /// The user's settings.
         UserSettings = "userSettings",
         /// The project's.
         ProjectSettings = "projectSettings",
@@ -72,13 +72,13 @@ open_enum! {
 open_enum! {
     /// How the organization's settings fare.
     pub enum ServedSettingsState {
-        /// They are there.
+        /// The settings are there.
         Ok = "ok",
-        /// They are being fetched.
+        /// The settings are being fetched.
         Pending = "pending",
-        /// They are there but old.
+        /// The settings are there, from an old cache.
         StaleCache = "stale_cache",
-        /// They could not be fetched.
+        /// The settings could not be fetched.
         Failed = "failed",
         /// The account has none.
         Ineligible = "ineligible",
@@ -127,7 +127,7 @@ pub struct ConfigRootWithheld {
     pub root: Option<String>,
     /// What is still read of it.
     pub reads: String,
-    /// Why.
+    /// Why the directory is withheld.
     pub reason: String,
     /// How many entries were left out.
     pub entries_withheld: Option<u64>,
@@ -151,7 +151,7 @@ closed_enum! {
     pub enum WritableSettings {
         /// The project's on this machine.
         LocalSettings = "localSettings",
-        /// The user's.
+        /// The user's settings.
         UserSettings = "userSettings",
     }
 }

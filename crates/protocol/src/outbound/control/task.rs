@@ -85,9 +85,9 @@ pub struct GetTaskOutputReply {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct FollowState {
-    /// What.
+    /// Whether the output is followed.
     pub status: FollowStatus,
-    /// Why not.
+    /// Why the output is not followed.
     pub reason: Option<String>,
     /// Whether it can be asked for again.
     pub may_follow_again: Option<bool>,
@@ -96,11 +96,11 @@ pub struct FollowState {
 open_enum! {
     /// What became of following a task.
     pub enum FollowStatus {
-        /// It is followed.
+        /// The output is followed.
         Following = "following",
-        /// It cannot be.
+        /// The output cannot be followed.
         Unavailable = "unavailable",
-        /// It no longer is.
+        /// The output is no longer followed.
         FollowStopped = "follow_stopped",
     }
 }
@@ -131,7 +131,7 @@ request! {
             command: "command" => String,
         }
         optional {
-            /// Its arguments. The shell expands nothing in them.
+            /// The arguments of the command. The shell expands nothing in them.
             args: "args" => Vec<String>,
             /// Where to run it; the session's directory unless told.
             cwd: "cwd" => String,
@@ -148,9 +148,9 @@ request! {
 wire_enum! {
     /// What became of a command.
     pub enum StartShellTaskReply by "status" {
-        /// It runs.
+        /// The command runs.
         "started" => Started(ShellTaskStarted),
-        /// It was refused.
+        /// The command was refused.
         "denied" => Denied(ShellTaskDenied),
     }
 }
@@ -167,6 +167,6 @@ pub struct ShellTaskStarted {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ShellTaskDenied {
-    /// Why.
+    /// The reason.
     pub message: String,
 }

@@ -60,11 +60,11 @@ open_enum! {
 open_enum! {
     /// What became of an interrupted turn.
     pub enum InterruptedTurn {
-        /// It was stopped.
+        /// The turn was stopped.
         Stopped = "stopped",
         /// There was none.
         Idle = "idle",
-        /// It was another one and goes on.
+        /// Another turn ran, and continues.
         Spared = "spared",
     }
 }
@@ -113,7 +113,7 @@ request! {
     /// Says whether a prompt waits on our side for the turn to end. The result then comes a little sooner.
     pub struct SetMessageWaiting {
         required {
-            /// Whether.
+            /// Whether a message waits.
             waiting: "waiting" => bool,
         }
     }
@@ -128,7 +128,7 @@ request! {
     /// Pauses suggestions of prompts.
     pub struct SetPromptSuggestionsPaused {
         required {
-            /// Whether.
+            /// Whether suggestions are paused.
             paused: "paused" => bool,
         }
     }

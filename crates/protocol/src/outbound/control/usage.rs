@@ -127,9 +127,9 @@ pub struct UsagePeriod {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageBehavior {
-    /// Which.
+    /// The habit.
     pub key: UsageBehaviorKey,
-    /// Its part, in percent.
+    /// The share of the habit, in percent.
     pub pct: f64,
     /// How often.
     pub count: u64,
@@ -165,11 +165,11 @@ open_enum! {
 pub struct UsageRecommendation {
     /// Which habit.
     pub key: String,
-    /// Its part, in percent.
+    /// The share of the habit, in percent.
     pub pct: f64,
     /// What to do.
     pub title: String,
-    /// More about it.
+    /// Details of the recommendation.
     pub detail: Option<String>,
 }
 
@@ -187,8 +187,8 @@ pub struct UsageFix {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct UsageShare {
-    /// What.
+    /// What the share is of.
     pub name: String,
-    /// Its part, in percent.
+    /// The share, in percent.
     pub pct: f64,
 }

@@ -80,7 +80,7 @@ pub struct InitializeReply {
     pub claude_code_version: Option<String>,
     /// Whether fast mode is on.
     pub fast_mode_state: Option<FastModeState>,
-    /// Why it is not.
+    /// Why fast mode is off.
     pub fast_mode_disabled_reason: Option<FastModeDisabledReason>,
     /// What to show at the bottom.
     pub footer_indicator: Option<FooterIndicator>,
@@ -121,11 +121,11 @@ impl InitializeReply {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct AgentInfo {
-    /// Its name.
+    /// The subagent's name.
     pub name: String,
     /// When to use it.
     pub description: String,
-    /// Its model.
+    /// The subagent's model.
     pub model: Option<String>,
 }
 
@@ -142,15 +142,15 @@ pub struct AuthConflict {
 open_enum! {
     /// What became of a manifest.
     pub enum ManifestOutcome {
-        /// It will be used.
+        /// The manifest will be used.
         Parked = "parked",
         /// The server was connected already.
         AlreadyConnected = "already_connected",
-        /// It is of another protocol version.
+        /// The manifest is of another protocol version.
         ProtocolVersionMismatch = "protocol_version_mismatch",
-        /// It is not as it should be.
+        /// The manifest is malformed.
         Malformed = "malformed",
-        /// It was not wanted.
+        /// The CLI does not use the manifest.
         NotHonoured = "not_honoured",
     }
 }
@@ -212,7 +212,7 @@ pub struct SurveyFollowupBox {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct FeedbackMode {
-    /// How.
+    /// How feedback is sent.
     pub kind: FeedbackModeKind,
 }
 
@@ -225,7 +225,7 @@ open_enum! {
         Bundle = "bundle",
         /// By sharing the conversation.
         Share = "share",
-        /// Not at all.
+        /// Feedback is disabled.
         Disabled = "disabled",
     }
 }

@@ -123,7 +123,7 @@ open_enum! {
 open_enum! {
     /// Which settings changed.
     pub enum ConfigChangeSource {
-        /// The user's.
+        /// The user's settings.
         UserSettings = "user_settings",
         /// The project's.
         ProjectSettings = "project_settings",
@@ -139,7 +139,7 @@ open_enum! {
 open_enum! {
     /// Whose instructions a file holds.
     pub enum InstructionsKind {
-        /// The user's.
+        /// The user's instructions.
         User = "User",
         /// The project's.
         Project = "Project",
@@ -169,11 +169,11 @@ open_enum! {
 open_enum! {
     /// What happened to a file.
     pub enum FileEvent {
-        /// It changed.
+        /// The file was changed.
         Change = "change",
-        /// It appeared.
+        /// The file was added.
         Add = "add",
-        /// It went away.
+        /// The file was removed.
         Unlink = "unlink",
     }
 }

@@ -22,18 +22,18 @@ pub struct ArtifactAssetUpload {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactUploaded {
-    /// Its id.
+    /// The file's id.
     pub id: String,
-    /// Its address.
+    /// The file's address.
     pub url: String,
-    /// Its size.
+    /// The file's size.
     pub size_bytes: u64,
-    /// Its media type.
+    /// The file's media type.
     pub content_type: String,
-    /// Its hash.
+    /// The file's hash.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sha256: Option<String>,
-    /// Its name.
+    /// The file's name.
     pub file_name: String,
 }
 
@@ -69,22 +69,22 @@ pub struct ArtifactUploadResult {
     pub file_path: String,
     /// `uploaded`, `failed` or `not_attempted`.
     pub status: String,
-    /// Its id.
+    /// The file's id.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub id: Option<String>,
-    /// Its address.
+    /// The file's address.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub url: Option<String>,
-    /// Its size.
+    /// The file's size.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub size_bytes: Option<u64>,
-    /// Its media type.
+    /// The file's media type.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub content_type: Option<String>,
-    /// Its hash.
+    /// The file's hash.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sha256: Option<String>,
-    /// Its name.
+    /// The file's name.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub file_name: Option<String>,
     /// Why it was not uploaded, as a word.
@@ -131,15 +131,15 @@ pub struct ArtifactAssets {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactAsset {
-    /// Its id.
+    /// The file's id.
     pub id: String,
-    /// Its address.
+    /// The file's address.
     pub url: String,
-    /// Its media type.
+    /// The file's media type.
     pub content_type: String,
-    /// Its size.
+    /// The file's size.
     pub size_bytes: u64,
-    /// Its hash.
+    /// The file's hash.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub sha256: Option<String>,
     /// When it was uploaded, in RFC 3339.
@@ -164,7 +164,7 @@ pub struct ArtifactUsage {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactAssetRead {
-    /// Which one.
+    /// The file.
     pub asset_read: ArtifactSaved,
 }
 
@@ -172,15 +172,15 @@ pub struct ArtifactAssetRead {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactSaved {
-    /// Its id.
+    /// The file's id.
     pub id: String,
     /// Where it was saved.
     pub path: String,
-    /// Its size.
+    /// The file's size.
     pub size_bytes: u64,
-    /// Its media type.
+    /// The file's media type.
     pub content_type: String,
-    /// Its hash.
+    /// The file's hash.
     pub sha256: String,
     /// Always true when present: others write to the artifact too.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -206,7 +206,7 @@ pub struct ArtifactAssetDelete {
     /// Whether it is the user's own.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub owned: Option<bool>,
-    /// Which one.
+    /// The file.
     pub asset_delete: ArtifactDeleted,
 }
 
@@ -214,7 +214,7 @@ pub struct ArtifactAssetDelete {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactDeleted {
-    /// Its id.
+    /// The file's id.
     pub id: String,
     /// Whether it is gone.
     pub deleted: bool,

@@ -16,13 +16,13 @@ pub struct ArtifactWatch {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactWatchState {
-    /// Its address.
+    /// The artifact's address.
     pub url: String,
     /// Whether it is watched.
     pub watching: bool,
     /// What came of the request.
     pub outcome: String,
-    /// Why.
+    /// The reason.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
     /// Why it is not watched beyond this session.
@@ -49,10 +49,10 @@ pub struct ArtifactWatchState {
     /// An HTTP status.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub status: Option<u64>,
-    /// More about it.
+    /// Details of the state.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
-    /// Something to know.
+    /// A note.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub note: Option<String>,
     /// Which events are watched for.
@@ -64,7 +64,7 @@ pub struct ArtifactWatchState {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactUnwatch {
-    /// Which one.
+    /// The artifact.
     pub unwatch: ArtifactUnwatched,
 }
 
@@ -72,7 +72,7 @@ pub struct ArtifactUnwatch {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ArtifactUnwatched {
-    /// Its address.
+    /// The artifact's address.
     pub url: String,
     /// Whether it was watched before.
     pub was_watching: bool,
@@ -165,7 +165,7 @@ pub struct ArtifactArm {
     /// Why it is so.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub reason: Option<String>,
-    /// More about it.
+    /// Details.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub detail: Option<String>,
     /// What the server said.
