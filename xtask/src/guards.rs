@@ -87,7 +87,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "requests::hook_timeout_or_panic_is_deny",
-        file: "crates/sdk/src/hooks/table.rs",
+        file: "crates/sdk/src/hooks/dispatch.rs",
         line: "Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why),",
         instead: "Err(_) => std::future::pending().await,",
     },

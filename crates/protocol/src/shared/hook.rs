@@ -28,19 +28,30 @@ pub trait HookKind: Sized + Send + Sync + 'static {
     fn wrap(output: Self::Output) -> HookSpecificOutput;
 }
 
-/// Wraps the answer for one event. `NoOutput` has no value, so there is nothing to wrap.
+/// The output type of an event: `NoOutput` if its row names none.
+macro_rules! output {
+    () => {
+        NoOutput
+    };
+    ($out:ident) => {
+        $out
+    };
+}
+
+/// Wraps the output of an event. `NoOutput` has no value, so there is nothing to wrap.
 macro_rules! wrap {
-    (NoOutput, $var:ident, $output:expr) => {
+    ($output:expr, $var:ident) => {
         match $output {}
     };
-    ($out:ident, $var:ident, $output:expr) => {
+    ($output:expr, $var:ident, $out:ident) => {
         HookSpecificOutput::$var($output)
     };
 }
 
-/// Generates everything that is listed by event.
+/// Generates all that depends on the event from one row for each: its name, its input, and its output if it has one. The SDK has the
+/// rest, what a failure of a hook means and what a matcher matches, in rows of its own: it does not compile while one is missing.
 macro_rules! hooks {
-    ($( $(#[$m:meta])* $wire:literal => $var:ident($input:ident) -> $out:ident; )+) => {
+    ($( $(#[$m:meta])* $wire:literal => $var:ident($input:ident) $(-> $out:ident)?; )+) => {
         crate::open_enum! {
             /// What a hook may be called for. Callbacks for [`SessionStart`](Self::SessionStart), [`SessionEnd`](Self::SessionEnd) and
             /// [`Setup`](Self::Setup) are not called when the process starts or ends: they run before `initialize` is read, or after
@@ -49,8 +60,16 @@ macro_rules! hooks {
         }
 
         wire_enum! {
-            /// What the CLI tells a hook, by event.
+            /// The input of a hook, by event.
             pub enum HookInput by "hook_event_name" { $( $(#[$m])* $wire => $var($input), )+ }
+        }
+
+        wire_enum! {
+            /// The part of a hook's output that is specific to its event. With a name that is not the event's the CLI does not run
+            /// the tool.
+            pub enum HookSpecificOutput by "hookEventName" {
+                $( $( #[doc = concat!("The output of ", $wire, " hooks.")] $wire => $var($out), )? )+
+            }
         }
 
         impl HookInput {
@@ -88,9 +107,9 @@ macro_rules! hooks {
                 impl HookKind for $var {
                     const EVENT: HookEvent = HookEvent::$var;
                     type Input = $input;
-                    type Output = $out;
-                    fn wrap(output: $out) -> HookSpecificOutput {
-                        wrap!($out, $var, output)
+                    type Output = output!($($out)?);
+                    fn wrap(output: output!($($out)?)) -> HookSpecificOutput {
+                        wrap!(output, $var $(, $out)?)
                     }
                 }
             )+
@@ -116,19 +135,19 @@ hooks! {
     /// A session begins, after `/clear` or compaction too.
     "SessionStart" => SessionStart(SessionStartInput) -> SessionStartOutput;
     /// A session ends.
-    "SessionEnd" => SessionEnd(SessionEndInput) -> NoOutput;
+    "SessionEnd" => SessionEnd(SessionEndInput);
     /// A turn is about to end. Blocking makes it go on.
     "Stop" => Stop(StopInput) -> ContextOutput;
     /// A turn ended because of an API error.
-    "StopFailure" => StopFailure(StopFailureInput) -> NoOutput;
+    "StopFailure" => StopFailure(StopFailureInput);
     /// A subagent begins.
     "SubagentStart" => SubagentStart(SubagentStartInput) -> ContextOutput;
     /// A subagent is about to end. Also comes around compaction.
     "SubagentStop" => SubagentStop(SubagentStopInput) -> ContextOutput;
     /// The conversation is about to be compacted.
-    "PreCompact" => PreCompact(PreCompactInput) -> NoOutput;
+    "PreCompact" => PreCompact(PreCompactInput);
     /// The conversation has been compacted.
-    "PostCompact" => PostCompact(PostCompactInput) -> NoOutput;
+    "PostCompact" => PostCompact(PostCompactInput);
     /// The model is about to be changed.
     "PreModelSwitch" => PreModelSwitch(PreModelSwitchInput) -> PreModelSwitchOutput;
     /// The model has been changed.
@@ -140,29 +159,29 @@ hooks! {
     /// The CLI was run to set up or maintain a project.
     "Setup" => Setup(SetupInput) -> ContextOutput;
     /// A teammate is about to be idle.
-    "TeammateIdle" => TeammateIdle(TeammateIdleInput) -> NoOutput;
+    "TeammateIdle" => TeammateIdle(TeammateIdleInput);
     /// A task was put on the team's list.
-    "TaskCreated" => TaskCreated(TaskInput) -> NoOutput;
+    "TaskCreated" => TaskCreated(TaskInput);
     /// A task on the team's list is about to be done.
-    "TaskCompleted" => TaskCompleted(TaskInput) -> NoOutput;
+    "TaskCompleted" => TaskCompleted(TaskInput);
     /// An MCP server asks the user something. May answer.
     "Elicitation" => Elicitation(ElicitationInput) -> ElicitationOutput;
     /// The user answered an MCP server. May change the answer.
     "ElicitationResult" => ElicitationResult(ElicitationResultInput) -> ElicitationOutput;
     /// A settings file changed.
-    "ConfigChange" => ConfigChange(ConfigChangeInput) -> NoOutput;
+    "ConfigChange" => ConfigChange(ConfigChangeInput);
     /// A worktree is to be made. The hook makes it.
     "WorktreeCreate" => WorktreeCreate(WorktreeCreateInput) -> WorktreeCreateOutput;
     /// A worktree is to be removed.
-    "WorktreeRemove" => WorktreeRemove(WorktreeRemoveInput) -> NoOutput;
+    "WorktreeRemove" => WorktreeRemove(WorktreeRemoveInput);
     /// A file of instructions was loaded.
-    "InstructionsLoaded" => InstructionsLoaded(InstructionsLoadedInput) -> NoOutput;
+    "InstructionsLoaded" => InstructionsLoaded(InstructionsLoadedInput);
     /// The working directory changed.
     "CwdChanged" => CwdChanged(CwdChangedInput) -> WatchOutput;
     /// A watched file changed.
     "FileChanged" => FileChanged(FileChangedInput) -> WatchOutput;
     /// A working directory was added.
-    "DirectoryAdded" => DirectoryAdded(DirectoryAddedInput) -> NoOutput;
+    "DirectoryAdded" => DirectoryAdded(DirectoryAddedInput);
     /// Text of the model is about to be shown. May replace what is shown.
     "MessageDisplay" => MessageDisplay(MessageDisplayInput) -> MessageDisplayOutput;
 }

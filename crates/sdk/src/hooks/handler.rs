@@ -80,13 +80,13 @@ impl<E: HookKind, D: fmt::Display> IntoHookOutput<E> for Result<HookOutput<E>, D
 
 /// How a hook fails. Shown to the model where it is the reason of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum HookError {
     Unreadable(String),
     Failed(String),
     Unwritable(String),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for HookError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(why) => write!(f, "its input could not be read: {why}"),
@@ -98,7 +98,7 @@ impl fmt::Display for Failure {
 
 /// Runs a hook. Nothing of the user's runs before the future is polled.
 pub(super) type Run<T> =
-    Arc<dyn Fn(RawJson, Context) -> BoxFuture<'static, Result<T, Failure>> + Send + Sync>;
+    Arc<dyn Fn(RawJson, Context) -> BoxFuture<'static, Result<T, HookError>> + Send + Sync>;
 
 /// What becomes of a call.
 #[derive(Clone)]
@@ -109,14 +109,14 @@ pub(super) enum Call {
     Background(Run<()>),
 }
 
-fn read<E: HookKind>(input: &RawJson) -> Result<E::Input, Failure> {
+fn read<E: HookKind>(input: &RawJson) -> Result<E::Input, HookError> {
     input
         .read()
-        .map_err(|error| Failure::Unreadable(error.to_string()))
+        .map_err(|error| HookError::Unreadable(error.to_string()))
 }
 
-fn write<E: HookKind>(output: HookOutput<E>) -> Result<RawJson, Failure> {
-    RawJson::encode(&AnyHookOutput::from(output)).map_err(|error| Failure::Unwritable(error.to_string()))
+fn write<E: HookKind>(output: HookOutput<E>) -> Result<RawJson, HookError> {
+    RawJson::encode(&AnyHookOutput::from(output)).map_err(|error| HookError::Unwritable(error.to_string()))
 }
 
 impl Call {
@@ -131,7 +131,7 @@ impl Call {
             let answer = Arc::clone(&answer);
             Box::pin(async move {
                 let answered = answer(read::<E>(&input)?, context).await;
-                write(answered.into_hook_output().map_err(Failure::Failed)?)
+                write(answered.into_hook_output().map_err(HookError::Failed)?)
             })
         }))
     }
@@ -142,7 +142,7 @@ impl Call {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
                 let answered = handler.call(read::<E>(&input)?, context).await;
-                write(answered.map_err(|error| Failure::Failed(error.to_string()))?)
+                write(answered.map_err(|error| HookError::Failed(error.to_string()))?)
             })
         }))
     }
@@ -174,12 +174,12 @@ impl Call {
             let answer = Arc::clone(&answer);
             Box::pin(async move {
                 let answered = answer(input, context).await;
-                let output = answered.map_err(|error| Failure::Failed(error.to_string()))?;
+                let output = answered.map_err(|error| HookError::Failed(error.to_string()))?;
                 // The CLI takes anything else for a failure, which it lets pass.
                 if output.get().starts_with('{') {
                     Ok(output)
                 } else {
-                    Err(Failure::Unwritable("it is not an object".to_owned()))
+                    Err(HookError::Unwritable("it is not an object".to_owned()))
                 }
             })
         }))

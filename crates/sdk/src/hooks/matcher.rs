@@ -6,16 +6,16 @@
 
 use outrigger_protocol::shared::HookEvent;
 
-use super::stance::{Subject, subject};
+use super::events::{Subject, row};
 
 /// Whether a matcher means something.
 pub(crate) fn check(event: &HookEvent, matcher: &str) -> Result<(), &'static str> {
-    match subject(event) {
-        Subject::None => {
+    match row(event).matcher {
+        Subject::Nothing => {
             return Err("is for an event that has no matchers: the hook would be called every time");
         }
         Subject::Tool => check_for_rule(matcher)?,
-        Subject::Other | Subject::Unknown => {}
+        Subject::Text => {}
     }
     if matcher.contains('\0') || matcher.contains('\n') {
         return Err("holds a control character, which no name has");

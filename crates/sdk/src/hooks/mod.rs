@@ -23,47 +23,37 @@
 //! # let _ = options;
 //! ```
 //!
-//! There is a function for each of the 33 events, which says when the CLI calls it and what may be answered; only that can be put
-//! into a [`HookOutput`]. [`Hook::new`] does the same with the event as a type, [`Hook::of`] takes an object that is a
-//! [`Handler`], [`Hook::in_background`] lets the CLI go on at once, and [`Hook::raw`] is for events that this build does not know.
-//! Hooks of one event are all called at once; the strictest answer counts.
+//! There is a function for each event, which says when the CLI calls the hook and what the hook may return; only that fits into a
+//! [`HookOutput`]. [`Hook::new`] does the same with the event as a type, [`Hook::of`] takes an object that is a [`Handler`],
+//! [`Hook::in_background`] lets the CLI go on at once, and [`Hook::raw`] is for events that this build does not know.
+//! The CLI calls all hooks of one event at once; the strictest output counts.
 //!
 //! # When a hook fails
 //!
-//! A hook fails when it panics, returns an error, is not done in [time](Hook::timeout), or is told something that it can't read.
-//! What the CLI makes of a failure is to go on as if there were no hook. So it does not get to see one: the hook's
-//! [`OnFailure`] decides what it is answered instead.
+//! A hook fails when it panics, returns an error, exceeds its [time](Hook::timeout), or gets an input that does not decode. The CLI
+//! would ignore a failure, and go on as if there were no hook. So the SDK never reports one to it: the hook's [`OnFailure`] decides
+//! which output the CLI gets instead. [Its table](OnFailure) has the default of each event.
 //!
-//! | events | unless told otherwise | how it is refused |
-//! |---|---|---|
-//! | `PreToolUse`, `PermissionRequest`, `PreModelSwitch` | refused | by a denial |
-//! | `UserPromptSubmit`, `UserPromptExpansion`, `ConfigChange`, `WorktreeCreate`, `Elicitation`, `ElicitationResult`; events that this build does not know | refused | `decision: block` |
-//! | `Stop`, `SubagentStop` | goes on | `decision: block`, but not twice in a row |
-//! | `PostToolBatch`, `PreCompact`, `TaskCreated`, `TaskCompleted`, `TeammateIdle` | goes on | `decision: block` |
-//! | `PostToolUse` | goes on | the texts in the output are replaced by a notice, and the turn ends |
-//! | `MessageDisplay` | goes on | a notice is shown instead of the text |
-//! | all others | goes on | cannot be: nothing depends on them |
+//! A call with an unknown hook id, or beyond the limit of open requests, counts as a failed hook of its event.
 //!
-//! A call that names no hook of ours is treated as a failure of a hook for its event. One for which there is no room, too.
-//!
-//! The CLI has a switch of its own for the case that the answer never gets there (`onFailure`). It is set wherever a failure is
-//! refused, and [`OnFailure::Block`], when you ask for it, is a promise: a CLI that does not confirm the switch is not used.
+//! The CLI has a switch of its own for the case that the output never gets there (`onFailure`). The SDK sets it wherever a failure
+//! blocks. If you set [`OnFailure::Block`], the SDK rejects a CLI that does not confirm the switch.
 //!
 //! # What never gets here
 //!
-//! Hooks of the CLI's own settings files are the CLI's affair;
+//! The hooks of the CLI's own settings files run in the CLI;
 //! [`Options::include_hook_events`](crate::Options::include_hook_events) reports them. A CLI started with `--bare` or with
-//! `CLAUDE_CODE_SIMPLE` set takes hooks, confirms them and calls none, so that combination is refused. (The user's own settings
-//! can set that variable too, where [`Options::isolation`](crate::Options::isolation) lets them be read.) And hooks are no fence:
-//! treat what they report as advice, and what they forbid as one of several locks. The CLI itself does not call them for
-//! everything that its subagents do in every version.
+//! `CLAUDE_CODE_SIMPLE` set accepts hooks, confirms them and calls none, so that combination is rejected. (The user's own settings
+//! can set that variable, too, where [`Options::isolation`](crate::Options::isolation) lets the CLI read them.) Hooks are no
+//! sandbox: treat what they report as advice, and what they deny as one of several locks. In some versions the CLI does not call
+//! them for everything that its subagents do.
 
+mod dispatch;
 mod events;
+mod failure;
 mod handler;
-mod mask;
 pub(crate) mod matcher;
-mod stance;
-mod table;
+mod withheld;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -73,27 +63,14 @@ use outrigger_protocol::RawJson;
 #[doc(inline)]
 pub use outrigger_protocol::shared::JsonObject;
 #[doc(inline)]
-pub use outrigger_protocol::shared::hook::{
-    AnyHookOutput, AsyncHookOutput, BackgroundTaskSummary, CommonOutput, ConfigChangeInput, ContextOutput,
-    CwdChangedInput, DirectoryAddedInput, ElicitationAction, ElicitationInput, ElicitationOutput,
-    ElicitationResultInput, FileChangedInput, HookBase, HookDecision, HookEffort, HookEvent, HookInput,
-    HookKind, HookOutput, HookToolCall, InstructionsLoadedInput, MessageDisplayInput, MessageDisplayOutput,
-    NoOutput, NotificationInput, PermissionDeniedInput, PermissionDeniedOutput, PermissionDisplay,
-    PermissionRequestAllow, PermissionRequestDecision, PermissionRequestDeny, PermissionRequestInput,
-    PermissionRequestOutput, PostCompactInput, PostModelSwitchInput, PostToolBatchInput,
-    PostToolUseFailureInput, PostToolUseInput, PostToolUseOutput, PreCompactInput, PreModelSwitchDecision,
-    PreModelSwitchInput, PreModelSwitchOutput, PreToolUseDecision, PreToolUseInput, PreToolUseOutput,
-    SessionCronSummary, SessionEndInput, SessionStartInput, SessionStartOutput, SetupInput, StopFailureInput,
-    StopInput, SubagentStartInput, SubagentStopInput, TaskInput, TeammateIdleInput, UserPromptExpansionInput,
-    UserPromptExpansionOutput, UserPromptSubmitInput, UserPromptSubmitOutput, WatchOutput,
-    WorktreeCreateInput, WorktreeCreateOutput, WorktreeRemoveInput, event,
-};
+pub use outrigger_protocol::shared::hook::*;
 
+pub(crate) use self::dispatch::{Hooks, matchers};
+use self::events::row;
 pub use self::events::*;
+use self::failure::Failure;
 use self::handler::Call;
 pub use self::handler::{Handler, HandlerError, IntoHookOutput};
-use self::stance::{Stance, stance};
-pub(crate) use self::table::{Hooks, matchers};
 pub use crate::conn::Context;
 
 /// How long a hook may take unless told otherwise.
@@ -101,19 +78,6 @@ const TIMEOUT: Duration = Duration::from_secs(585);
 
 /// How much longer the CLI waits: time for the refusal to get there. With the default that makes the CLI's own ten minutes.
 const MARGIN: Duration = Duration::from_secs(15);
-
-/// What the failure of a hook means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    /// What happens goes on, as if the hook had no opinion; the failure is logged.
-    Continue,
-    /// What happens is refused, as the [module](self) says for each event.
-    ///
-    /// Where it is asked for by name, [`Options::start`](crate::Options::start) also holds the CLI to it: one that does not
-    /// confirm its own `onFailure` is not used. (At `Stop`, `SubagentStop`, `TaskCompleted` and `TeammateIdle` the CLI has none;
-    /// there it is ours alone.)
-    Block,
-}
 
 /// A hook for event `E`, one of [`event`]'s types. Given to [`Options::hook`](crate::Options::hook).
 #[must_use = "a hook is called only if it is given to `Options::hook`"]
@@ -281,24 +245,18 @@ impl Registration {
         if self.is_background() {
             return OnFailure::Continue;
         }
-        self.on_failure.unwrap_or_else(|| by_default(&self.event))
+        self.on_failure
+            .unwrap_or_else(|| row(&self.event).failure.by_default())
     }
 
     /// Whether no hook can stop what it is for.
     pub(crate) fn observes(&self) -> bool {
-        stance(&self.event) == Stance::Observes
+        matches!(row(&self.event).failure, Failure::Observes)
     }
 
     /// Whether the CLI has to confirm that it blocks, too.
     pub(crate) fn is_promise(&self) -> bool {
-        self.on_failure == Some(OnFailure::Block) && stance::heeds_on_failure(&self.event)
-    }
-}
-
-fn by_default(event: &HookEvent) -> OnFailure {
-    match stance(event) {
-        Stance::Guards => OnFailure::Block,
-        Stance::MayBlock | Stance::Observes => OnFailure::Continue,
+        self.on_failure == Some(OnFailure::Block) && row(&self.event).failure.has_switch()
     }
 }
 

@@ -4,13 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::HookKind;
+use super::{HookKind, HookSpecificOutput};
 use crate::RawJson;
 use crate::shared::closed_enum::closed_enum;
 use crate::shared::object::JsonObject;
 use crate::shared::permission::PermissionUpdate;
 use crate::walk::string_at;
-use crate::wire_enum;
 
 /// The answer of a hook for event `E`. Only what that event may give can be put into it.
 pub struct HookOutput<E: HookKind>(Form<E>);
@@ -249,56 +248,6 @@ pub struct SyncHookOutput {
     /// What the event in particular may be answered.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub hook_specific_output: Option<HookSpecificOutput>,
-}
-
-wire_enum! {
-    /// What an event in particular may be answered. With a name that is not the event's the CLI does not run the tool.
-    pub enum HookSpecificOutput by "hookEventName" {
-        /// For PreToolUse.
-        "PreToolUse" => PreToolUse(PreToolUseOutput),
-        /// For PostToolUse.
-        "PostToolUse" => PostToolUse(PostToolUseOutput),
-        /// For PostToolUseFailure.
-        "PostToolUseFailure" => PostToolUseFailure(ContextOutput),
-        /// For PostToolBatch.
-        "PostToolBatch" => PostToolBatch(ContextOutput),
-        /// For Notification.
-        "Notification" => Notification(ContextOutput),
-        /// For UserPromptSubmit.
-        "UserPromptSubmit" => UserPromptSubmit(UserPromptSubmitOutput),
-        /// For UserPromptExpansion.
-        "UserPromptExpansion" => UserPromptExpansion(UserPromptExpansionOutput),
-        /// For SessionStart.
-        "SessionStart" => SessionStart(SessionStartOutput),
-        /// For Stop.
-        "Stop" => Stop(ContextOutput),
-        /// For SubagentStart.
-        "SubagentStart" => SubagentStart(ContextOutput),
-        /// For SubagentStop.
-        "SubagentStop" => SubagentStop(ContextOutput),
-        /// For PreModelSwitch.
-        "PreModelSwitch" => PreModelSwitch(PreModelSwitchOutput),
-        /// For PostModelSwitch.
-        "PostModelSwitch" => PostModelSwitch(ContextOutput),
-        /// For PermissionRequest.
-        "PermissionRequest" => PermissionRequest(PermissionRequestOutput),
-        /// For PermissionDenied.
-        "PermissionDenied" => PermissionDenied(PermissionDeniedOutput),
-        /// For Setup.
-        "Setup" => Setup(ContextOutput),
-        /// For Elicitation.
-        "Elicitation" => Elicitation(ElicitationOutput),
-        /// For ElicitationResult.
-        "ElicitationResult" => ElicitationResult(ElicitationOutput),
-        /// For WorktreeCreate.
-        "WorktreeCreate" => WorktreeCreate(WorktreeCreateOutput),
-        /// For CwdChanged.
-        "CwdChanged" => CwdChanged(WatchOutput),
-        /// For FileChanged.
-        "FileChanged" => FileChanged(WatchOutput),
-        /// For MessageDisplay.
-        "MessageDisplay" => MessageDisplay(MessageDisplayOutput),
-    }
 }
 
 /// Nothing: an event that may not be answered beyond the common part.

@@ -12,9 +12,10 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span};
 
+use super::events::row;
+use super::failure::{self, Failure};
 use super::handler::{Call, Run};
-use super::stance::{self, Stance, stance};
-use super::{MARGIN, OnFailure, Registration, TIMEOUT, by_default};
+use super::{MARGIN, OnFailure, Registration, TIMEOUT};
 use crate::conn::Context;
 use crate::conn::ask::{Answer, Answerer, Asking};
 use crate::deadline::{self, Missed, Task};
@@ -39,7 +40,7 @@ pub(crate) fn matchers(hooks: &[Registration]) -> BTreeMap<String, Vec<HookCallb
     for (index, hook) in hooks.iter().enumerate() {
         let mut told = HookCallbackMatcher::new([id(index)]).timeout(hook.patience().as_secs_f64());
         told.matcher = hook.matcher.clone();
-        if hook.on_failure() == OnFailure::Block && stance::heeds_on_failure(&hook.event) {
+        if hook.on_failure() == OnFailure::Block && row(&hook.event).failure.has_switch() {
             told = told.on_failure(HookFailure::Block);
         }
         matchers
@@ -285,11 +286,11 @@ fn failed(on_failure: OnFailure, event: &HookEvent, input: Option<&RawJson>, why
                 "a hook failed; what it guards is refused"
             );
             let why = format!("the {event_name} hook failed: {why}");
-            Answer::success(&stance::refusal(event, input, &why))
+            Answer::success(&row(event).failure.refusal(input, &why))
         }
         OnFailure::Continue => {
             tracing::warn!(event = event_name, why, "a hook failed; its opinion is left out");
-            Answer::success(&stance::nothing())
+            Answer::success(&failure::nothing())
         }
     }
 }
@@ -310,10 +311,12 @@ impl Answerer for Hooks {
             (Some(hook), None) => failed(hook.on_failure(), &hook.event, input, why),
             (Some(hook), Some(event)) if *event == hook.event => failed(hook.on_failure(), event, input, why),
             // Nobody would be refused anything, so the CLI may know that something is wrong.
-            (_, Some(event)) if stance(event) != Stance::Guards => Answer::Error(why.to_owned()),
-            (_, Some(event)) => failed(by_default(event), event, input, why),
+            (_, Some(event)) if !matches!(row(event).failure, Failure::Guards(_)) => {
+                Answer::Error(why.to_owned())
+            }
+            (_, Some(event)) => failed(row(event).failure.by_default(), event, input, why),
             // It may be a guard.
-            (None, None) => Answer::success(&stance::refusal(&HookEvent::from(""), None, why)),
+            (None, None) => Answer::success(&row(&HookEvent::from("")).failure.refusal(None, why)),
         }
     }
 }

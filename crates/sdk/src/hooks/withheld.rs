@@ -1,16 +1,17 @@
-//! Replacing the texts in a JSON value, and nothing else of it.
+//! Replaces the texts in the output of a tool, and nothing else of it.
 
 use outrigger_protocol::RawJson;
 
-/// A picture of one transparent pixel: what stands for a picture must be one.
+/// A picture of one transparent pixel: only a picture can replace a picture.
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
-/// The value with every text in it replaced by `notice`. What tells shapes apart stays: keys, numbers, and texts under `type`.
-/// Pictures become one pixel. `None` if it is no JSON after all.
+/// The value with every text in it replaced by `notice`. Its shape stays: keys, numbers, and texts under `type`. Pictures become one
+/// pixel. `None` if the value is not JSON.
 ///
-/// This reads the text as it is: the value may be nested deeper than a parser goes, and hold what is no Unicode.
-pub(super) fn texts(value: &RawJson, notice: &str) -> Option<RawJson> {
+/// The function scans the text without a parser: the value may be nested deeper than a parser goes, and have escapes that are not
+/// Unicode.
+pub(super) fn replace_texts(value: &RawJson, notice: &str) -> Option<RawJson> {
     let notice = serde_json::to_string(notice).ok()?;
     let source = value.get();
     let bytes = source.as_bytes();
@@ -80,7 +81,7 @@ mod tests {
 
     fn masked(text: &str) -> String {
         let value = RawJson::from_text(text).unwrap();
-        texts(&value, "no \"x\"").unwrap().get().to_owned()
+        replace_texts(&value, "no \"x\"").unwrap().get().to_owned()
     }
 
     #[test]
