@@ -63,7 +63,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "turns::id_change_on_clear",
-        file: "crates/sdk/src/conn/core/mod.rs",
+        file: "crates/sdk/src/conn/core.rs",
         line: "self.session_ids.push_back(id.to_owned());",
         instead: "if self.session_ids.is_empty() { self.session_ids.push_back(id.to_owned()); }",
     },
@@ -75,7 +75,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "turns::partial_and_final_dedupe",
-        file: "crates/sdk/src/event/streams.rs",
+        file: "crates/sdk/src/event/streamed.rs",
         line: "text.drain(..told.len());",
         instead: "text.drain(..0);",
     },
@@ -93,19 +93,19 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "requests::cancel_pending_permission",
-        file: "crates/sdk/src/conn/core/mod.rs",
+        file: "crates/sdk/src/conn/core.rs",
         line: "let withdrawn = self.asked.withdraw(id);",
         instead: "let withdrawn = None.filter(|_: &Serial| id.is_empty());",
     },
     Guard {
         trap: "requests::question_without_handler",
-        file: "crates/sdk/src/permissions/mod.rs",
+        file: "crates/sdk/src/permissions.rs",
         line: "(self.is_question && !has_answers(allow))",
         instead: "(false && self.is_question && !has_answers(allow))",
     },
     Guard {
         trap: "requests::every_inbound_id_answered_once",
-        file: "crates/sdk/src/conn/ask.rs",
+        file: "crates/sdk/src/conn/cli_requests.rs",
         line: "_ => Answer::Unsupported,",
         instead: "_ => Answer::NotOurs,",
     },
@@ -153,7 +153,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "policies::wide_rules_of_an_answer",
-        file: "crates/sdk/src/permissions/mod.rs",
+        file: "crates/sdk/src/permissions.rs",
         line: "if let Some(why) = refused {",
         instead: "if let Some(why) = refused.filter(|why| why.contains(\"taken\")) {",
     },
@@ -183,7 +183,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "policies::ask_rules_beside_a_settings_file",
-        file: "crates/sdk/src/options/plan.rs",
+        file: "crates/sdk/src/options/routes.rs",
         line: "Some(SettingsInput::File(_)) if !asked.is_empty() => {",
         instead: "Some(SettingsInput::File(_)) if asked.len() > 99 => {",
     },
@@ -207,7 +207,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "policies::ask_rules_are_handed_over",
-        file: "crates/sdk/src/options/plan.rs",
+        file: "crates/sdk/src/options/routes.rs",
         line: "own.extend(rules);",
         instead: "let _ = rules;",
     },

@@ -207,13 +207,116 @@ fn files(pattern: &str) -> Vec<String> {
 /// The protocol is a state machine, whose driver has the tasks and the clock.
 #[test]
 fn the_core_of_the_connection_names_no_tokio() {
-    let files = files("crates/sdk/src/conn/core/*.rs");
-    assert!(!files.is_empty(), "the core is somewhere else");
-    for file in files {
+    let mut core = files("crates/sdk/src/conn/core/*.rs");
+    assert!(!core.is_empty(), "the core is somewhere else");
+    core.extend(files("crates/sdk/src/conn/core.rs"));
+    for file in core {
         let text = std::fs::read_to_string(root().join(&file)).unwrap();
         let named = text.lines().find(|line| line.contains("tokio"));
         assert_eq!(named, None, "{file}");
     }
+}
+
+/// Names that several files of a crate's `src` have; `mod.rs` and `tests.rs` aside. A name that is no longer there twice goes from
+/// this list, and none is added.
+const SHARED_NAMES: &[(&str, &[&str])] = &[
+    ("acp", &["buffers", "call", "calls", "options", "place", "rewind"]),
+    ("cli", &["check", "markdown", "said", "screen", "show"]),
+    (
+        "protocol",
+        &[
+            "agent",
+            "control",
+            "hook",
+            "mcp",
+            "model",
+            "notice",
+            "permission",
+            "plugin",
+            "reader",
+            "reply",
+            "result",
+            "session",
+            "shape",
+            "task",
+            "usage",
+            "user",
+        ],
+    ),
+    ("sessions", &["error", "import", "lines"]),
+    (
+        "sim",
+        &[
+            "asked",
+            "background",
+            "commands",
+            "error",
+            "expect",
+            "hooks",
+            "log",
+            "mcp",
+            "occasions",
+            "place",
+            "play",
+            "process",
+            "redact",
+            "replay",
+            "reply",
+            "rule",
+            "script",
+            "settings",
+            "step",
+            "tools",
+        ],
+    ),
+    ("stores", &["leases", "schema", "tls"]),
+];
+
+/// A file is found by its name, and a name in a message says which file is meant.
+#[test]
+fn no_two_source_files_of_a_crate_have_one_name() {
+    let mut found: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
+    for file in files("crates/*/src/*.rs") {
+        let mut parts = file.split('/');
+        let (Some(_), Some(krate), Some(name)) = (parts.next(), parts.next(), parts.next_back()) else {
+            continue;
+        };
+        if matches!(name, "mod.rs" | "tests.rs") {
+            continue;
+        }
+        let names = found.entry(krate.to_owned()).or_default();
+        *names.entry(name.trim_end_matches(".rs").to_owned()).or_default() += 1;
+    }
+    assert!(found.contains_key("sdk"), "the crates are read");
+    for (krate, names) in found {
+        let shared: BTreeSet<&str> = names
+            .iter()
+            .filter(|(_, count)| **count > 1)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let listed = SHARED_NAMES.iter().find(|(listed, _)| *listed == krate);
+        let listed: BTreeSet<&str> = listed
+            .into_iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        assert_eq!(
+            shared, listed,
+            "left: the names of several files in crates/{krate}/src; right: those in SHARED_NAMES"
+        );
+    }
+}
+
+#[test]
+fn the_sdk_has_one_style_of_modules() {
+    let found: Vec<String> = files("crates/sdk/src/*.rs")
+        .into_iter()
+        .filter(|file| file.ends_with("/mod.rs"))
+        .collect();
+    assert!(
+        found.is_empty(),
+        "these are `NAME.rs` beside a folder `NAME`: {found:#?}"
+    );
 }
 
 /// The reader gives derived visitors the numbers of fields, and serde counts an alias as a field of its own.

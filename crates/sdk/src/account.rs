@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::conn::encode_request;
 use crate::env::{self, Surroundings};
 use crate::error::{Error, Result};
-use crate::filing;
+use crate::location;
 use crate::options::{Auth, CUSTOM_HEADERS, Isolation, NoAccount, carry_credentials, reports_none};
 use crate::settings::{ResolveSettings, SettingSource};
 use crate::start::{Opened, check_account};
@@ -77,7 +77,7 @@ impl Opened {
     /// read from here, they may.
     async fn files_may_pay(&self) -> bool {
         let is_readable = self.options.hosting.is_local() && self.launch.run_as.is_none();
-        let config = filing::config_dir(&self.launch.env).filter(|_| is_readable);
+        let config = location::config_dir(&self.launch.env).filter(|_| is_readable);
         let (Some(config), None) = (config, &self.options.settings) else {
             return true;
         };

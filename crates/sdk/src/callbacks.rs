@@ -11,8 +11,8 @@ use outrigger_protocol::outbound::{
     ElicitationResult, HostAuthTokenAnswer, Initialize, OauthTokenAnswer, UserDialogResult,
 };
 
-use crate::callback::{Callback, Reply};
-use crate::conn::ask::{Answer, Answerer, Asking, Others};
+use crate::callback_kind::{Callback, Reply};
+use crate::conn::cli_requests::{Answer, Answerer, Asking, Others};
 use crate::dialog::{DialogCallback, DialogRequest, Dialogs};
 use crate::elicitation::{ElicitationRequest, Elicitations};
 use crate::hooks::{Hooks, Registration};

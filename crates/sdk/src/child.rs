@@ -13,7 +13,7 @@ mod guardian;
 #[cfg(unix)]
 mod mark;
 #[cfg(target_os = "linux")]
-mod memory;
+mod oom;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]

@@ -8,9 +8,9 @@ use outrigger_protocol::Frame;
 use outrigger_protocol::inbound::RequestUserDialog;
 pub use outrigger_protocol::outbound::UserDialogResult;
 
-use crate::callback::{Callback, Reply, read};
+use crate::callback_kind::{Callback, Reply, read};
 use crate::conn::Context;
-use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answer, Answerer, Asking};
 use crate::peer::BoxFuture;
 
 /// A dialog to be shown to the user. Its fields are those of [`RequestUserDialog`].

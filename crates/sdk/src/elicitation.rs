@@ -6,9 +6,9 @@ use outrigger_protocol::Frame;
 use outrigger_protocol::inbound::Elicitation;
 pub use outrigger_protocol::outbound::ElicitationResult;
 
-use crate::callback::{Callback, Reply, read};
+use crate::callback_kind::{Callback, Reply, read};
 use crate::conn::Context;
-use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answer, Answerer, Asking};
 use crate::peer::BoxFuture;
 
 /// A question of an MCP server to the user: a form to fill in, or an address to open. Its fields are those of [`Elicitation`].

@@ -1,13 +1,13 @@
 //! How a session's process ended, with the evidence.
 
-mod cause;
+mod exit_cause;
 
 use std::fmt;
 
-pub(crate) use self::cause::Evidence;
+pub(crate) use self::exit_cause::Evidence;
 use crate::cause::Cause;
-use crate::holder::LeaseProblem;
 use crate::outcome::Outcome;
+use crate::ownership::LeaseProblem;
 use crate::peer::Exit;
 use crate::phase::Phase;
 

@@ -13,8 +13,8 @@ use outrigger_sessions::store::{StoreError, StoreErrorKind};
 
 use crate::cause::Cause;
 use crate::end::End;
-use crate::holder::LeaseProblem;
 use crate::outcome::Outcome;
+use crate::ownership::LeaseProblem;
 use crate::peer::Exit;
 use crate::phase::{Phase, Stall};
 

@@ -1,7 +1,7 @@
 //! What happens during a turn, as a program wants to see it.
 
 mod bounds;
-mod streams;
+mod streamed;
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,10 @@ use outrigger_protocol::tools::ToolInput;
 use outrigger_protocol::{Frame, Misfit, PieceKind, RawJson, open_enum};
 
 use self::bounds::{Bounds, Whose, said_by};
-use self::streams::{Finished, Streams};
+use self::streamed::{Finished, Streams};
 
 #[doc(hidden)]
-pub use self::streams::untold;
+pub use self::streamed::untold;
 
 /// Frames that a consumer did not get because it was too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -605,6 +605,6 @@ fn text_of(block: &ContentBlock) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod laws;
+mod loss_laws;
 #[cfg(test)]
 mod tests;

@@ -18,12 +18,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Reducer};
-use crate::keeping::{call, failed};
 use crate::options::RunAs;
 use crate::options::handover::as_user;
-use crate::private::private_directory;
+use crate::private_dir::private_directory;
 use crate::session::Session;
 use crate::store::Begins;
+use crate::store_config::{call, failed};
 
 /// How much is read at once, and held until it is asked for.
 const PAGE_MESSAGES: usize = 64;

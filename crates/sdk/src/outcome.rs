@@ -1,7 +1,7 @@
 //! How a turn ended.
 
-mod cause;
 mod facts;
+mod turn_cause;
 mod verdict;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outrigger_protocol::shared::{PermissionResult, RequestId};
 
 use crate::conn::Context;
-use crate::conn::ask::Answer;
+use crate::conn::cli_requests::Answer;
 use crate::dialog::{DialogRequest, UserDialogResult};
 use crate::elicitation::{ElicitationRequest, ElicitationResult};
 use crate::error::{Error, Result};

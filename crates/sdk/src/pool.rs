@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::spare::Spare;
 
 mod keeper;
-mod memory;
+mod process_memory;
 
 /// What is assumed of a spare that was not measured yet.
 const GUESS: u64 = 260 * 1024 * 1024;

@@ -1,6 +1,6 @@
 //! The handle of a running agent.
 
-mod servers;
+mod mcp_servers;
 mod turn;
 
 use std::sync::{Arc, OnceLock, Weak};

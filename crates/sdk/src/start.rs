@@ -20,8 +20,8 @@ use crate::discover;
 use crate::env::Surroundings;
 use crate::error::{Error, Kind, Result};
 use crate::fields::Fields;
-use crate::filing;
 use crate::lease;
+use crate::location;
 use crate::mcp::{Bridge, hold_prompts};
 use crate::options::transport::Transport;
 use crate::options::{Auth, Host, Launch, Options, OtherAccount, PermissionPrompts};
@@ -277,7 +277,7 @@ impl Opened {
         let ownership = lease::claim(&mut concrete, &surroundings, host.remote).await?;
         let healed = match found {
             Some(found) => {
-                let config = filing::users_config(&concrete, &surroundings);
+                let config = location::users_config(&concrete, &surroundings);
                 let (is_fork, user) = (concrete.fork_session, concrete.user);
                 store::heal(found, config, is_fork, user, ownership.as_ref()).await?
             }
@@ -327,7 +327,7 @@ impl Opened {
                 })
             })?;
         let mirror = hosting.store.keeping().map(|keeping| {
-            let config = filing::config_dir(&launch.env).unwrap_or_default();
+            let config = location::config_dir(&launch.env).unwrap_or_default();
             Mirror::new(
                 &keeping,
                 Places::below(&config, host.remote),
@@ -338,7 +338,7 @@ impl Opened {
             )
         });
         if !host.remote {
-            source.config = filing::config_dir(&launch.env);
+            source.config = location::config_dir(&launch.env);
         }
         let bridge = Arc::new(Bridge::new(hosting.mcp.servers()));
         let conn = Conn::start(

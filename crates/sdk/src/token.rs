@@ -7,9 +7,9 @@ use outrigger_protocol::Frame;
 pub use outrigger_protocol::inbound::{HostAuthTokenRefresh, OauthTokenRefresh};
 pub use outrigger_protocol::outbound::{HostAuthTokenAnswer, NoTokenReason, OauthTokenAnswer};
 
-use crate::callback::{Callback, read};
+use crate::callback_kind::{Callback, read};
 use crate::conn::Context;
-use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answer, Answerer, Asking};
 use crate::deadline::{Missed, in_time};
 use crate::peer::BoxFuture;
 

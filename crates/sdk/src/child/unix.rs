@@ -110,7 +110,7 @@ fn own(mut plan: Plan, tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>)
         life: Arc::clone(&life),
         ended,
         #[cfg(target_os = "linux")]
-        memory: super::memory::Kills::counted(),
+        memory: super::oom::Kills::counted(),
     };
     // If nobody waits for it any more, dropping the process kills it, and it is reaped below.
     drop(tell.send(Ok((pipes, process))));
@@ -304,7 +304,7 @@ struct LocalProcess {
     life: Arc<Life>,
     ended: watch::Receiver<Option<Result<Exit, io::ErrorKind>>>,
     #[cfg(target_os = "linux")]
-    memory: Option<super::memory::Kills>,
+    memory: Option<super::oom::Kills>,
 }
 
 impl Process for LocalProcess {

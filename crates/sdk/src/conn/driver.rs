@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::beside::Mirroring;
+use super::attachments::Mirroring;
 use super::changes::Changes;
 use super::core::{Accept, Core, Input, Output, Serial};
 use super::lane::{LaneIn, LaneOut, lane};

@@ -9,15 +9,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::ask::{self, Host};
+use super::cli_requests::{self, Host};
 use super::core::{Input, Output};
-use super::tail::Tail;
+use super::stderr_tail::Tail;
 use super::{Closing, Conn, Line};
 use crate::cause::Cause;
 use crate::end::{End, Evidence};
 use crate::error::{Error, Kind};
-use crate::holder::LeaseProblem;
 use crate::outcome::is_result;
+use crate::ownership::LeaseProblem;
 use crate::peer::{Connection, Exit, Process, Signal};
 use crate::phase::{Phase, Stall};
 use crate::spawn::{spawn as spawn_task, spawn_in};
@@ -195,8 +195,8 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Insta
         drop(driver);
         for deed in deeds.drain(..) {
             match deed {
-                Output::Ask { serial, id, frame } => ask::spawn(conn, host, serial, id, frame),
-                Output::Refuse { serial, id, frame } => ask::refuse(conn, host, serial, &id, &frame),
+                Output::Ask { serial, id, frame } => cli_requests::spawn(conn, host, serial, id, frame),
+                Output::Refuse { serial, id, frame } => cli_requests::refuse(conn, host, serial, &id, &frame),
                 other => conn.act(other),
             }
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::binary::{self, Unusable};
-use super::version::{self, Command};
+use super::version_request::{self, Command};
 use super::{Origin, candidates};
 use crate::env::{self, KEYS, Surroundings, Variables};
 
@@ -86,7 +86,7 @@ impl Doctor {
                     None => {
                         let program = path.clone();
                         let before = Vec::new();
-                        version::ask(&Command { program, before }, &surroundings, deadline).await
+                        version_request::ask(&Command { program, before }, &surroundings, deadline).await
                     }
                 },
             };

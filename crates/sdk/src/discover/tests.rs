@@ -178,7 +178,7 @@ fn newest_node_of_nvm_first() {
         );
     }
     let at = surroundings(&[("HOME", dir.path())]);
-    let all = places::places(&at);
+    let all = install_paths::places(&at);
     let nvm: Vec<_> = all
         .iter()
         .filter_map(|p| p.to_str()?.split(".nvm/versions/node/").nth(1))

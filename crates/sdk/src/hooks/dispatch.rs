@@ -17,7 +17,7 @@ use super::failure::{self, Failure};
 use super::handler::{Call, Run};
 use super::{MARGIN, OnFailure, Registration, TIMEOUT};
 use crate::conn::Context;
-use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answer, Answerer, Asking};
 use crate::deadline::{self, Missed, Task};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::handler::Call;
 use super::*;
-use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answer, Answerer, Asking};
 use crate::env::Surroundings;
 use crate::options::{Auth, Confirmation, Host, Launch, Options};
 

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, NotTaken};
 use super::jsonrpc::{Head, INTERNAL_ERROR, INVALID_REQUEST, RequestId, failure};
 use super::manifest;
-use super::outlet::Outlet;
 use super::server::SdkMcpServer;
+use super::server_messages::Outlet;
 use crate::conn::Conn;
 use crate::conn::Context;
-use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answer, Answerer, Asking};
 use crate::peer::BoxFuture;
 use crate::spawn::spawn;
 

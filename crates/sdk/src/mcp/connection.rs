@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::jsonrpc::{CANCELLED, RequestId, failure};
-use super::outlet::Outlet;
 use super::raw::{self, RawMessage, RawSender};
 use super::server::SdkMcpServer;
+use super::server_messages::Outlet;
 use crate::conn::Context;
 use crate::spawn::spawn;
 

@@ -8,10 +8,10 @@ use outrigger_protocol::RawJson;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::caught::caught;
 use super::connection::{Link, Shared};
 use super::jsonrpc::Head;
-use super::outlet::Outlet;
+use super::panics::caught;
+use super::server_messages::Outlet;
 use crate::conn::Context;
 use crate::peer::BoxFuture;
 

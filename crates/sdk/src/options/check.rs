@@ -8,7 +8,7 @@ use super::flags::{OPTIONS, RESERVED, SESSION_FIELDS};
 use super::{Auth, Delivery, Host, Isolation, Options, OptionsError, SettingsInput, Skills, Tools, Worktree};
 use crate::env::{self, Surroundings};
 use crate::rule::{Rule, RuleError};
-use crate::spelling;
+use crate::value_syntax;
 
 impl Options {
     /// Finds what contradicts, misses something or cannot be passed on, for a launch from this process. Starts nothing and
@@ -85,7 +85,7 @@ impl Options {
         }
         let by_hand = self.environment.own().keys().chain(self.environment.passed());
         for name in by_hand {
-            spelling::variable(name)
+            value_syntax::variable(name)
                 .map_err(|problem| OptionsError::invalid("environment", name.to_string_lossy(), problem))?;
             if self.auth.decides(name) {
                 return Err(OptionsError::auth_variable(name, &self.auth));
@@ -215,7 +215,7 @@ impl Options {
             ("resume_session_at", &self.resume_session_at),
         ] {
             if let Some(id) = id {
-                spelling::uuid(id).map_err(|problem| OptionsError::invalid(option, id, problem))?;
+                value_syntax::uuid(id).map_err(|problem| OptionsError::invalid(option, id, problem))?;
             }
         }
         if let Some(resume) = &self.resume
@@ -327,15 +327,15 @@ impl Options {
                     "holds a schema that cannot be read, or is nested too deep",
                 )
             })?;
-            spelling::schema(&value)
+            value_syntax::schema(&value)
                 .map_err(|problem| OptionsError::invalid("output_format", "", problem))?;
         }
-        each("betas", &self.betas, spelling::word)
+        each("betas", &self.betas, value_syntax::word)
     }
 
     fn check_tools(&self) -> Result<(), OptionsError> {
         if let Some(Tools::Only(names)) = &self.tools {
-            each("tools", names, spelling::word)?;
+            each("tools", names, value_syntax::word)?;
         }
         each_rule("allowed_tools", &self.allowed_tools, Rule::check_allow)?;
         each_rule("disallowed_tools", &self.disallowed_tools, |_| Ok(()))?;
@@ -348,21 +348,21 @@ impl Options {
             return Err(OptionsError::RuleBehindLayer { rule, layer });
         }
         if let Some(Skills::Named(names)) = &self.skills {
-            each("skills", names, spelling::skill)?;
+            each("skills", names, value_syntax::skill)?;
         }
-        each("channels", &self.channels, spelling::word)?;
+        each("channels", &self.channels, value_syntax::word)?;
         for tools in self.code_running_mcp_tools.values() {
-            each("code_running_mcp_tools", tools, spelling::own_name)?;
+            each("code_running_mcp_tools", tools, value_syntax::own_name)?;
         }
         for (from, to) in &self.tool_aliases {
-            each("tool_aliases", [from, to], spelling::word)?;
+            each("tool_aliases", [from, to], value_syntax::word)?;
         }
         not_by_file("disallowed_tools", self.disallowed_tools_delivery)
     }
 
     fn check_agents(&self) -> Result<(), OptionsError> {
         for (name, agent) in &self.agents {
-            spelling::name(name).map_err(|problem| OptionsError::invalid("agents", name, problem))?;
+            value_syntax::name(name).map_err(|problem| OptionsError::invalid("agents", name, problem))?;
             agent.validate().map_err(|problem| OptionsError::Agent {
                 name: name.clone(),
                 problem,
@@ -374,7 +374,8 @@ impl Options {
     fn check_servers(&self) -> Result<(), OptionsError> {
         self.hosting.mcp.check(self)?;
         for (name, server) in &self.mcp_servers {
-            spelling::name(name).map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
+            value_syntax::name(name)
+                .map_err(|problem| OptionsError::invalid("mcp_servers", name, problem))?;
             let problem = match server {
                 McpServerConfig::Stdio(server) if server.command.is_empty() => "has no command",
                 McpServerConfig::Sse(server) | McpServerConfig::Http(server) if server.url.is_empty() => {
@@ -488,7 +489,7 @@ impl Options {
                     problem,
                 })
             };
-            if let Err(problem) = spelling::flag(flag) {
+            if let Err(problem) = value_syntax::flag(flag) {
                 return refuse(problem);
             }
             if RESERVED.contains(&flag.as_str()) {
@@ -513,7 +514,7 @@ impl Options {
                     problem,
                 })
             };
-            if let Err(problem) = spelling::name(name) {
+            if let Err(problem) = value_syntax::name(name) {
                 return refuse(problem);
             }
             if SESSION_FIELDS.contains(&name.as_str()) {

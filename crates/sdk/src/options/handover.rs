@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{TempDir, TempPath};
 
 use super::RunAs;
-use crate::private::private_directory_in;
+use crate::private_dir::private_directory_in;
 
 /// A temporary directory that only this user can enter, while it is being filled. Removed when it is dropped.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use super::transport::Transport;
 use crate::callbacks::Handlers;
 use crate::conn::budget::SlowReader;
 use crate::conn::core::Patience;
-use crate::holder::LeaseOptions;
-use crate::keeping::StoreOptions;
 use crate::mcp::McpHosting;
+use crate::ownership::LeaseOptions;
+use crate::store_config::StoreOptions;
 
 /// What of a session lives in this program rather than in the CLI.
 #[derive(Clone)]

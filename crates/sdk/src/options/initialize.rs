@@ -6,7 +6,7 @@ use outrigger_protocol::RawJson;
 use outrigger_protocol::outbound::Initialize;
 use outrigger_protocol::shared::SystemPrompt;
 
-use super::plan::{Delivered, unwritable};
+use super::routes::{Delivered, unwritable};
 use super::{Options, OptionsError, Skills};
 
 /// The request as far as the options make it. The session adds its in-process servers before it sends it.

@@ -17,7 +17,7 @@ use super::{Auth, Isolation, Options, OptionsError, RunAs, Secret};
 use crate::discover::{self, is_module};
 use crate::env::{self, Surroundings, Variables};
 use crate::error::Problem;
-use crate::private::private_directory_in;
+use crate::private_dir::private_directory_in;
 
 /// The part that the session itself takes, as far as the command line has to announce it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -578,7 +578,7 @@ impl Options {
         ];
         let sensitive = env.iter().filter(|(name, _)| {
             credentials.iter().any(|credential| name == credential)
-                || super::plan::sounds_secret(&name.to_string_lossy())
+                || super::routes::sounds_secret(&name.to_string_lossy())
         });
         let mut secrets: Vec<Secret> = sensitive
             .filter_map(|(_, value)| value.to_str())

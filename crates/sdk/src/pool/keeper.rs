@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
-use super::memory::resident;
+use super::process_memory::resident;
 use super::{GUESS, PoolLimits, Shared, State};
 use crate::error::{Error, Result};
 use crate::options::Options;

@@ -28,7 +28,7 @@ type NotToAllow = Option<&'static str>;
 
 /// Reads a rule. The error says what is wrong, and what to write instead.
 pub(super) fn read(text: &str) -> Result<Rule, String> {
-    crate::spelling::rule(text)?;
+    crate::value_syntax::rule(text)?;
     let (name, spec) = match text.split_once('(') {
         Some((name, spec)) => (name, Some(spec.strip_suffix(')').unwrap_or(spec))),
         None => (text, None),
@@ -175,7 +175,7 @@ fn skill(spec: &str) -> Result<(), &'static str> {
         .strip_suffix(":*")
         .or_else(|| spec.strip_suffix(" *"))
         .unwrap_or(spec);
-    crate::spelling::skill(name)?;
+    crate::value_syntax::skill(name)?;
     if name.contains('*') {
         return Err("has a `*` in the name of a skill: it stands at the end, behind a colon or a blank");
     }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{Interrupted, Session};
 use crate::answer::Answer;
 use crate::conn::Settled;
-use crate::conn::beside::Mirroring;
+use crate::conn::attachments::Mirroring;
 use crate::conn::lane::{Item, LaneOut};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Lag, Reducer};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::file::Object;
+use super::settings_file::Object;
 
 /// Lists in which the higher source replaces the lower: an order of preference.
 const REPLACED: &[&str] = &["fallbackModel"];

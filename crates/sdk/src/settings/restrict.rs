@@ -3,8 +3,8 @@
 use outrigger_protocol::shared::JsonObject;
 use serde_json::{Value, json};
 
-use super::file::Object;
-use super::fit::{self, Author};
+use super::accepted::{self, Author};
+use super::settings_file::Object;
 use super::value;
 
 /// What a key may say.
@@ -137,7 +137,7 @@ pub(super) fn to_restrictions(settings: &JsonObject) -> Object {
             json!({"commitTrailers": false, "sessionUrl": false}),
         );
     }
-    let object = match fit::fit(object, Author::Administrator) {
+    let object = match accepted::fit(object, Author::Administrator) {
         Ok((taken, _)) => taken,
         Err(_) => return Object::new(),
     };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::file::Object;
+use super::settings_file::Object;
 
 /// Why a value that has the right type is still none.
 pub(super) fn flaw(key: &str, value: &Value) -> Option<String> {

@@ -19,16 +19,16 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::backoff::Backoff;
-use super::places::Places;
+use super::transcripts::Places;
 use crate::conn::Conn;
-use crate::conn::beside::{Counts, Mirroring};
+use crate::conn::attachments::{Counts, Mirroring};
 use crate::conn::budget::{Budget, SlowReader};
 use crate::conn::lane::{Item, LaneIn, LaneOut, lane};
 use crate::event::Lag;
-use crate::keeping::{Failure, Keeping, StoreFlush, call};
 use crate::lease::Ownership;
 use crate::peer::BoxFuture;
 use crate::stats::StoreLag;
+use crate::store_config::{Failure, Keeping, StoreFlush, call};
 
 /// What may wait before it is appended without a turn having ended.
 const MAX_ENTRIES: usize = 500;

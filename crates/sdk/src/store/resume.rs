@@ -8,13 +8,13 @@ use outrigger_protocol::RawJson;
 use outrigger_sessions::SessionId;
 use outrigger_sessions::store::{SessionKey, Transcripts, is_part_name};
 
-use super::place::Filled;
+use super::resume_dir::Filled;
 use super::seed::{self, Source};
 use crate::env::{self, Surroundings};
 use crate::error::{Error, Result};
-use crate::filing::{PROJECT_NAME, config_dir, project_key};
-use crate::keeping::{Keeping, call, failed};
+use crate::location::{PROJECT_NAME, config_dir, project_key};
 use crate::options::{Isolation, Launch, Options};
+use crate::store_config::{Keeping, call, failed};
 
 /// A session as a store has it.
 #[derive(Debug)]

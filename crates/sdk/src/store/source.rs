@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use outrigger_sessions::SessionId;
 
 use crate::env::Surroundings;
-use crate::filing::project_key;
-use crate::keeping::Keeping;
+use crate::location::project_key;
 use crate::options::{Options, RunAs};
+use crate::store_config::Keeping;
 
 /// Where the conversation of a session is found.
 #[derive(Clone, Default)]

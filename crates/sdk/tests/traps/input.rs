@@ -139,7 +139,7 @@ async fn split_utf8_at_every_byte() {
     assert_eq!(outcome.unwrap().result_text(), text, "{story}");
 }
 
-/// Guard: `conn/core/mod.rs`, a line that is no frame is counted and passed over.
+/// Guard: `conn/core.rs`, a line that is no frame is counted and passed over.
 #[tokio::test(start_paused = true)]
 async fn noise_lines() {
     for text in ["[SandboxDebug] hm", "{\"broken", "", "null", "\u{2028}"] {

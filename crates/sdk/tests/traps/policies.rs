@@ -88,7 +88,7 @@ async fn ask_rules_and_a_command_that_cannot_be_read() {
     }
 }
 
-/// Guard: `permissions/mod.rs`, no answer takes away what the session was started with.
+/// Guard: `permissions.rs`, no answer takes away what the session was started with.
 #[tokio::test(start_paused = true)]
 async fn rules_taken_away_by_an_answer() {
     let rules = json!([{"toolName": "Bash", "ruleContent": "rm *"}]);
@@ -119,7 +119,7 @@ async fn rules_taken_away_by_an_answer() {
     }
 }
 
-/// Guard: `permissions/mod.rs`, no answer brings a rule that allows more than it says.
+/// Guard: `permissions.rs`, no answer brings a rule that allows more than it says.
 #[tokio::test(start_paused = true)]
 async fn wide_rules_of_an_answer() {
     let change = |kind: &str, behavior: &str, tool: &str, content: Option<&str>| {
@@ -235,7 +235,7 @@ fn rule_behind_layer() {
     options().permissions(before).check().unwrap();
 }
 
-/// Guard: `options/plan.rs`, a settings file leaves no place for rules that ask.
+/// Guard: `options/routes.rs`, a settings file leaves no place for rules that ask.
 #[test]
 fn ask_rules_beside_a_settings_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -266,7 +266,7 @@ fn rules_of_every_layer() {
     assert_eq!(texts(&handed.deny), ["Bash(a *)", "Bash(d *)"]);
 }
 
-/// Guard: `options/plan.rs`, rules that ask are handed over in the settings.
+/// Guard: `options/routes.rs`, rules that ask are handed over in the settings.
 #[tokio::test(start_paused = true)]
 async fn ask_rules_are_handed_over() {
     let call = || Reply::tool("Bash", json!({"command": "touch a.txt", "description": "touch"}));

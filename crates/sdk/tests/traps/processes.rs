@@ -78,7 +78,7 @@ async fn sigterm_ignoring_child_and_grandchild() {
     }
 }
 
-/// Guard: `conn/undriven.rs` and `child/`, ending a process takes no runtime.
+/// Guard: `conn/kill_without_runtime.rs` and `child/`, ending a process takes no runtime.
 #[test]
 fn drop_without_runtime() {
     let home = tempfile::tempdir().unwrap();

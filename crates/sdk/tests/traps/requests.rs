@@ -26,7 +26,7 @@ fn call(id: &str, hook: &str) -> Value {
     }})
 }
 
-/// Guards: `conn/ask.rs` keeps a panic in its request, `hooks/` has a deadline of its own; both refuse.
+/// Guards: `conn/cli_requests.rs` keeps a panic in its request, `hooks/` has a deadline of its own; both refuse.
 #[tokio::test(start_paused = true)]
 async fn hook_timeout_or_panic_is_deny() {
     let cli = cli(|script| {
@@ -63,7 +63,7 @@ async fn hook_timeout_or_panic_is_deny() {
     }
 }
 
-/// Guard: `conn/core/asked.rs`, what was withdrawn is not answered, and whoever decides is told to stop.
+/// Guard: `conn/core/open_requests.rs`, what was withdrawn is not answered, and whoever decides is told to stop.
 #[tokio::test(start_paused = true)]
 async fn cancel_pending_permission() {
     let cli = cli(|script| {
@@ -144,7 +144,7 @@ async fn question_without_handler() {
     trace(&cli).asked([question("AskUserQuestion").denied()]).unwrap();
 }
 
-/// Guards: `conn/core/asked.rs` claims the right to answer, once; `conn/ask.rs` answers what nobody handles.
+/// Guards: `conn/core/open_requests.rs` claims the right to answer, once; `conn/cli_requests.rs` answers what nobody handles.
 #[tokio::test(start_paused = true)]
 async fn every_inbound_id_answered_once() {
     let unheard =

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use outrigger_protocol::Frame;
 use tracing::Span;
 
-use super::tools::OpenTools;
+use super::running_tools::OpenTools;
 use crate::phase::{Phase, Stall};
 
 /// How long each wait for the model may take; `None` for ever.

@@ -12,8 +12,8 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Service};
 use super::Handler;
 use super::output::failed;
 use crate::conn::Context;
-use crate::mcp::caught::caught;
 use crate::mcp::jsonrpc::CANCELLED;
+use crate::mcp::panics::caught;
 
 /// How long a handler has to notice that its request was cancelled.
 const GRACE: Duration = Duration::from_secs(5);

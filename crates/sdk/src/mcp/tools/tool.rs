@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::context::ToolContext;
 use super::output::{IntoToolResult, failed};
 use super::schema;
+use super::tool_context::ToolContext;
 use super::toolbox::ALWAYS_LOAD;
 use crate::peer::BoxFuture;
 

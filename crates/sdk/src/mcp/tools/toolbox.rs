@@ -10,9 +10,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::sync::watch;
 
-use super::context::ToolContext;
 use super::output::failed;
 use super::tool::Tool;
+use super::tool_context::ToolContext;
 use crate::deadline::{Missed, in_time};
 use crate::mcp::InvalidServer;
 

@@ -13,7 +13,7 @@ pub(crate) fn setters() -> BTreeMap<String, String> {
 
 /// The options that the macro declares, with their kinds.
 pub(crate) fn declared() -> BTreeMap<String, String> {
-    let source = read(&source().join("options/mod.rs"));
+    let source = read(&source().join("options.rs"));
     let (_, fields) = source.split_once("\noptions! {\n").expect("the macro is called");
     let (fields, _) = fields.split_once("\n}\n").expect("the call ends");
     let fields = fields.lines().map(str::trim);

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use super::accepted::Author;
 use super::cascade::{lay_over, lay_under};
-use super::file::{self, Object};
-use super::fit::Author;
+use super::settings_file::{self, Object};
 use super::{PolicyKind, PolicyOrigin, ResolveSettings, SettingsProblem, managed_dir, restrict};
 
 /// What holds, and what could not be read.
@@ -23,7 +23,7 @@ pub(super) fn read(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>)
         did_not_load.push(PolicyKind::File);
     }
     let server = asked.server_managed_settings.as_ref().map(|given| {
-        file::given(
+        settings_file::given(
             given,
             "the managed settings from a server",
             Author::Administrator,
@@ -97,10 +97,10 @@ fn files(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> (Objec
     let (paths, mut complete) = paths(asked, problems);
     let mut all = Object::new();
     for path in paths {
-        match file::read(&path, Author::Administrator, problems) {
+        match settings_file::read(&path, Author::Administrator, problems) {
             Ok(Some(settings)) => lay_over(&mut all, settings),
             Ok(None) => {}
-            Err(file::Refused) => complete = false,
+            Err(settings_file::Refused) => complete = false,
         }
     }
     (all, complete)

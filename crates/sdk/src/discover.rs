@@ -5,10 +5,10 @@
 
 mod binary;
 mod doctor;
-mod places;
+mod install_paths;
 #[cfg(test)]
 mod tests;
-mod version;
+mod version_request;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub use binary::{Binary, Format, Libc, Unusable};
 pub use doctor::{
     AuthSource, Candidate, Directory, Doctor, DoctorReport, Host, Problem, Severity, VersionCheck, doctor,
 };
-pub(crate) use version::Command;
+pub(crate) use version_request::Command;
 
 use crate::cause::Cause;
 use crate::env::Surroundings;
@@ -178,9 +178,9 @@ pub(crate) fn candidates(given: Option<&Path>, surroundings: &Surroundings) -> V
         }
     }
     for directory in path_directories(surroundings) {
-        add(directory.join(places::PROGRAM), Origin::Path);
+        add(directory.join(install_paths::PROGRAM), Origin::Path);
     }
-    for place in places::places(surroundings) {
+    for place in install_paths::places(surroundings) {
         add(place, Origin::Installer);
     }
     all

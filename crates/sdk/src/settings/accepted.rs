@@ -9,11 +9,11 @@ use outrigger_protocol::settings::{
 use outrigger_protocol::shared::HookEvent;
 use serde_json::{Value, json};
 
-use super::file::Object;
-use super::rules::{
+use super::key_rules::{
     ENTRY_BY_ENTRY, INSTEAD, KNOWN_KEYS_ONLY, LEFT_OUT, MANAGED_ENTRY_BY_ENTRY, MANAGED_INSTEAD,
     MANAGED_NULL_IS_STRICT, MANAGED_ONLY, NULL_IS_ABSENT, ONE_OR_MANY,
 };
+use super::settings_file::Object;
 use super::shape;
 
 /// Who wrote the settings.

@@ -4,9 +4,9 @@
 //! while it lives: on disk, beside the CLI's own files, or in the session store if that has leases. `claim.rs` makes the claim,
 //! `own.rs` has it.
 
-mod claim;
+mod acquire;
 mod on_disk;
-mod own;
+mod renewal;
 
-pub(crate) use self::claim::claim;
-pub(crate) use self::own::Ownership;
+pub(crate) use self::acquire::claim;
+pub(crate) use self::renewal::Ownership;

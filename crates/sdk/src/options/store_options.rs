@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger_sessions::store::SessionStore;
 
 use super::{Options, OptionsError};
-use crate::keeping::StoreFlush;
+use crate::store_config::StoreFlush;
 
 /// Where conversations are kept.
 impl Options {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use outrigger_sessions::lease::cli_runs_in;
 
-use super::kept;
+use super::catch_up;
 use crate::env;
 use crate::options::handover::{Filling, Handed, as_user, make_private};
 use crate::options::{Launch, Resumed, RunAs};
@@ -79,7 +79,7 @@ impl Filled {
     pub(super) fn hand_over(self) -> io::Result<Place> {
         // Where that fails, more is kept than need be.
         if let Some(age) = SystemTime::now().checked_sub(AGE) {
-            let _ = kept::set_times(&self.config.join("projects"), age);
+            let _ = catch_up::set_times(&self.config.join("projects"), age);
             let _ = self.owned.set_modified(age);
         }
         let directory = self.filling.hand_over()?;
@@ -136,7 +136,7 @@ fn sweep(temporary: &Path) {
             .is_some_and(|name| name.starts_with(PREFIX))
             && entry.metadata().is_ok_and(|meta| meta.is_dir() && is_own(&meta));
         if is_ours && is_left_behind(&entry.path()) {
-            match kept::strip(&entry.path()) {
+            match catch_up::strip(&entry.path()) {
                 Ok(()) => {
                     tracing::debug!(path = %entry.path().display(), "removed what a program left that died");
                 }
@@ -219,7 +219,7 @@ impl Drop for Place {
         };
         let path = directory.keep();
         if !self.settled.load(Ordering::Acquire) {
-            match kept::strip(&path) {
+            match catch_up::strip(&path) {
                 Ok(()) if path.exists() => {
                     tracing::warn!(path = %path.display(), "a session store has not taken everything: the transcripts are kept");
                 }

@@ -1,8 +1,8 @@
 //! Each option, and what it becomes.
 
-mod check;
+mod conflicts;
 mod hostile;
-mod launch;
+mod launched;
 mod setters;
 mod upstream;
 mod wire;

@@ -1,11 +1,11 @@
 //! Who decides whether a tool call may run.
 
-mod explain;
-mod file;
+mod explanation;
 mod layers;
 mod person;
-mod plan;
+mod plan_approval;
 mod policy;
+mod policy_file;
 mod question;
 mod request;
 pub mod rules;
@@ -22,18 +22,18 @@ pub use outrigger_protocol::shared::{
 use outrigger_protocol::shared::JsonObject;
 use outrigger_protocol::{Frame, RawJson};
 
-pub use self::explain::{Decider, Explanation, Step, Warning};
-pub use self::file::PolicyFile;
+pub use self::explanation::{Decider, Explanation, Step, Warning};
 pub use self::layers::{
     Chain, Decided, DecidedBy, Foreseen, Layer, Opinion, Outlook, Sink, chain, layer, record,
 };
 pub use self::person::{PersonReply, one_at_a_time};
-pub use self::plan::{PlanReply, PlanRequest};
+pub use self::plan_approval::{PlanReply, PlanRequest};
 pub use self::policy::{Policy, PolicyDefault, PolicyError};
+pub use self::policy_file::PolicyFile;
 pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
-use crate::callback::Callback;
-use crate::conn::ask::{Answer, Answerer, Asking};
+use crate::callback_kind::Callback;
+use crate::conn::cli_requests::{Answer, Answerer, Asking};
 use crate::deadline::{Missed, in_time};
 use crate::peer::BoxFuture;
 use crate::rule::refused_change;

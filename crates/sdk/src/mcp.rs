@@ -7,16 +7,16 @@
 //! [`Session::mcp_set_servers`](crate::Session::mcp_set_servers) to one that runs.
 
 mod bridge;
-mod caught;
 mod connection;
-mod hosting;
+mod hosted;
 mod jsonrpc;
 mod manifest;
-mod outlet;
+mod panics;
 mod raw;
 mod ready;
 mod server;
-mod servers;
+mod server_messages;
+mod set_servers;
 #[cfg(feature = "tools")]
 mod tools;
 
@@ -26,12 +26,12 @@ pub use rmcp;
 pub use rmcp::model::{CallToolResult, ContentBlock};
 
 pub(crate) use self::bridge::Bridge;
-pub(crate) use self::hosting::McpHosting;
+pub(crate) use self::hosted::McpHosting;
 pub use self::raw::{RawConnection, RawMessage, RawSender};
 pub use self::ready::{McpNotReady, McpStartup};
 pub(crate) use self::ready::{hold_prompts, settle};
 pub(crate) use self::server::check_server_name;
 pub use self::server::{InvalidServer, SdkMcpServer};
-pub use self::servers::McpServers;
+pub use self::set_servers::McpServers;
 #[cfg(feature = "tools")]
 pub use self::tools::{IntoToolResult, Json, Tool, ToolContext, Tools};

@@ -7,7 +7,7 @@ use outrigger_protocol::Frame;
 use outrigger_sessions::SessionId;
 
 use super::Conn;
-use crate::holder::LeaseProblem;
+use crate::ownership::LeaseProblem;
 use crate::peer::BoxFuture;
 use crate::stats::StoreLag;
 

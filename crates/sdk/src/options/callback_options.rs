@@ -9,7 +9,7 @@ use outrigger_protocol::outbound::{
 };
 
 use super::Options;
-use crate::callback::{Callback, Reply, callback};
+use crate::callback_kind::{Callback, Reply, callback};
 use crate::callbacks::{Callbacks, Handlers, Whole};
 use crate::dialog::{DialogCallback, DialogRequest};
 use crate::elicitation::ElicitationRequest;

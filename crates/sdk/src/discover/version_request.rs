@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use super::binary::{Binary, Format, inspect, is_module};
 use super::doctor::VersionCheck;
 use crate::env::Surroundings;
-use crate::private::private_directory;
+use crate::private_dir::private_directory;
 
 /// How long the CLI that is being started may take to say its version beside that.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,10 +1,10 @@
 //! Servers of tools, and all others that are written with [`rmcp`]: each serves a raw connection.
 
-mod context;
 mod guarded;
 mod output;
 mod schema;
 mod tool;
+mod tool_context;
 mod toolbox;
 
 use std::io;
@@ -20,16 +20,16 @@ use rmcp::service::{DynService, RoleServer, ServiceExt, serve_server_with_ct};
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-pub use self::context::ToolContext;
 use self::guarded::Guarded;
 use self::output::failed;
 pub use self::output::{IntoToolResult, Json};
 pub use self::tool::Tool;
+pub use self::tool_context::ToolContext;
 use self::toolbox::ToolServer;
 pub use self::toolbox::Tools;
 pub(in crate::mcp) use self::toolbox::{Card, Toolbox};
-use super::caught::caught_call;
 use super::jsonrpc::{Head, INTERNAL_ERROR, INVALID_REQUEST, RequestId, failure};
+use super::panics::caught_call;
 use super::raw::{RawConnection, RawMessage, Serve};
 
 /// A server as rmcp runs it.

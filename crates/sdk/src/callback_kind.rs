@@ -6,7 +6,7 @@ use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::conn::ask::Answer;
+use crate::conn::cli_requests::Answer;
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
 

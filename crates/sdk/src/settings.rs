@@ -29,13 +29,13 @@
 //! administrator may name (`policyHelper`), the cache of settings that came from a server, profiles of macOS and the registry of
 //! Windows; [`MachinePolicy`] tells what was there and was not read.
 
+mod accepted;
 mod cascade;
-mod file;
-mod fit;
+mod key_rules;
+mod managed;
 mod models;
-mod policy;
 mod restrict;
-mod rules;
+mod settings_file;
 mod shape;
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ use serde::Serialize;
 pub use self::models::{DeniedModelsMatch, match_denied_models};
 pub use outrigger_protocol::shared::SettingSource;
 
-use self::file::Object;
+use self::settings_file::Object;
 
 /// What to put together, and from where. Reads files when [`resolve`](Self::resolve) is called, and keeps nothing.
 #[derive(Debug, Clone, Default)]
@@ -152,7 +152,7 @@ impl ResolveSettings {
                 });
                 continue;
             };
-            if let Ok(Some(read)) = file::read(&path, fit::Author::Anybody, &mut problems)
+            if let Ok(Some(read)) = settings_file::read(&path, accepted::Author::Anybody, &mut problems)
                 && !read.is_empty()
             {
                 tiers.push(Tier {
@@ -164,10 +164,10 @@ impl ResolveSettings {
             }
         }
         if let Some(given) = &self.flag_settings {
-            let settings = file::given(
+            let settings = settings_file::given(
                 given,
                 "the settings of the flag",
-                fit::Author::Anybody,
+                accepted::Author::Anybody,
                 &mut problems,
             );
             if !settings.is_empty() {
@@ -179,7 +179,7 @@ impl ResolveSettings {
                 });
             }
         }
-        let policy = policy::read(self, &mut problems);
+        let policy = managed::read(self, &mut problems);
         if let Some((origin, settings)) = policy.settings {
             tiers.push(Tier {
                 source: ResolvedSettingSource::Managed,
@@ -202,11 +202,11 @@ impl ResolveSettings {
             (SettingSource::Local, self.project_file("settings.local.json")),
         ];
         let own = own.into_iter().filter(|(source, _)| reads(*source));
-        let (managed, _) = policy::paths(self, &mut problems);
+        let (managed, _) = managed::paths(self, &mut problems);
         let paths = own.filter_map(|(_, path)| path).chain(managed);
         paths
             .filter_map(|path| {
-                let settings = file::parse(&path, &mut problems).ok()??;
+                let settings = settings_file::parse(&path, &mut problems).ok()??;
                 Some(settings.get("env")?.get(name)?.as_str()?.to_owned())
             })
             .collect()
@@ -258,13 +258,13 @@ fn finish(
             provenance.insert(key.clone(), entry.clone());
         }
         sources.push(SettingsOfSource {
-            settings: file::typed(&tier.settings),
+            settings: settings_file::typed(&tier.settings),
             entry,
         });
         cascade::lay_over(&mut effective, tier.settings);
     }
     ResolvedSettings {
-        effective: file::typed(&effective),
+        effective: settings_file::typed(&effective),
         provenance,
         sources,
         machine_policy: MachinePolicy { did_not_load },

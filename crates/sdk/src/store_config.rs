@@ -1,13 +1,13 @@
 //! Which store keeps conversations, and how: what options say of it.
 
-mod call;
+mod bounded_call;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_sessions::store::SessionStore;
 
-pub(crate) use self::call::{Failure, call, failed};
+pub(crate) use self::bounded_call::{Failure, call, failed};
 
 /// How long the store may take over one call of a resume unless another time is set.
 const LOAD: Duration = Duration::from_secs(60);

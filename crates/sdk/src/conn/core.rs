@@ -5,10 +5,10 @@
 //! ([`Core::poll_stall`]). Everything else is a question that changes nothing. The driver around it (`conn/driver.rs`) has the readers,
 //! those who wait for replies, and the callbacks, by the numbers and ids that are here.
 
-mod asked;
+mod open_requests;
 mod recent;
+mod running_tools;
 mod startup;
-mod tools;
 mod turns;
 mod watchdog;
 
@@ -22,7 +22,7 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use tracing::Span;
 
-use self::asked::{Arrival, Asked};
+use self::open_requests::{Arrival, Asked};
 use self::recent::Recent;
 use self::startup::Startup;
 use self::turns::{Route, Turns};
@@ -37,7 +37,7 @@ use crate::phase::Stall;
 use crate::stats::Stats;
 use crate::usage::{Meter, SessionUsage, TurnUsage};
 
-pub(crate) use self::asked::Serial;
+pub(crate) use self::open_requests::Serial;
 pub(crate) use self::turns::{Accept, Dispatch, Place};
 pub(crate) use self::watchdog::Patience;
 

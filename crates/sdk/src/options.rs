@@ -27,22 +27,22 @@
 
 mod args;
 mod auth;
-mod callbacks;
+mod callback_options;
 mod check;
-mod error;
 mod explain;
 mod flags;
 pub(crate) mod handover;
-mod hooks;
+mod hook_options;
 mod hosting;
 mod initialize;
 mod launch;
-mod lease;
-mod mcp;
+mod lease_options;
+mod mcp_options;
 mod never_asked;
-mod plan;
+mod options_error;
+mod routes;
 mod secret;
-mod store;
+mod store_options;
 #[doc(hidden)]
 pub mod transport;
 mod values;
@@ -68,10 +68,10 @@ pub use outrigger_protocol::shared::{
 
 pub use auth::{Auth, AuthMismatch, NoAccount};
 pub(crate) use auth::{CUSTOM_HEADERS, OtherAccount, carry_credentials, reports_none};
-pub use error::OptionsError;
 pub(crate) use launch::Resumed;
 pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
 pub use never_asked::NeverAsked;
+pub use options_error::OptionsError;
 pub use secret::Secret;
 pub use values::{
     Delivery, Encoded, Isolation, PermissionPrompts, QuestionPreviewFormat, RunAs, Runtime, SettingsInput,

@@ -8,20 +8,20 @@
 //!
 //! Besides, the **watchdog** ends turns in which the model says nothing for too long.
 
-pub(crate) mod ask;
-pub(crate) mod beside;
+pub(crate) mod attachments;
 pub(crate) mod budget;
 pub(crate) mod changes;
+pub(crate) mod cli_requests;
 mod context;
 pub(crate) mod core;
 mod driver;
 pub(crate) mod interrupt;
+mod kill_without_runtime;
 pub(crate) mod lane;
-mod outlet;
 mod spill;
-mod tail;
+mod stderr_tail;
+mod stdin;
 mod tasks;
-mod undriven;
 mod withdrawn;
 
 use std::any::Any;
@@ -36,18 +36,18 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-pub(crate) use self::ask::Host;
-use self::beside::{Claimed, Mirroring};
+use self::attachments::{Claimed, Mirroring};
 use self::budget::{Budget, SlowReader};
+pub(crate) use self::cli_requests::Host;
 pub use self::context::Context;
 use self::core::{Core, Patience};
 use self::driver::Driver;
 pub(crate) use self::driver::Settled;
-use self::outlet::Outlet;
-use self::undriven::Undriven;
+use self::kill_without_runtime::Undriven;
+use self::stdin::Outlet;
 pub(crate) use self::withdrawn::Withdrawn;
 use crate::error::{Error, Kind};
-use crate::holder::LeaseProblem;
+use crate::ownership::LeaseProblem;
 use crate::peer;
 use crate::phase::Stall;
 

@@ -9,7 +9,7 @@ use outrigger_protocol::settings::Settings;
 use outrigger_protocol::shared::JsonObject;
 use serde_json::Value;
 
-use super::fit::{self, Author};
+use super::accepted::{self, Author};
 use super::{SettingsProblem, value};
 
 /// Settings while they are put together.
@@ -31,7 +31,7 @@ pub(super) fn read(
         return Ok(None);
     };
     let place = path.display().to_string();
-    match fit::fit(object, author) {
+    match accepted::fit(object, author) {
         Ok((taken, notes)) => {
             problems.extend(notes.into_iter().map(|problem| SettingsProblem {
                 place: place.clone(),
@@ -122,7 +122,7 @@ pub(super) fn given(
         tell("they are no JSON that can be read, so nothing of them counts".to_owned());
         return Object::new();
     };
-    match fit::fit(object, author) {
+    match accepted::fit(object, author) {
         Ok((taken, notes)) => {
             notes.into_iter().for_each(tell);
             taken

@@ -7,16 +7,16 @@
 //! not taken by then.
 
 mod backoff;
-mod kept;
+mod catch_up;
 mod mirror;
-mod place;
-mod places;
 mod resume;
+mod resume_dir;
 mod seed;
 mod source;
+mod transcripts;
 
-pub(crate) use self::kept::{Healed, heal};
+pub(crate) use self::catch_up::{Healed, heal};
 pub(crate) use self::mirror::Mirror;
-pub(crate) use self::places::Places;
 pub(crate) use self::resume::{find, house};
 pub(crate) use self::source::{Begins, Source};
+pub(crate) use self::transcripts::Places;

@@ -12,16 +12,16 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-use super::claim::Refusal;
+use super::acquire::Refusal;
 use super::on_disk::OnDisk;
 use crate::conn::Conn;
-use crate::conn::beside::Claimed;
+use crate::conn::attachments::Claimed;
 use crate::error::{Error, Kind};
-use crate::holder::{Holder, LeaseOptions, LeaseProblem};
-use crate::keeping::{Failure, Keeping, call, failed};
 use crate::options::RunAs;
+use crate::ownership::{Holder, LeaseOptions, LeaseProblem};
 use crate::peer::BoxFuture;
 use crate::spawn::spawn_on;
+use crate::store_config::{Failure, Keeping, call, failed};
 
 /// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
 const LOOK: Duration = Duration::from_secs(1);

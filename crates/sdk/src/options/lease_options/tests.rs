@@ -6,8 +6,8 @@ use outrigger_sessions::store::MemoryStore;
 
 use super::*;
 use crate::OnBusy;
-use crate::holder::{Holder, LeaseProblem};
 use crate::options::{Auth, Secret};
+use crate::ownership::{Holder, LeaseProblem};
 
 const ID: &str = "0f6d8a6e-2f55-4a9c-8d3c-0d3a7c8f1b22";
 

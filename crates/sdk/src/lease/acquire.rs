@@ -7,12 +7,12 @@ use outrigger_sessions::lease::OnBusy;
 use outrigger_sessions::store::SessionKey;
 use outrigger_sessions::{SessionId, Sessions};
 
-use super::own::{Ownership, Where};
+use super::renewal::{Ownership, Where};
 use crate::env::Surroundings;
 use crate::error::{Error, Result};
-use crate::filing::{project_key, variable};
-use crate::holder::{Holder, LeaseProblem};
+use crate::location::{project_key, variable};
 use crate::options::{Isolation, Options};
+use crate::ownership::{Holder, LeaseProblem};
 
 /// Why a session can't be had.
 pub(super) enum Refusal {

@@ -15,13 +15,13 @@ use outrigger_sessions::store::{
     Difference, SessionKey, Standing, StoreError, Transcripts, compare, portions,
 };
 
-use super::place::{GIVEN, OWNED, PREFIX, is_left_behind, is_own};
 use super::resume::{Found, Restored, load};
+use super::resume_dir::{GIVEN, OWNED, PREFIX, is_left_behind, is_own};
 use crate::error::Result;
-use crate::keeping::{Failure, Keeping, call, failed};
 use crate::lease::Ownership;
 use crate::options::RunAs;
 use crate::options::handover::as_user;
+use crate::store_config::{Failure, Keeping, call, failed};
 
 /// How long transcripts that nobody asks for are kept, like those in a config directory unless the user says otherwise.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -442,7 +442,7 @@ fn newest_below(directory: &Path) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Filled;
+    use super::super::resume_dir::Filled;
     use super::*;
     use crate::options::Resumed as _;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Isolation, Options, OptionsError};
-use crate::holder::LeaseOptions;
+use crate::ownership::LeaseOptions;
 
 /// The shortest that makes sense: a renewal is a call of a database.
 const LEAST_TTL: Duration = Duration::from_millis(100);
