@@ -94,7 +94,7 @@ const GUARDS: &[Guard] = &[
     Guard {
         trap: "requests::cancel_pending_permission",
         file: "crates/sdk/src/conn/core.rs",
-        line: "let withdrawn = self.asked.withdraw(id);",
+        line: "let withdrawn = self.open_requests.withdraw(id);",
         instead: "let withdrawn = None.filter(|_: &Serial| id.is_empty());",
     },
     Guard {
@@ -106,8 +106,8 @@ const GUARDS: &[Guard] = &[
     Guard {
         trap: "requests::every_inbound_id_answered_once",
         file: "crates/sdk/src/conn/cli_requests.rs",
-        line: "_ => Answer::Unsupported,",
-        instead: "_ => Answer::NotOurs,",
+        line: "_ => CliReply::Unsupported,",
+        instead: "_ => CliReply::NotOurs,",
     },
     Guard {
         trap: "input::env_allow_list",
@@ -219,7 +219,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "policies::rule_within_a_rule",
-        file: "crates/sdk/src/spelling.rs",
+        file: "crates/sdk/src/value_syntax.rs",
         line: "if seems_closed && depth > 0 && (c == ',' || c.is_whitespace()) {",
         instead: "if seems_closed && depth > 99 {",
     },

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use outrigger::advice::reworded;
 use outrigger::discover::{
-    AuthSource, Candidate, Directory, Doctor, DoctorReport, Format, Libc, Origin, Problem, Severity,
+    AuthSource, Candidate, Directory, Doctor, DoctorReport, Format, FoundBy, Libc, Problem, Severity,
     VersionCheck,
 };
 use serde::Serialize;
@@ -186,10 +186,10 @@ fn details(candidate: &Candidate) -> Vec<String> {
     let mut details = vec![format!(
         "found by {}{}",
         match &candidate.origin {
-            Origin::Given => "the path that was given".to_owned(),
-            Origin::Variable(name) => format!("the variable {name}"),
-            Origin::Path => "PATH".to_owned(),
-            Origin::Installer => "where installers put it".to_owned(),
+            FoundBy::Given => "the path that was given".to_owned(),
+            FoundBy::Variable(name) => format!("the variable {name}"),
+            FoundBy::Path => "PATH".to_owned(),
+            FoundBy::Installer => "where installers put it".to_owned(),
             other => other.to_string(),
         },
         match &candidate.real_path {

@@ -57,7 +57,7 @@ impl Opened {
         };
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Reply {
+        struct AccountReply {
             effective: Effective,
         }
         #[derive(Default, Deserialize)]
@@ -65,7 +65,7 @@ impl Opened {
         struct Effective {
             env: BTreeMap<String, RawJson>,
         }
-        let Ok(reply) = reply.decode::<Reply>() else {
+        let Ok(reply) = reply.decode::<AccountReply>() else {
             return true;
         };
         let headers = reply.effective.env.get(CUSTOM_HEADERS);

@@ -6,7 +6,7 @@ use outrigger_protocol::{Frame, RawJson};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::conn::cli_requests::Answer;
+use crate::conn::cli_requests::CliReply;
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
 
@@ -26,10 +26,10 @@ impl<T> From<T> for Reply<T> {
 }
 
 impl<T: Serialize> Reply<T> {
-    pub(crate) fn into_answer(self) -> Answer {
+    pub(crate) fn into_answer(self) -> CliReply {
         match self {
-            Self::Now(answer) => Answer::success(&answer),
-            Self::Parked => Answer::Parked,
+            Self::Now(answer) => CliReply::success(&answer),
+            Self::Parked => CliReply::Parked,
         }
     }
 }

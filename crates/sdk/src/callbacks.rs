@@ -12,7 +12,7 @@ use outrigger_protocol::outbound::{
 };
 
 use crate::callback_kind::{Callback, Reply};
-use crate::conn::cli_requests::{Answer, Answerer, Asking, Others};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest, Others};
 use crate::dialog::{DialogCallback, DialogRequest, Dialogs};
 use crate::elicitation::{ElicitationRequest, Elicitations};
 use crate::hooks::{Hooks, Registration};
@@ -22,7 +22,7 @@ use crate::permissions::{
     Foreseen, PermissionDecision, PermissionHandler, PermissionRequest, Permissions, PlanRequest, Policy,
     QuestionReply, QuestionRequest,
 };
-use crate::token::{TokenRequest, Tokens};
+use crate::token::{TokenRequest, TokenRequests};
 
 /// One object that handles all that the CLI asks, for [`Options::callbacks`](crate::Options::callbacks). What it does not handle
 /// is answered as if nobody was there: refused.
@@ -145,12 +145,12 @@ impl<C: Callbacks> PermissionHandler for Whole<C> {
 struct Nobody(&'static str);
 
 impl Answerer for Nobody {
-    fn accept(&self, _: Asking) -> BoxFuture<'static, Answer> {
-        Box::pin(std::future::ready(Answer::Error(self.0.to_owned())))
+    fn accept(&self, _: CliRequest) -> BoxFuture<'static, CliReply> {
+        Box::pin(std::future::ready(CliReply::Error(self.0.to_owned())))
     }
 
-    fn refuse(&self, _: &Frame, why: &str) -> Answer {
-        Answer::Error(why.to_owned())
+    fn refuse(&self, _: &Frame, why: &str) -> CliReply {
+        CliReply::Error(why.to_owned())
     }
 }
 
@@ -191,8 +191,8 @@ impl Default for Handlers {
 
 impl Handlers {
     /// What answers the CLI in one session.
-    pub(crate) fn host(&self) -> crate::conn::Host {
-        crate::conn::Host {
+    pub(crate) fn host(&self) -> crate::conn::Answerers {
+        crate::conn::Answerers {
             permissions: Arc::new(Permissions {
                 handler: Arc::clone(&self.permissions),
                 questions: self.questions.clone(),
@@ -203,7 +203,7 @@ impl Handlers {
             mcp: Arc::new(Nobody("SDK MCP server not found")),
             elicitation: Arc::new(Elicitations(self.elicitation.clone())),
             dialogs: Arc::new(Dialogs(Arc::new(self.dialogs.clone()))),
-            tokens: Arc::new(Tokens {
+            tokens: Arc::new(TokenRequests {
                 oauth: self.oauth_token.clone(),
                 host: self.host_auth_token.clone(),
                 deadline: self.token_deadline,

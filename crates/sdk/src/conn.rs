@@ -38,13 +38,13 @@ use tracing::Instrument;
 
 use self::attachments::{Claimed, Mirroring};
 use self::budget::{Budget, SlowReader};
-pub(crate) use self::cli_requests::Host;
+pub(crate) use self::cli_requests::Answerers;
 pub use self::context::Context;
 use self::core::{Core, Patience};
 use self::driver::Driver;
 pub(crate) use self::driver::Settled;
 use self::kill_without_runtime::Undriven;
-use self::stdin::Outlet;
+use self::stdin::StdinWriter;
 pub(crate) use self::withdrawn::Withdrawn;
 use crate::error::{Error, Kind};
 use crate::ownership::LeaseProblem;
@@ -97,9 +97,9 @@ pub(crate) struct Conn {
     driver: Mutex<Driver>,
     /// Answers, requests and cancellations; written before prompts.
     control: mpsc::Sender<Line>,
-    outlet: Outlet,
+    stdin: StdinWriter,
     prompts: mpsc::Sender<Line>,
-    supervisor: mpsc::Sender<tasks::Order>,
+    supervisor: mpsc::Sender<tasks::SupervisorCommand>,
     pub(crate) ended: watch::Receiver<Option<Error>>,
     /// Woken whenever a turn ended or the state of the run may have changed.
     pub(crate) changed: Arc<Notify>,
@@ -137,7 +137,7 @@ impl Conn {
     /// Takes the pipes over and begins to read at once.
     pub(crate) fn start(
         connection: peer::Connection,
-        host: Host,
+        host: Answerers,
         limits: Limits,
         closing: Closing,
         redact: Vec<String>,
@@ -165,7 +165,7 @@ impl Conn {
             span,
             driver: Mutex::new(Driver::new(core, mirror.clone())),
             control,
-            outlet: Outlet::default(),
+            stdin: StdinWriter::default(),
             prompts,
             supervisor,
             ended,
@@ -243,24 +243,25 @@ impl Conn {
         request: RawJson,
         deadline: Option<Duration>,
     ) -> Result<RawJson, Error> {
-        self.request_in(Order::Ahead, subtype, request, deadline).await
+        self.request_in(WritePriority::Ahead, subtype, request, deadline)
+            .await
     }
 
-    /// Like [`request`](Self::request), in the given order. Boxed, so that it is compiled once and not with each request.
+    /// Like [`request`](Self::request), at the given priority. Boxed, so that it is compiled once and not with each request.
     #[inline(never)]
     pub(crate) fn request_in<'a>(
         self: &'a Arc<Self>,
-        order: Order,
+        priority: WritePriority,
         subtype: &'a str,
         request: RawJson,
         deadline: Option<Duration>,
     ) -> crate::peer::BoxFuture<'a, Result<RawJson, Error>> {
-        Box::pin(self.exchange(order, subtype, request, deadline))
+        Box::pin(self.exchange(priority, subtype, request, deadline))
     }
 
     async fn exchange(
         self: &Arc<Self>,
-        order: Order,
+        priority: WritePriority,
         subtype: &str,
         request: RawJson,
         deadline: Option<Duration>,
@@ -279,9 +280,9 @@ impl Conn {
             written: false,
         };
         let exchange = async {
-            match order {
-                Order::Ahead => self.write_control(line).await?,
-                Order::BehindPrompts => {
+            match priority {
+                WritePriority::Ahead => self.write_control(line).await?,
+                WritePriority::BehindPrompts => {
                     let _in_order = self.dispatching.lock().await;
                     self.write(&self.prompts, line).await?;
                 }
@@ -341,36 +342,47 @@ impl Conn {
     /// Begins to close in an orderly way; see [`Self::wait_ended`].
     pub(crate) async fn close(&self) {
         // A supervisor that is gone has ended the session already.
-        let _ = self.supervisor.send(tasks::Order::Close).await;
+        let _ = self.supervisor.send(tasks::SupervisorCommand::Close).await;
     }
 
     /// Ends the process in which nothing happens any more, and returns the error that names the phase.
     pub(crate) async fn end_stalled(&self, stall: Stall) -> Error {
         // A supervisor that is gone has ended it already.
-        let _ = self.supervisor.send(tasks::Order::Stalled(stall)).await;
+        let _ = self
+            .supervisor
+            .send(tasks::SupervisorCommand::Stalled(stall))
+            .await;
         self.wait_ended().await
     }
 
     /// Ends the process that has lost its session.
     pub(crate) async fn lost(&self, problem: &LeaseProblem) {
         // A supervisor that is gone has ended it already.
-        let _ = self.supervisor.send(tasks::Order::Lost(problem.clone())).await;
+        let _ = self
+            .supervisor
+            .send(tasks::SupervisorCommand::Lost(problem.clone()))
+            .await;
     }
 
     /// Ends the process at once, without waiting for anything.
     fn kill_now(&self, reason: &str) {
-        // With the queue full an order to end is among what waits.
-        let _ = self.supervisor.try_send(tasks::Order::Kill(reason.to_owned()));
+        // A full queue has a command to end the process already.
+        let _ = self
+            .supervisor
+            .try_send(tasks::SupervisorCommand::Kill(reason.to_owned()));
     }
 
     pub(crate) async fn kill(&self, reason: &str) {
-        let _ = self.supervisor.send(tasks::Order::Kill(reason.to_owned())).await;
+        let _ = self
+            .supervisor
+            .send(tasks::SupervisorCommand::Kill(reason.to_owned()))
+            .await;
     }
 
     /// Ends the process without waiting: for `Drop`.
     pub(crate) fn abandon(&self) {
-        // With the queue full an order to end is among what waits; with the supervisor gone there is nothing to end.
-        let _ = self.supervisor.try_send(tasks::Order::Abandon);
+        // A full queue has a command to end the process already; with the supervisor gone there is nothing to end.
+        let _ = self.supervisor.try_send(tasks::SupervisorCommand::Abandon);
         let undriven = self
             .undriven
             .lock()
@@ -404,7 +416,7 @@ pub(crate) fn encode_request<T: Serialize + ?Sized>(subtype: &str, fields: &T) -
 
 /// Where a request goes in the order of what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum WritePriority {
     /// Before prompts that wait to be written: it only asks, or unblocks the CLI.
     Ahead,
     /// Behind them: it is about them.

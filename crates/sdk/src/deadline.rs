@@ -52,12 +52,12 @@ pub(crate) async fn in_time<T: Send + 'static>(
         // Whoever waits no more needs no value.
         let _ = told.send(work.await);
     };
-    let running = Task(spawn_in(Span::current(), work));
+    let running = AbortOnDrop(spawn_in(Span::current(), work));
     wait(start, time, running).await?;
     value.try_recv().map_err(|_| Missed::Stopped)
 }
 
-async fn wait(start: Instant, time: Duration, mut running: Task<()>) -> Result<(), Missed> {
+async fn wait(start: Instant, time: Duration, mut running: AbortOnDrop<()>) -> Result<(), Missed> {
     // So long that it can't be told as a point in time is for ever.
     let Some(deadline) = start.checked_add(time) else {
         return (&mut running.0).await.map_err(Missed::of);
@@ -71,9 +71,9 @@ async fn wait(start: Instant, time: Duration, mut running: Task<()>) -> Result<(
 }
 
 /// A task that ends with whoever waits for it.
-pub(crate) struct Task<T>(pub(crate) JoinHandle<T>);
+pub(crate) struct AbortOnDrop<T>(pub(crate) JoinHandle<T>);
 
-impl<T> Drop for Task<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }

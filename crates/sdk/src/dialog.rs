@@ -10,7 +10,7 @@ pub use outrigger_protocol::outbound::UserDialogResult;
 
 use crate::callback_kind::{Callback, Reply, read};
 use crate::conn::Context;
-use crate::conn::cli_requests::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::peer::BoxFuture;
 
 /// A dialog to be shown to the user. Its fields are those of [`RequestUserDialog`].
@@ -68,10 +68,10 @@ impl Dialogs {
 }
 
 impl Answerer for Dialogs {
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
-        let Asking { frame, context } = asking;
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
+        let CliRequest { frame, context } = asking;
         let Some((dialog, callback)) = self.callback(&frame) else {
-            return Box::pin(std::future::ready(Answer::NotOurs));
+            return Box::pin(std::future::ready(CliReply::NotOurs));
         };
         let request = DialogRequest {
             context,
@@ -81,10 +81,10 @@ impl Answerer for Dialogs {
         Box::pin(async move { callback(request).await.into_answer() })
     }
 
-    fn refuse(&self, frame: &Frame, _: &str) -> Answer {
+    fn refuse(&self, frame: &Frame, _: &str) -> CliReply {
         match self.callback(frame) {
-            Some(_) => Answer::success(&UserDialogResult::Cancelled),
-            None => Answer::NotOurs,
+            Some(_) => CliReply::success(&UserDialogResult::Cancelled),
+            None => CliReply::NotOurs,
         }
     }
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 pub(crate) use binary::is_module;
 pub use binary::{Binary, Format, Libc, Unusable};
 pub use doctor::{
-    AuthSource, Candidate, Directory, Doctor, DoctorReport, Host, Problem, Severity, VersionCheck, doctor,
+    AuthSource, Candidate, Directory, Doctor, DoctorReport, Machine, Problem, Severity, VersionCheck, doctor,
 };
 pub(crate) use version_request::Command;
 
@@ -33,7 +33,7 @@ pub const VARIABLES: &[&str] = &["OUTRIGGER_CLAUDE", "CLAUDE_CODE_EXECUTABLE"];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Origin {
+pub enum FoundBy {
     /// [`Options::cli_path`](crate::options::Options::cli_path).
     Given,
     /// A variable of the environment; one of [`VARIABLES`].
@@ -44,7 +44,7 @@ pub enum Origin {
     Installer,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for FoundBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Given => f.write_str("the given path"),
@@ -62,7 +62,7 @@ pub struct Found {
     /// Its absolute path. Symbolic links are left as they are: the installer moves them when it updates.
     pub path: PathBuf,
     /// How it was found.
-    pub origin: Origin,
+    pub origin: FoundBy,
     /// What kind of program it is.
     pub binary: Binary,
 }
@@ -77,7 +77,7 @@ pub enum FindError {
         /// The path.
         path: PathBuf,
         /// Who named it.
-        origin: Origin,
+        origin: FoundBy,
         /// What is wrong with it.
         why: Unusable,
     },
@@ -145,7 +145,7 @@ impl FindError {
 pub fn find(given: Option<&Path>, surroundings: &Surroundings) -> Result<Found, FindError> {
     let (mut refused, mut tried) = (Vec::new(), Vec::new());
     for (path, origin) in candidates(given, surroundings) {
-        let named = matches!(origin, Origin::Given | Origin::Variable(_));
+        let named = matches!(origin, FoundBy::Given | FoundBy::Variable(_));
         let inspected = if path.is_absolute() {
             binary::inspect(&path, surroundings)
         } else {
@@ -162,26 +162,26 @@ pub fn find(given: Option<&Path>, surroundings: &Surroundings) -> Result<Found, 
 }
 
 /// Every path worth a look, best first, without repetitions.
-pub(crate) fn candidates(given: Option<&Path>, surroundings: &Surroundings) -> Vec<(PathBuf, Origin)> {
-    let mut all: Vec<(PathBuf, Origin)> = Vec::new();
-    let mut add = |path: PathBuf, origin: Origin| {
+pub(crate) fn candidates(given: Option<&Path>, surroundings: &Surroundings) -> Vec<(PathBuf, FoundBy)> {
+    let mut all: Vec<(PathBuf, FoundBy)> = Vec::new();
+    let mut add = |path: PathBuf, origin: FoundBy| {
         if all.iter().all(|(known, _)| *known != path) {
             all.push((path, origin));
         }
     };
     if let Some(given) = given {
-        add(absolute(given, surroundings), Origin::Given);
+        add(absolute(given, surroundings), FoundBy::Given);
     }
     for variable in VARIABLES {
         if let Some(path) = surroundings.var(variable) {
-            add(PathBuf::from(path), Origin::Variable((*variable).to_owned()));
+            add(PathBuf::from(path), FoundBy::Variable((*variable).to_owned()));
         }
     }
     for directory in path_directories(surroundings) {
-        add(directory.join(install_paths::PROGRAM), Origin::Path);
+        add(directory.join(install_paths::PROGRAM), FoundBy::Path);
     }
     for place in install_paths::places(surroundings) {
-        add(place, Origin::Installer);
+        add(place, FoundBy::Installer);
     }
     all
 }

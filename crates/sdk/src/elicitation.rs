@@ -8,7 +8,7 @@ pub use outrigger_protocol::outbound::ElicitationResult;
 
 use crate::callback_kind::{Callback, Reply, read};
 use crate::conn::Context;
-use crate::conn::cli_requests::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::peer::BoxFuture;
 
 /// A question of an MCP server to the user: a form to fill in, or an address to open. Its fields are those of [`Elicitation`].
@@ -56,7 +56,7 @@ impl<E: std::fmt::Display> From<Result<ElicitationResult, E>> for Reply<Elicitat
 pub(crate) struct Elicitations(pub(crate) Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>);
 
 impl Answerer for Elicitations {
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
         let callback = self.0.clone();
         Box::pin(async move {
             let Some(callback) = callback else {
@@ -75,11 +75,11 @@ impl Answerer for Elicitations {
         })
     }
 
-    fn refuse(&self, _: &Frame, _: &str) -> Answer {
+    fn refuse(&self, _: &Frame, _: &str) -> CliReply {
         declined()
     }
 }
 
-fn declined() -> Answer {
-    Answer::success(&ElicitationResult::Decline)
+fn declined() -> CliReply {
+    CliReply::success(&ElicitationResult::Decline)
 }

@@ -69,7 +69,7 @@ pub(crate) use self::dispatch::{Hooks, matchers};
 use self::events::row;
 pub use self::events::*;
 use self::failure::Failure;
-use self::handler::Call;
+use self::handler::HookCall;
 pub use self::handler::{Handler, HandlerError, IntoHookOutput};
 pub use crate::conn::Context;
 
@@ -102,12 +102,12 @@ impl<E: HookKind> Hook<E> {
         F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
         R: Future<Output: IntoHookOutput<E>> + Send + 'static,
     {
-        Self::calling(Call::closure::<E, F, R>(answer))
+        Self::calling(HookCall::closure::<E, F, R>(answer))
     }
 
     /// A hook that is answered by an object.
     pub fn of(handler: impl Handler<E>) -> Self {
-        Self::calling(Call::handler(handler))
+        Self::calling(HookCall::handler(handler))
     }
 
     /// A hook that the CLI does not wait for: it is answered at once that it runs in the background (`async`), and so has no say.
@@ -120,10 +120,10 @@ impl<E: HookKind> Hook<E> {
         F: Fn(E::Input, Context) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        Self::calling(Call::background::<E, F, R>(run))
+        Self::calling(HookCall::background::<E, F, R>(run))
     }
 
-    fn calling(call: Call) -> Self {
+    fn calling(call: HookCall) -> Self {
         Self {
             registration: Registration::new(E::EVENT, call),
             kind: PhantomData,
@@ -144,7 +144,7 @@ impl Hook<Raw> {
         D: fmt::Display,
     {
         Self {
-            registration: Registration::new(HookEvent::from(event), Call::raw(answer)),
+            registration: Registration::new(HookEvent::from(event), HookCall::raw(answer)),
             kind: PhantomData,
         }
     }
@@ -201,7 +201,7 @@ pub(crate) struct Registration {
     pub(crate) matcher: Option<String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_failure: Option<OnFailure>,
-    call: Call,
+    call: HookCall,
 }
 
 impl fmt::Debug for Registration {
@@ -226,7 +226,7 @@ impl Registration {
         self.matcher.as_deref()
     }
 
-    fn new(event: HookEvent, call: Call) -> Self {
+    fn new(event: HookEvent, call: HookCall) -> Self {
         Self {
             event,
             matcher: None,
@@ -237,7 +237,7 @@ impl Registration {
     }
 
     pub(crate) fn is_background(&self) -> bool {
-        matches!(self.call, Call::Background(_))
+        matches!(self.call, HookCall::Background(_))
     }
 
     /// What a failure means.

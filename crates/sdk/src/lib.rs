@@ -176,7 +176,7 @@ pub use ownership::{Holder, LeaseOptions, LeaseProblem};
 pub use pending::Pending;
 pub use permissions::Policy;
 pub use phase::Phase;
-pub use pool::{Origin, Pool, PoolKey, PoolLimits, PoolStats, Pooled};
+pub use pool::{Pool, PoolKey, PoolLimits, PoolOrigin, PoolStats, Pooled};
 pub use prompt::{Prompt, PromptWarning};
 pub use query::{Query, Run};
 pub use revive::{ReviveProblem, Revived};

@@ -34,4 +34,4 @@ pub(crate) use self::server::check_server_name;
 pub use self::server::{InvalidServer, SdkMcpServer};
 pub use self::set_servers::McpServers;
 #[cfg(feature = "tools")]
-pub use self::tools::{IntoToolResult, Json, Tool, ToolContext, Tools};
+pub use self::tools::{IntoToolResult, Json, Tool, ToolContext, ToolSet};

@@ -69,7 +69,7 @@ pub use outrigger_protocol::shared::{
 pub use auth::{Auth, AuthMismatch, NoAccount};
 pub(crate) use auth::{CUSTOM_HEADERS, OtherAccount, carry_credentials, reports_none};
 pub(crate) use launch::Resumed;
-pub use launch::{Confirmation, Guard, Host, Launch, Unconfirmed};
+pub use launch::{Confirmation, Host, Launch, LaunchFiles, Unconfirmed};
 pub use never_asked::NeverAsked;
 pub use options_error::OptionsError;
 pub use secret::Secret;

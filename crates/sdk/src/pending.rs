@@ -5,11 +5,11 @@ use std::sync::Arc;
 use outrigger_protocol::shared::{PermissionResult, RequestId};
 
 use crate::conn::Context;
-use crate::conn::cli_requests::Answer;
+use crate::conn::cli_requests::CliReply;
 use crate::dialog::{DialogRequest, UserDialogResult};
 use crate::elicitation::{ElicitationRequest, ElicitationResult};
 use crate::error::{Error, Result};
-use crate::permissions::{Call, PermissionRequest};
+use crate::permissions::{DecidedCall, PermissionRequest};
 use crate::session::Session;
 
 const PERMISSION: &str = "can_use_tool";
@@ -80,9 +80,9 @@ impl Session {
         let request =
             open.and_then(|(id, frame)| PermissionRequest::read(&frame, Context::detached(id)).ok());
         let answer = match request {
-            Some(request) => Call::of(&request).answer(decision.into()),
+            Some(request) => DecidedCall::of(&request).answer(decision.into()),
             // There is no such request, or it is of another kind, which the connection tells apart.
-            None => Answer::success(&decision.into()),
+            None => CliReply::success(&decision.into()),
         };
         self.settle(id, PERMISSION, answer)
     }
@@ -95,7 +95,7 @@ impl Session {
     /// # Errors
     /// As [`decide`](Self::decide).
     pub async fn answer_elicitation(&self, id: &RequestId, answer: ElicitationResult) -> Result<()> {
-        self.settle(id, ELICITATION, Answer::success(&answer))
+        self.settle(id, ELICITATION, CliReply::success(&answer))
     }
 
     /// Answers a dialog in the place of the callback; see [`decide`](Self::decide).
@@ -106,12 +106,12 @@ impl Session {
     /// # Errors
     /// As [`decide`](Self::decide).
     pub async fn answer_dialog(&self, id: &RequestId, answer: UserDialogResult) -> Result<()> {
-        self.settle(id, DIALOG, Answer::success(&answer))
+        self.settle(id, DIALOG, CliReply::success(&answer))
     }
 
-    fn settle(&self, id: &RequestId, subtype: &str, answer: Answer) -> Result<()> {
+    fn settle(&self, id: &RequestId, subtype: &str, answer: CliReply) -> Result<()> {
         match answer {
-            Answer::Success(payload) => self.conn().settle(id.as_str(), subtype, &payload),
+            CliReply::Success(payload) => self.conn().settle(id.as_str(), subtype, &payload),
             _ => Err(Error::invalid("answer: it can't be written as JSON")),
         }
     }

@@ -33,7 +33,7 @@ pub use self::policy_file::PolicyFile;
 pub use self::question::{Answers, QuestionReply, QuestionRequest};
 pub use self::request::PermissionRequest;
 use crate::callback_kind::Callback;
-use crate::conn::cli_requests::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::deadline::{Missed, in_time};
 use crate::peer::BoxFuture;
 use crate::rule::refused_change;
@@ -214,10 +214,10 @@ pub(crate) struct Permissions {
 }
 
 impl Answerer for Permissions {
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
         let permissions = self.clone();
         Box::pin(async move {
-            let Asking { frame, context } = asking;
+            let CliRequest { frame, context } = asking;
             let deadline = permissions
                 .deadline
                 .map(|deadline| (deadline, context.cancelled().clone()));
@@ -229,7 +229,7 @@ impl Answerer for Permissions {
                     ));
                 }
             };
-            let call = Call::of(&request);
+            let call = DecidedCall::of(&request);
             let deciding = async move { permissions.decide(request).await };
             let decision = match deadline {
                 None => deciding.await,
@@ -242,14 +242,14 @@ impl Answerer for Permissions {
                 }
             };
             match decision {
-                PermissionDecision::Parked => Answer::Parked,
+                PermissionDecision::Parked => CliReply::Parked,
                 PermissionDecision::Allow(allow) => call.answer(allow.into()),
                 PermissionDecision::Deny(deny) => call.answer(deny.into()),
             }
         })
     }
 
-    fn refuse(&self, _: &Frame, why: &str) -> Answer {
+    fn refuse(&self, _: &Frame, why: &str) -> CliReply {
         refused(why)
     }
 }
@@ -270,12 +270,12 @@ impl Permissions {
     }
 }
 
-fn refused(why: impl Into<String>) -> Answer {
-    Answer::success(&PermissionResult::deny(why))
+fn refused(why: impl Into<String>) -> CliReply {
+    CliReply::success(&PermissionResult::deny(why))
 }
 
 /// The call that is decided on.
-pub(crate) struct Call {
+pub(crate) struct DecidedCall {
     tool_use_id: Option<String>,
     is_question: bool,
     input: RawJson,
@@ -283,7 +283,7 @@ pub(crate) struct Call {
     suggestions: Vec<PermissionUpdate>,
 }
 
-impl Call {
+impl DecidedCall {
     pub(crate) fn of(request: &PermissionRequest) -> Self {
         Self {
             tool_use_id: request.tool_use_id.clone(),
@@ -294,7 +294,7 @@ impl Call {
     }
 
     /// The decision as it goes out. One that the CLI could not take, or would take for something else, is a refusal that says so.
-    pub(crate) fn answer(self, result: PermissionResult) -> Answer {
+    pub(crate) fn answer(self, result: PermissionResult) -> CliReply {
         let result = match result {
             PermissionResult::Allow(mut allow) => match self.misread(&allow) {
                 Some(why) => self.denial(PermissionDeny::new(why)),
@@ -309,7 +309,7 @@ impl Call {
             },
             PermissionResult::Deny(deny) => self.denial(deny),
         };
-        Answer::success(&result)
+        CliReply::success(&result)
     }
 
     fn denial(self, mut deny: PermissionDeny) -> PermissionResult {

@@ -134,13 +134,13 @@ pub struct Pooled {
     /// The session.
     pub session: Session,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: PoolOrigin,
 }
 
 /// Where a session from a pool comes from.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum PoolOrigin {
     /// It was a spare.
     Spare {
         /// How long it had been waiting.
@@ -334,7 +334,7 @@ impl Pool {
         };
         let prepared = tokio::task::spawn_blocking(move || claim.prepare(&base)).await;
         let prepared = prepared.map_err(|error| Error::invalid_because("claim", error))??;
-        let mut origin = Origin::Cold;
+        let mut origin = PoolOrigin::Cold;
         while let Some(spare) = self.take(key) {
             let age = spare.age();
             match spare.claim_prepared(prepared.clone()).await {
@@ -344,12 +344,12 @@ impl Pool {
                     if let Some(shelf) = state.shelves.get_mut(key.index) {
                         shelf.failures = 0;
                     }
-                    let origin = Origin::Spare { age };
+                    let origin = PoolOrigin::Spare { age };
                     return Ok(Pooled { session, origin });
                 }
                 Err(error) => match error.as_claim_problem() {
                     Some(problem @ ClaimProblem::Refused { code, .. }) if is_for_a_start(code) => {
-                        origin = Origin::Refused(problem.clone());
+                        origin = PoolOrigin::Refused(problem.clone());
                         break;
                     }
                     _ if error.is_closed() || error.is_timeout() => self.spare_failed(key, error),
@@ -360,7 +360,7 @@ impl Pool {
         let session = prepared.cold.start().await?;
         let mut state = self.0.state();
         match origin {
-            Origin::Refused(_) => state.stats.refused += 1,
+            PoolOrigin::Refused(_) => state.stats.refused += 1,
             _ => state.stats.cold += 1,
         }
         Ok(Pooled { session, origin })

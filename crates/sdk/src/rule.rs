@@ -25,7 +25,7 @@ pub(crate) use self::change::refused_change;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     text: String,
-    tools: Tools,
+    tools: ToolPattern,
     /// Whether it is about every call of these tools.
     is_whole: bool,
     /// Why it can't stand among the rules that allow.
@@ -41,7 +41,7 @@ pub struct RuleError {
 
 /// The tools that a rule is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Tools {
+enum ToolPattern {
     One(String),
     /// Those of an MCP server, whose names begin like this.
     Server(String),
@@ -58,7 +58,7 @@ pub(crate) enum About {
     All,
 }
 
-/// Tools whose rules are written with the name of another tool.
+/// ToolPattern whose rules are written with the name of another tool.
 const GOES_BY: &[(&str, &str)] = &[
     ("Write", "Edit"),
     ("NotebookEdit", "Edit"),
@@ -154,14 +154,14 @@ impl Rule {
     pub(crate) fn about(&self, tool: &str) -> About {
         let tool = canonical_name(tool);
         let named = match &self.tools {
-            Tools::One(name) => name == tool,
-            Tools::Server(prefix) => tool.len() > prefix.len() && tool.starts_with(prefix),
-            Tools::Pattern(pattern) => matches(pattern, tool),
+            ToolPattern::One(name) => name == tool,
+            ToolPattern::Server(prefix) => tool.len() > prefix.len() && tool.starts_with(prefix),
+            ToolPattern::Pattern(pattern) => matches(pattern, tool),
         };
         if named {
             return if self.is_whole { About::All } else { About::Some };
         }
-        let Tools::One(name) = &self.tools else {
+        let ToolPattern::One(name) = &self.tools else {
             return About::None;
         };
         let runs_commands = matches!(tool, "Bash" | "Monitor");

@@ -231,11 +231,11 @@ impl Spare {
     async fn check(&self, mode: Option<PermissionMode>, payload: &RawJson) -> Result<InitializeReply> {
         /// What of it is needed. The rest is read as leniently as the answer to `initialize` always is.
         #[derive(Deserialize)]
-        struct Reply {
+        struct ClaimReply {
             session_id: String,
             initialize: RawJson,
         }
-        let reply: Reply = payload
+        let reply: ClaimReply = payload
             .read()
             .map_err(|error| Error::misfit("the answer to `claim_session`", error))?;
         let initialized = self.opened.read(&self.with_what_was_applied(reply.initialize));

@@ -343,7 +343,7 @@ impl Opened {
         let bridge = Arc::new(Bridge::new(hosting.mcp.servers()));
         let conn = Conn::start(
             connection,
-            crate::conn::Host {
+            crate::conn::Answerers {
                 mcp: Arc::clone(&bridge) as _,
                 ..hosting.handlers.host()
             },

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outrigger_sessions::store::SessionStore;
 
-pub(crate) use self::bounded_call::{Failure, call, failed};
+pub(crate) use self::bounded_call::{StoreFailure, call, failed};
 
 /// How long the store may take over one call of a resume unless another time is set.
 const LOAD: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ pub use outrigger_protocol::outbound::{HostAuthTokenAnswer, NoTokenReason, Oauth
 
 use crate::callback_kind::{Callback, read};
 use crate::conn::Context;
-use crate::conn::cli_requests::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::deadline::{Missed, in_time};
 use crate::peer::BoxFuture;
 
@@ -32,17 +32,17 @@ impl<T> Deref for TokenRequest<T> {
 
 /// Answers with a credential, and with none when there is nobody to give one, or that takes too long.
 #[derive(Clone)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenRequests {
     pub(crate) oauth: Option<Callback<TokenRequest<OauthTokenRefresh>, OauthTokenAnswer>>,
     pub(crate) host: Option<Callback<TokenRequest<HostAuthTokenRefresh>, HostAuthTokenAnswer>>,
     pub(crate) deadline: Duration,
 }
 
-impl Answerer for Tokens {
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+impl Answerer for TokenRequests {
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
         let tokens = self.clone();
         Box::pin(async move {
-            let Asking { frame, context } = asking;
+            let CliRequest { frame, context } = asking;
             let cancelled = context.cancelled().clone();
             let none = none(&frame);
             let deadline = tokens.deadline;
@@ -59,34 +59,34 @@ impl Answerer for Tokens {
         })
     }
 
-    fn refuse(&self, frame: &Frame, _: &str) -> Answer {
+    fn refuse(&self, frame: &Frame, _: &str) -> CliReply {
         none(frame)
     }
 }
 
-impl Tokens {
-    async fn answer(&self, frame: Frame, context: Context) -> Option<Answer> {
+impl TokenRequests {
+    async fn answer(&self, frame: Frame, context: Context) -> Option<CliReply> {
         if frame.subtype() == Some("oauth_token_refresh") {
             let refresh = read(&frame).ok()?;
             let answer = self.oauth.as_ref()?(TokenRequest { context, refresh }).await;
-            Some(Answer::success(&answer))
+            Some(CliReply::success(&answer))
         } else {
             let refresh = read(&frame).ok()?;
             let answer = self.host.as_ref()?(TokenRequest { context, refresh }).await;
-            Some(Answer::success(&answer))
+            Some(CliReply::success(&answer))
         }
     }
 }
 
 /// There is none, which is not to be taken for a sign-out.
-fn none(frame: &Frame) -> Answer {
+fn none(frame: &Frame) -> CliReply {
     if frame.subtype() == Some("oauth_token_refresh") {
-        Answer::success(&OauthTokenAnswer {
+        CliReply::success(&OauthTokenAnswer {
             access_token: None,
             reason: None,
         })
     } else {
-        Answer::success(&HostAuthTokenAnswer {
+        CliReply::success(&HostAuthTokenAnswer {
             auth_token: None,
             material_unchanged: None,
         })

@@ -39,7 +39,7 @@ const GUARDIAN_GOES: Duration = Duration::from_millis(200);
 const ORPHANS_GO: Duration = Duration::from_millis(200);
 
 /// What is started, and how it is to end.
-struct Plan {
+struct StartPlan {
     command: Command,
     guarded: bool,
     /// What a guardian removes.
@@ -58,7 +58,7 @@ pub(super) async fn start(launch: &Launch, local: Local) -> io::Result<Connectio
             None
         }
     };
-    let plan = Plan {
+    let plan = StartPlan {
         command,
         guarded: local.guardian,
         leftovers: launch.guard.leftovers(),
@@ -87,7 +87,7 @@ struct Pipes {
 }
 
 /// The life of the owning thread.
-fn own(mut plan: Plan, tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>) {
+fn own(mut plan: StartPlan, tell: oneshot::Sender<io::Result<(Pipes, LocalProcess)>>) {
     let Started {
         mut child,
         leader,
@@ -143,7 +143,7 @@ struct Started {
     guardian: Option<Guardian>,
 }
 
-fn spawn(plan: &mut Plan) -> io::Result<Started> {
+fn spawn(plan: &mut StartPlan) -> io::Result<Started> {
     let _held = hold_standard_descriptors();
     // Before the CLI, so that there is none without it, and because it depends on it how the CLI is to end.
     let guardian = plan.guarded.then(|| {

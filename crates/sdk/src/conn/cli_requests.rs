@@ -25,22 +25,22 @@ pub(crate) trait Answerer: Send + Sync + 'static {
     ///
     /// This is called on the reader's task, in the order in which requests came: it runs no user code and waits for nothing. The
     /// future runs in a task of its own, which is dropped when the request is withdrawn.
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer>;
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply>;
 
     /// The answer when that future panicked, or when there is no room for the request: the refusal that the CLI understands as
     /// one. Runs no user code.
-    fn refuse(&self, frame: &Frame, why: &str) -> Answer;
+    fn refuse(&self, frame: &Frame, why: &str) -> CliReply;
 }
 
 /// A request that is to be answered.
-pub(crate) struct Asking {
+pub(crate) struct CliRequest {
     pub(crate) frame: Frame,
     pub(crate) context: Context,
 }
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum CliReply {
     /// It was done, with this to say.
     Success(RawJson),
     /// It could not be done.
@@ -53,7 +53,7 @@ pub(crate) enum Answer {
     NotOurs,
 }
 
-impl Answer {
+impl CliReply {
     pub(crate) fn success<T: Serialize + ?Sized>(payload: &T) -> Self {
         match RawJson::encode(payload) {
             Ok(payload) => Self::Success(payload),
@@ -63,7 +63,7 @@ impl Answer {
 }
 
 /// The program's side of the conversation: what answers the CLI's requests.
-pub(crate) struct Host {
+pub(crate) struct Answerers {
     pub(crate) permissions: Arc<dyn Answerer>,
     pub(crate) hooks: Arc<dyn Answerer>,
     pub(crate) mcp: Arc<dyn Answerer>,
@@ -73,7 +73,7 @@ pub(crate) struct Host {
     pub(crate) others: Arc<dyn Answerer>,
 }
 
-impl Host {
+impl Answerers {
     fn answerer(&self, subtype: &str) -> &Arc<dyn Answerer> {
         match subtype {
             "can_use_tool" => &self.permissions,
@@ -91,7 +91,7 @@ impl Host {
 pub(crate) struct Others;
 
 impl Others {
-    fn answer(frame: &Frame) -> Answer {
+    fn answer(frame: &Frame) -> CliReply {
         match frame.subtype() {
             // They are for a host of remote tools that is connected besides, and an answer of ours would end its waiting.
             Some(
@@ -99,31 +99,31 @@ impl Others {
                 | "remote_plumbing_call"
                 | "remote_tools_probe"
                 | "remote_tools_reannounce",
-            ) => Answer::NotOurs,
-            _ => Answer::Unsupported,
+            ) => CliReply::NotOurs,
+            _ => CliReply::Unsupported,
         }
     }
 }
 
 impl Answerer for Others {
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
         Box::pin(std::future::ready(Self::answer(&asking.frame)))
     }
 
-    fn refuse(&self, frame: &Frame, _: &str) -> Answer {
+    fn refuse(&self, frame: &Frame, _: &str) -> CliReply {
         Self::answer(frame)
     }
 }
 
 /// Refuses a request for which there is no room.
-pub(super) fn refuse(conn: &Arc<Conn>, host: &Host, serial: Serial, id: &RequestId, frame: &Frame) {
+pub(super) fn refuse(conn: &Arc<Conn>, host: &Answerers, serial: Serial, id: &RequestId, frame: &Frame) {
     let answerer = host.answerer(frame.subtype().unwrap_or_default());
     let answer = answerer.refuse(frame, "too many requests are open at once");
     conn.give(serial, id, frame.subtype(), answer);
 }
 
 /// Has a request answered in a task of its own.
-pub(super) fn spawn(conn: &Arc<Conn>, host: &Host, serial: Serial, id: RequestId, frame: Frame) {
+pub(super) fn spawn(conn: &Arc<Conn>, host: &Answerers, serial: Serial, id: RequestId, frame: Frame) {
     let Some(withdrawn) = conn.driver().withdrawn(serial) else {
         // The session has ended meanwhile.
         return;
@@ -137,7 +137,7 @@ pub(super) fn spawn(conn: &Arc<Conn>, host: &Host, serial: Serial, id: RequestId
     );
     let context = Context::new(id.clone(), withdrawn, Arc::downgrade(conn));
     let answering = span.in_scope(|| {
-        answerer.accept(Asking {
+        answerer.accept(CliRequest {
             frame: frame.clone(),
             context,
         })
@@ -177,19 +177,19 @@ async fn unwinding<T>(mut future: BoxFuture<'static, T>) -> Option<T> {
 
 impl Conn {
     /// Carries out what was decided, unless the request was answered or withdrawn before.
-    fn give(self: &Arc<Self>, serial: Serial, id: &RequestId, subtype: Option<&str>, answer: Answer) {
+    fn give(self: &Arc<Self>, serial: Serial, id: &RequestId, subtype: Option<&str>, answer: CliReply) {
         let response = match &answer {
-            Answer::Success(payload) => Response::Success(payload),
-            Answer::Error(why) => Response::Other(ControlResponse::error(id.clone(), why)),
-            Answer::Unsupported => Response::Other(ControlResponse::unsupported(
+            CliReply::Success(payload) => Response::Success(payload),
+            CliReply::Error(why) => Response::Other(ControlResponse::error(id.clone(), why)),
+            CliReply::Unsupported => Response::Other(ControlResponse::unsupported(
                 id.clone(),
                 subtype.unwrap_or_default(),
             )),
-            Answer::Parked => {
+            CliReply::Parked => {
                 tracing::debug!("left open");
                 return self.driver().park(serial);
             }
-            Answer::NotOurs => {
+            CliReply::NotOurs => {
                 tracing::debug!("left to others");
                 return self.with(|driver| driver.done(Input::Leave(serial), serial));
             }
@@ -251,7 +251,7 @@ impl Conn {
 
     /// Writes an answer at once if that goes, else leaves it to the writer.
     fn send_answer(&self, bytes: Vec<u8>) -> Result<(), TrySendError<Vec<u8>>> {
-        match self.outlet.write_now(bytes, &self.control) {
+        match self.stdin.write_now(bytes, &self.control) {
             Ok(()) => Ok(()),
             Err(bytes) => self.control.try_send(bytes),
         }

@@ -22,7 +22,7 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use tracing::Span;
 
-use self::open_requests::{Arrival, Asked};
+use self::open_requests::{Arrival, OpenRequests};
 use self::recent::Recent;
 use self::startup::Startup;
 use self::turns::{Route, Turns};
@@ -38,7 +38,7 @@ use crate::stats::Stats;
 use crate::usage::{Meter, SessionUsage, TurnUsage};
 
 pub(crate) use self::open_requests::Serial;
-pub(crate) use self::turns::{Accept, Dispatch, Place};
+pub(crate) use self::turns::{Accept, Dispatch, SentPrompt};
 pub(crate) use self::watchdog::Patience;
 
 /// How many control requests of ours may be unanswered at once.
@@ -120,13 +120,13 @@ pub(crate) enum Output {
         reply: Result<RawJson, Error>,
     },
     /// A request of the CLI: have it answered, under the id as the CLI wrote it.
-    Ask {
+    CliRequest {
         serial: Serial,
         id: RequestId,
         frame: Frame,
     },
     /// A request of the CLI for which there is no room.
-    Refuse {
+    RefuseRequest {
         serial: Serial,
         id: RequestId,
         frame: Frame,
@@ -163,7 +163,7 @@ pub enum SessionState {
 
 /// How far the run is from its end.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct RunState {
     /// Nothing of ours waits, no turn runs, no agent that would begin another is left.
     pub(crate) is_over: bool,
     /// Only background work keeps the run from ending: no turn runs, none waits, and nobody is asked.
@@ -184,7 +184,7 @@ pub(crate) struct Core {
     stats: Stats,
     /// The requests of ours that are open, by id, with their subtypes.
     pending: HashMap<String, String>,
-    asked: Asked,
+    open_requests: OpenRequests,
     /// How many bytes may wait: of prompts, and of the CLI's requests.
     room: usize,
     state: Option<SessionState>,
@@ -216,7 +216,7 @@ impl Core {
             meter: Meter::default(),
             stats: Stats::default(),
             pending: HashMap::new(),
-            asked: Asked::new(room),
+            open_requests: OpenRequests::new(room),
             room,
             state: None,
             commands: None,
@@ -292,7 +292,7 @@ impl Core {
             Input::Request { id, subtype } => self.expect(id, subtype)?,
             Input::Forget { id } => drop(self.pending.remove(id)),
             Input::Claim(serial) => {
-                if !self.asked.claim(serial) {
+                if !self.open_requests.claim(serial) {
                     return Err(Error::new(Kind::NotOpen {
                         id: serial.to_string(),
                     }));
@@ -300,11 +300,11 @@ impl Core {
                 self.unblocked(now);
             }
             Input::Written(serial) => {
-                self.asked.written(serial);
+                self.open_requests.written(serial);
                 self.out.push(Output::Changed);
             }
             Input::Leave(serial) => {
-                self.asked.leave(serial);
+                self.open_requests.leave(serial);
                 self.out.push(Output::Changed);
                 self.unblocked(now);
             }
@@ -427,18 +427,18 @@ impl Core {
     }
 
     /// Where a prompt is that was sent; `None` once it has ended.
-    pub(crate) fn place(&self, prompt: &str) -> Option<Place> {
+    pub(crate) fn place(&self, prompt: &str) -> Option<SentPrompt> {
         self.turns.place(prompt)
     }
 
     /// The requests of the CLI that nobody has decided yet.
     pub(crate) fn undecided(&self) -> impl Iterator<Item = (Serial, &RequestId, &Frame)> {
-        self.asked.undecided()
+        self.open_requests.undecided()
     }
 
     /// One of them.
     pub(crate) fn request(&self, id: &str) -> Option<(Serial, &RequestId, &Frame)> {
-        self.asked.request(id)
+        self.open_requests.request(id)
     }
 
     /// The ids that the conversation had, the current one last.
@@ -462,14 +462,14 @@ impl Core {
             open_prompts: self.turns.open(),
             held_prompt_bytes: self.turns.held_bytes(),
             unanswered_by_cli: self.pending.len(),
-            unanswered_by_us: self.asked.len(),
+            unanswered_by_us: self.open_requests.len(),
             ..self.stats.clone()
         }
     }
 
     /// How far the run is from its end.
-    pub(crate) fn run(&self, now: Instant) -> Run {
-        let is_idle = !self.is_mid_turn() && self.asked.is_empty();
+    pub(crate) fn run(&self, now: Instant) -> RunState {
+        let is_idle = !self.is_mid_turn() && self.open_requests.is_empty();
         let settles_at = self
             .agents_ended
             .filter(|_| self.state.is_none())
@@ -481,7 +481,7 @@ impl Core {
             // One that never reports its state: by the tasks that it reported.
             None => settles_at.is_none(),
         };
-        Run {
+        RunState {
             is_over: is_idle && is_still && !self.ledger.has_background_agents(),
             is_quiet: is_idle && self.state != Some(SessionState::RequiresAction),
             quiet_since: self.quiet_since,
@@ -492,7 +492,8 @@ impl Core {
     /// Until when something has to happen, and what it means if it does not.
     pub(crate) fn due(&self) -> Option<(Instant, Stall)> {
         let in_turn = self.turns.is_running() || self.turns.any_sent();
-        let host_decides = self.asked.is_deciding() || self.state == Some(SessionState::RequiresAction);
+        let host_decides =
+            self.open_requests.is_deciding() || self.state == Some(SessionState::RequiresAction);
         self.watchdog.due(in_turn, host_decides)
     }
 
@@ -515,7 +516,7 @@ impl Core {
             reply: Err(error.clone()),
         });
         self.out.extend(replies);
-        self.out.extend(self.asked.end().map(Output::Withdrawn));
+        self.out.extend(self.open_requests.end().map(Output::Withdrawn));
         self.out.push(Output::Ended);
     }
 
@@ -548,7 +549,7 @@ impl Core {
         self.out.push(Output::Reply { id, reply });
         // What the CLI lists as open has come before, unless it was asked of a program that was here earlier.
         for frame in listed {
-            if frame.request_id().is_some_and(|id| !self.asked.knows(id)) {
+            if frame.request_id().is_some_and(|id| !self.open_requests.knows(id)) {
                 self.on_request(&frame);
             }
         }
@@ -561,11 +562,11 @@ impl Core {
             self.stats.misfits += 1;
             return;
         };
-        let arrival = self.asked.arrive(&id, frame);
+        let arrival = self.open_requests.arrive(&id, frame);
         let frame = frame.clone();
         self.out.push(match arrival {
-            Arrival::New(serial) => Output::Ask { serial, id, frame },
-            Arrival::TooMany(serial) => Output::Refuse { serial, id, frame },
+            Arrival::New(serial) => Output::CliRequest { serial, id, frame },
+            Arrival::TooMany(serial) => Output::RefuseRequest { serial, id, frame },
             Arrival::Flood => Output::Flood,
             Arrival::Duplicate => {
                 self.stats.duplicate_requests += 1;
@@ -576,7 +577,7 @@ impl Core {
 
     fn on_cancel(&mut self, frame: &Frame, now: Instant) {
         if let Some(id) = frame.request_id() {
-            let withdrawn = self.asked.withdraw(id);
+            let withdrawn = self.open_requests.withdraw(id);
             self.out.extend(withdrawn.map(Output::Withdrawn));
         }
         self.unblocked(now);
@@ -629,7 +630,7 @@ impl Core {
 
     /// If nothing is asked any more, the time in which it was does not count.
     fn unblocked(&mut self, now: Instant) {
-        if !self.asked.is_deciding() {
+        if !self.open_requests.is_deciding() {
             self.watchdog.on_unblocked(now);
             self.quiet_since = self.quiet_since.map(|_| now);
             self.out.push(Output::Unblocked);

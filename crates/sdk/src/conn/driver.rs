@@ -36,11 +36,11 @@ struct Reader {
 struct Work {
     /// Tells whoever works on the answer that nobody waits for it any more.
     withdrawn: Withdrawn,
-    stage: Stage,
+    stage: CallbackStage,
 }
 
 #[derive(Default)]
-enum Stage {
+enum CallbackStage {
     #[default]
     Begins,
     /// How to stop it.
@@ -52,7 +52,7 @@ enum Stage {
 impl Work {
     fn stop(&self) {
         self.withdrawn.cancel();
-        if let Stage::Runs(task) = &self.stage {
+        if let CallbackStage::Runs(task) = &self.stage {
             task.abort();
         }
     }
@@ -145,11 +145,11 @@ impl Driver {
                 }
                 Output::Unblocked if self.watchdog_rests => self.deeds.push(Output::Watch),
                 Output::Unblocked => {}
-                Output::Ask { serial, .. } => {
+                Output::CliRequest { serial, .. } => {
                     self.work.insert(serial, Work::default());
                     self.deeds.push(output);
                 }
-                Output::Refuse { .. }
+                Output::RefuseRequest { .. }
                 | Output::Flood
                 | Output::Dispatch
                 | Output::Watch
@@ -230,8 +230,8 @@ impl Driver {
         match self.work.get_mut(&serial) {
             Some(work) => {
                 // The callback may have been quicker.
-                if matches!(work.stage, Stage::Begins) {
-                    work.stage = Stage::Runs(task);
+                if matches!(work.stage, CallbackStage::Begins) {
+                    work.stage = CallbackStage::Runs(task);
                 }
                 true
             }
@@ -242,14 +242,14 @@ impl Driver {
     /// The callback leaves the request open; it goes on counting as undecided.
     pub(super) fn park(&mut self, serial: Serial) {
         if let Some(work) = self.work.get_mut(&serial) {
-            work.stage = Stage::Parked;
+            work.stage = CallbackStage::Parked;
         }
     }
 
     /// Somebody else has the right to answer: stops the callback, if it still works.
     pub(super) fn take_over(&mut self, serial: Serial) {
         if let Some(work) = self.work.get(&serial)
-            && matches!(work.stage, Stage::Runs(_))
+            && matches!(work.stage, CallbackStage::Runs(_))
         {
             work.stop();
         }
@@ -270,8 +270,8 @@ impl Conn {
     }
 
     /// What is known, to be asked.
-    pub(crate) fn core(&self) -> Asking<'_> {
-        Asking(self.driver())
+    pub(crate) fn core(&self) -> CoreGuard<'_> {
+        CoreGuard(self.driver())
     }
 
     /// Has the core take what happened, and does what is to be done about it.
@@ -434,9 +434,9 @@ fn at(readers: &VecDeque<Reader>, prompt: u64) -> Option<usize> {
 }
 
 /// The core, to be asked. Nothing changes while this is held, so it is not held for long.
-pub(crate) struct Asking<'a>(pub(super) MutexGuard<'a, Driver>);
+pub(crate) struct CoreGuard<'a>(pub(super) MutexGuard<'a, Driver>);
 
-impl Deref for Asking<'_> {
+impl Deref for CoreGuard<'_> {
     type Target = Core;
 
     fn deref(&self) -> &Core {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use outrigger_protocol::outbound::control::{CancelAsyncMessage, ControlRequest, Interrupt, InterruptReply};
 use tokio::time::Instant;
 
-use super::core::{Input, Place};
-use super::{Conn, Order};
+use super::core::{Input, SentPrompt};
+use super::{Conn, WritePriority};
 use crate::conn::encode_request;
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
@@ -95,8 +95,8 @@ impl Conn {
             let place = self.core().place(id);
             match place {
                 None => return Ok(None),
-                Some(Place::Running) => return self.interrupt(Interrupt::default()).await.map(Some),
-                Some(Place::Queued) => {
+                Some(SentPrompt::Running) => return self.interrupt(Interrupt::default()).await.map(Some),
+                Some(SentPrompt::Queued) => {
                     let request = CancelAsyncMessage::new(id);
                     let reply = self
                         .ask_about_prompts(&request, self.limits.control_deadline)
@@ -107,7 +107,7 @@ impl Conn {
                     }
                     // Its turn began meanwhile, and the CLI is about to say so, or has ended it already.
                     let changed = self.changed.notified();
-                    if self.core().place(id) == Some(Place::Queued) {
+                    if self.core().place(id) == Some(SentPrompt::Queued) {
                         let within = self.limits.interrupt_deadline;
                         tokio::time::timeout(within, changed).await.map_err(|_| {
                             Error::timeout("the beginning of the cancelled prompt's turn", within)
@@ -126,7 +126,7 @@ impl Conn {
     ) -> Result<R::Reply> {
         let body = encode_request(R::SUBTYPE, request)?;
         let payload = self
-            .request_in(Order::BehindPrompts, R::SUBTYPE, body, Some(deadline))
+            .request_in(WritePriority::BehindPrompts, R::SUBTYPE, body, Some(deadline))
             .await?;
         R::read_reply(Some(&payload))
             .map_err(|error| Error::misfit(format!("the answer to `{}`", R::SUBTYPE), error))

@@ -17,7 +17,7 @@ use super::Line;
 type Stdin = Box<dyn AsyncWrite + Send + Unpin>;
 
 #[derive(Default)]
-pub(super) struct Outlet(Mutex<Pipe>);
+pub(super) struct StdinWriter(Mutex<Pipe>);
 
 #[derive(Default)]
 struct Pipe {
@@ -65,7 +65,7 @@ impl Pipe {
     }
 }
 
-impl Outlet {
+impl StdinWriter {
     fn pipe(&self) -> MutexGuard<'_, Pipe> {
         // What is left of a line stays valid, whatever a transport does that panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -107,7 +107,7 @@ impl Outlet {
 }
 
 /// The writer's right to the pipe, which is closed when it is dropped.
-pub(super) struct Open<'o>(&'o Outlet);
+pub(super) struct Open<'o>(&'o StdinWriter);
 
 impl Open<'_> {
     /// Waits until there is something to write, and takes it out of the queues: answers first.

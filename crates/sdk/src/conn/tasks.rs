@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::cli_requests::{self, Host};
+use super::cli_requests::{self, Answerers};
 use super::core::{Input, Output};
 use super::stderr_tail::Tail;
 use super::{Closing, Conn, Line};
@@ -41,7 +41,7 @@ const CHUNK: usize = 128 * 1024;
 
 /// What the supervisor is told.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum SupervisorCommand {
     /// Close stdin and let it end; escalate when it does not.
     Close,
     /// End it now.
@@ -59,7 +59,7 @@ pub(super) enum Order {
 pub(super) struct Inputs {
     pub(super) control_lines: mpsc::Receiver<Line>,
     pub(super) prompt_lines: mpsc::Receiver<Line>,
-    pub(super) orders: mpsc::Receiver<Order>,
+    pub(super) orders: mpsc::Receiver<SupervisorCommand>,
     pub(super) end: watch::Sender<Option<Error>>,
     pub(super) closing: Closing,
     pub(super) redact: Vec<String>,
@@ -67,7 +67,7 @@ pub(super) struct Inputs {
     pub(super) stderr: Option<Callback>,
 }
 
-pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Host, inputs: Inputs) {
+pub(super) fn spawn(conn: &Arc<Conn>, connection: Connection, host: Answerers, inputs: Inputs) {
     let Connection {
         stdin,
         stdout,
@@ -146,7 +146,7 @@ impl Drop for Outlived {
     }
 }
 
-async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, host: Arc<Host>) {
+async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, host: Arc<Answerers>) {
     let mut reader = FrameReader::new(conn.limits.max_line);
     let mut chunk = vec![0; CHUNK];
     let mut frames = Vec::new();
@@ -166,7 +166,7 @@ async fn read(conn: Arc<Conn>, mut stdout: Box<dyn AsyncRead + Send + Unpin>, ho
 }
 
 /// Routes what came at once, under one lock as far as nothing has to be done in between.
-fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Instant) {
+fn route(conn: &Arc<Conn>, host: &Arc<Answerers>, frames: &mut Vec<Frame>, now: Instant) {
     if tracing::enabled!(tracing::Level::TRACE) {
         for frame in frames.iter() {
             tracing::trace!(
@@ -195,8 +195,12 @@ fn route(conn: &Arc<Conn>, host: &Arc<Host>, frames: &mut Vec<Frame>, now: Insta
         drop(driver);
         for deed in deeds.drain(..) {
             match deed {
-                Output::Ask { serial, id, frame } => cli_requests::spawn(conn, host, serial, id, frame),
-                Output::Refuse { serial, id, frame } => cli_requests::refuse(conn, host, serial, &id, &frame),
+                Output::CliRequest { serial, id, frame } => {
+                    cli_requests::spawn(conn, host, serial, id, frame)
+                }
+                Output::RefuseRequest { serial, id, frame } => {
+                    cli_requests::refuse(conn, host, serial, &id, &frame)
+                }
                 other => conn.act(other),
             }
         }
@@ -236,28 +240,31 @@ async fn write(
     let mut ended = conn.ended.clone();
     let over = ended.wait_for(Option::is_some);
     tokio::pin!(over);
-    let outlet = conn.outlet.open(stdin);
+    let stdin = conn.stdin.open(stdin);
     loop {
         tokio::select! {
             // Answers unblock the CLI; prompts only give it more to do. What was accepted is written before the end.
             biased;
-            () = std::future::poll_fn(|cx| outlet.poll_begin(cx, &mut control, &mut prompts)) => {}
+            () = std::future::poll_fn(|cx| stdin.poll_begin(cx, &mut control, &mut prompts)) => {}
             () = &mut closing => break,
             _ = &mut over => return,
         }
         let written = tokio::select! {
             biased;
-            written = outlet.write() => written,
+            written = stdin.write() => written,
             // A pipe that nobody reads may be held open by what the process has left behind.
             _ = &mut over => return,
         };
         if let Err(error) = written {
             // A supervisor that is gone knows already.
-            let _ = conn.supervisor.send(Order::BrokenPipe(error.to_string())).await;
+            let _ = conn
+                .supervisor
+                .send(SupervisorCommand::BrokenPipe(error.to_string()))
+                .await;
             return;
         }
     }
-    let Some((mut stdin, rest)) = outlet.take() else {
+    let Some((mut stdin, rest)) = stdin.take() else {
         return;
     };
     let last = async {
@@ -351,7 +358,7 @@ struct Supervisor {
 
 /// How far the ending has gone.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-enum Stage {
+enum EndStage {
     Running,
     /// It closed its stdout and should end by itself.
     Silent,
@@ -363,11 +370,11 @@ enum Stage {
 impl Supervisor {
     async fn run(
         mut self,
-        mut orders: mpsc::Receiver<Order>,
+        mut orders: mpsc::Receiver<SupervisorCommand>,
         mut reader: tokio::task::JoinHandle<()>,
         drain: Option<tokio::task::JoinHandle<()>>,
     ) -> Error {
-        let mut stage = Stage::Running;
+        let mut stage = EndStage::Running;
         let mut deadline: Option<Instant> = None;
         let mut reason: Option<String> = None;
         let mut broken_pipe: Option<String> = None;
@@ -384,10 +391,10 @@ impl Supervisor {
                 exit = self.process.wait() => break exit.ok(),
                 Some(order) = orders.recv() => {
                     let (next, because) = match order {
-                        Order::Close => (Stage::Closed, Some("it was closed".to_owned())),
-                        Order::Kill(because) => (Stage::Killed, Some(because)),
-                        Order::Abandon => (Stage::Closed, Some("its handles were dropped".to_owned())),
-                        Order::Stalled(stall) => {
+                        SupervisorCommand::Close => (EndStage::Closed, Some("it was closed".to_owned())),
+                        SupervisorCommand::Kill(because) => (EndStage::Killed, Some(because)),
+                        SupervisorCommand::Abandon => (EndStage::Closed, Some("its handles were dropped".to_owned())),
+                        SupervisorCommand::Stalled(stall) => {
                             stalled = Some(stall);
                             let mut because = format!("{} took longer than {:?}", stall.phase, stall.after);
                             if stall.phase == Phase::Initialize
@@ -395,19 +402,19 @@ impl Supervisor {
                             {
                                 because.push_str(&format!("; it came as far as `{mark}`"));
                             }
-                            (Stage::Terminated, Some(because))
+                            (EndStage::Terminated, Some(because))
                         }
-                        Order::Lost(problem) => {
+                        SupervisorCommand::Lost(problem) => {
                             let stage = match problem.leaves_time() {
-                                true => Stage::Terminated,
-                                false => Stage::Killed,
+                                true => EndStage::Terminated,
+                                false => EndStage::Killed,
                             };
                             (stage, Some(problem.to_string()))
                         }
-                        Order::BrokenPipe(error) => {
+                        SupervisorCommand::BrokenPipe(error) => {
                             // Most likely it is ending by itself, and its exit will tell why.
                             broken_pipe = Some(format!("its stdin can't be written: {error}"));
-                            (Stage::Closed, None)
+                            (EndStage::Closed, None)
                         }
                     };
                     if next > stage {
@@ -418,22 +425,22 @@ impl Supervisor {
                 }
                 _ = &mut reader, if !reader_ended => {
                     reader_ended = true;
-                    if stage < Stage::Silent {
-                        stage = Stage::Silent;
+                    if stage < EndStage::Silent {
+                        stage = EndStage::Silent;
                         deadline = self.enter(stage);
                     }
                 }
                 () = timer => {
                     stage = match stage {
-                        Stage::Running | Stage::Silent => Stage::Closed,
-                        Stage::Closed => Stage::Terminated,
-                        Stage::Terminated => Stage::Killed,
-                        Stage::Killed => {
+                        EndStage::Running | EndStage::Silent => EndStage::Closed,
+                        EndStage::Closed => EndStage::Terminated,
+                        EndStage::Terminated => EndStage::Killed,
+                        EndStage::Killed => {
                             reason = Some("it did not end when killed".to_owned());
                             break None;
                         }
                     };
-                    if stage == Stage::Closed {
+                    if stage == EndStage::Closed {
                         reason.get_or_insert_with(|| "it closed its stdout".to_owned());
                     }
                     // It lives on with a broken pipe, so that is why it is ended.
@@ -465,21 +472,21 @@ impl Supervisor {
     }
 
     /// Does what a stage begins with, and says when the next is due.
-    fn enter(&mut self, stage: Stage) -> Option<Instant> {
+    fn enter(&mut self, stage: EndStage) -> Option<Instant> {
         tracing::debug!(?stage, pid = self.process.id(), "ending");
         let now = Instant::now();
         match stage {
-            Stage::Running => None,
-            Stage::Silent => Some(now + AFTER_STDOUT),
-            Stage::Closed => {
+            EndStage::Running => None,
+            EndStage::Silent => Some(now + AFTER_STDOUT),
+            EndStage::Closed => {
                 self.close_stdin.notify_one();
                 Some(now + self.closing.grace)
             }
-            Stage::Terminated => {
+            EndStage::Terminated => {
                 self.signal(Signal::Terminate);
                 Some(now + self.closing.term_grace)
             }
-            Stage::Killed => {
+            EndStage::Killed => {
                 self.signal(Signal::Kill);
                 Some(now + REAP)
             }
@@ -496,7 +503,7 @@ impl Supervisor {
         self,
         exit: Option<Exit>,
         reason: Option<String>,
-        stage: Stage,
+        stage: EndStage,
         stalled: Option<Stall>,
     ) -> Error {
         let oom_killed = self.process.killed_for_memory();
@@ -513,8 +520,8 @@ impl Supervisor {
             exit,
             stderr: &stderr_tail,
             last_error: last_error.as_ref(),
-            by_us: reason.is_some() || stage >= Stage::Terminated,
-            killed_by_us: stage == Stage::Killed,
+            by_us: reason.is_some() || stage >= EndStage::Terminated,
+            killed_by_us: stage == EndStage::Killed,
             mid_turn,
             oom_killed,
         });

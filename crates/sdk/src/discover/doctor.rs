@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::binary::{self, Unusable};
 use super::version_request::{self, Command};
-use super::{Origin, candidates};
+use super::{FoundBy, candidates};
 use crate::env::{self, KEYS, Surroundings, Variables};
 
 pub use report::*;
@@ -68,7 +68,7 @@ impl Doctor {
         } = self;
         let mut list = Vec::new();
         for (path, origin) in candidates(cli_path.as_deref(), &surroundings) {
-            let named = matches!(origin, Origin::Given | Origin::Variable(_));
+            let named = matches!(origin, FoundBy::Given | FoundBy::Variable(_));
             let inspected = if path.is_absolute() {
                 binary::inspect(&path, &surroundings)
             } else {
@@ -156,7 +156,7 @@ fn report(candidates: Vec<Candidate>, surroundings: &Surroundings) -> DoctorRepo
 fn chosen(candidates: &[Candidate]) -> Option<PathBuf> {
     let first = candidates
         .iter()
-        .find(|c| c.unusable.is_none() || matches!(c.origin, Origin::Given | Origin::Variable(_)))?;
+        .find(|c| c.unusable.is_none() || matches!(c.origin, FoundBy::Given | FoundBy::Variable(_)))?;
     first.unusable.is_none().then(|| first.path.clone())
 }
 
@@ -251,7 +251,7 @@ fn nested(variables: &Variables) -> Vec<String> {
         .collect()
 }
 
-fn host(surroundings: &Surroundings) -> Host {
+fn host(surroundings: &Surroundings) -> Machine {
     let libc = cfg!(target_os = "linux")
         .then(|| {
             binary::inspect(Path::new("/bin/sh"), surroundings)
@@ -259,7 +259,7 @@ fn host(surroundings: &Surroundings) -> Host {
                 .and_then(|shell| shell.libc)
         })
         .flatten();
-    Host {
+    Machine {
         os: std::env::consts::OS.to_owned(),
         arch: std::env::consts::ARCH.to_owned(),
         libc,

@@ -123,7 +123,7 @@ fn order_and_absolute_entries_of_the_path() {
     let mut at = surroundings(&[("PATH", Path::new(&path)), ("HOME", &home)]);
     at.cwd = Some(root.to_owned());
     let found = find(None, &at).unwrap();
-    assert_eq!((found.path, found.origin), (second.join("claude"), Origin::Path));
+    assert_eq!((found.path, found.origin), (second.join("claude"), FoundBy::Path));
 
     // What cannot be run is passed over.
     program(&first.join("claude"), SCRIPT, 0o644);
@@ -135,7 +135,7 @@ fn order_and_absolute_entries_of_the_path() {
     );
     assert_eq!(
         find(None, &at).unwrap().origin,
-        Origin::Variable("CLAUDE_CODE_EXECUTABLE".into())
+        FoundBy::Variable("CLAUDE_CODE_EXECUTABLE".into())
     );
     at.env
         .insert("OUTRIGGER_CLAUDE".into(), first.join("claude").into());
@@ -144,7 +144,7 @@ fn order_and_absolute_entries_of_the_path() {
         error,
         FindError::Unusable {
             path: first.join("claude"),
-            origin: Origin::Variable("OUTRIGGER_CLAUDE".into()),
+            origin: FoundBy::Variable("OUTRIGGER_CLAUDE".into()),
             why: Unusable::NotExecutable
         }
     );
@@ -200,7 +200,7 @@ fn not_found_names_what_was_passed_over() {
         Err(FindError::NotFound { refused, .. }) => {
             assert_eq!(refused, [(dir.path().join("claude"), Unusable::NotAProgram)])
         }
-        Ok(found) => assert_eq!(found.origin, Origin::Installer),
+        Ok(found) => assert_eq!(found.origin, FoundBy::Installer),
         Err(other) => panic!("{other}"),
     }
 }

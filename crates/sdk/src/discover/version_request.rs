@@ -23,16 +23,16 @@ const REMEMBERED: usize = 64;
 
 /// A program file as it was when it was asked: one that was replaced is another.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct File {
+struct ProgramFile {
     path: PathBuf,
     length: u64,
     modified: Option<SystemTime>,
 }
 
-type Answer = Arc<OnceCell<Option<String>>>;
+type KnownVersion = Arc<OnceCell<Option<String>>>;
 
 /// What the CLIs that were started by this process answered.
-static KNOWN: Mutex<BTreeMap<File, Answer>> = Mutex::new(BTreeMap::new());
+static KNOWN: Mutex<BTreeMap<ProgramFile, KnownVersion>> = Mutex::new(BTreeMap::new());
 
 /// What starts a CLI: the program, and what comes before the CLI's own arguments.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ impl Command {
 
     /// Where the answer is kept; `None` for what is not asked. That is a wrapper: what it does besides is its own affair, and it may leave
     /// something behind.
-    async fn answer(&self, surroundings: &Surroundings) -> Option<Answer> {
+    async fn answer(&self, surroundings: &Surroundings) -> Option<KnownVersion> {
         // A script is what has a version, not what runs it.
         let path = self
             .before
@@ -80,7 +80,7 @@ impl Command {
             }
             let meta = std::fs::metadata(&path).ok()?;
             let (length, modified) = (meta.len(), meta.modified().ok());
-            Some(File {
+            Some(ProgramFile {
                 path,
                 length,
                 modified,

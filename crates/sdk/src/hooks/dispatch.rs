@@ -14,11 +14,11 @@ use tracing::{Instrument, Span};
 
 use super::events::row;
 use super::failure::{self, Failure};
-use super::handler::{Call, Run};
+use super::handler::{HookCall, HookFn};
 use super::{MARGIN, OnFailure, Registration, TIMEOUT};
 use crate::conn::Context;
-use crate::conn::cli_requests::{Answer, Answerer, Asking};
-use crate::deadline::{self, Missed, Task};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
+use crate::deadline::{self, AbortOnDrop, Missed};
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
 use crate::rule::refused_change;
@@ -133,8 +133,8 @@ impl Hooks {
         (id(index) == callback_id).then(|| self.table.get(index))?
     }
 
-    async fn answer(self, asking: Asking) -> Answer {
-        let Asking { frame, context } = asking;
+    async fn answer(self, asking: CliRequest) -> CliReply {
+        let CliRequest { frame, context } = asking;
         let request = match Request::read(&frame) {
             Ok(request) => request,
             Err(why) => {
@@ -148,25 +148,25 @@ impl Hooks {
             return self.refuse(&frame, "the hook with this id is for another event");
         }
         match &hook.call {
-            Call::Answer(run) => {
+            HookCall::Answer(run) => {
                 let on_failure = hook.on_failure();
                 let input = (on_failure == OnFailure::Block).then(|| request.input.clone());
                 let suggestions = request.suggestions();
                 let answered = in_time(hook, run, request, context).await;
                 match answered.and_then(|output| checked(hook, output, &suggestions)) {
-                    Ok(output) => Answer::Success(output),
+                    Ok(output) => CliReply::Success(output),
                     Err(why) => failed(on_failure, &hook.event, input.as_ref(), &why),
                 }
             }
-            Call::Background(run) => {
+            HookCall::Background(run) => {
                 self.run_in_background(hook, run, request.input, context);
                 let output = AnyHookOutput::from(HookOutput::<event::Stop>::in_background());
-                Answer::success(&output)
+                CliReply::success(&output)
             }
         }
     }
 
-    fn run_in_background(&self, hook: &Registration, run: &Run<()>, input: RawJson, context: Context) {
+    fn run_in_background(&self, hook: &Registration, run: &HookFn<()>, input: RawJson, context: Context) {
         let Ok(room) = Arc::clone(&self.background).try_acquire_owned() else {
             tracing::warn!(
                 event = hook.event.as_str(),
@@ -176,7 +176,7 @@ impl Hooks {
         };
         let ended = context.session_end();
         let cancelled = context.cancelled().clone();
-        let running = Task(tokio::spawn(run(input, context).in_current_span()));
+        let running = AbortOnDrop(tokio::spawn(run(input, context).in_current_span()));
         let (event, time) = (hook.event.clone(), hook.timeout);
         // Bounded by the room; ends with the session.
         let work = async move {
@@ -250,7 +250,7 @@ fn checked(
 
 async fn in_time(
     hook: &Registration,
-    run: &Run<RawJson>,
+    run: &HookFn<RawJson>,
     request: Request,
     context: Context,
 ) -> Result<RawJson, String> {
@@ -276,7 +276,7 @@ const PANICKED: &str = "it panicked";
 const STOPPED: &str = "it was stopped";
 
 /// The answer to a call that failed.
-fn failed(on_failure: OnFailure, event: &HookEvent, input: Option<&RawJson>, why: &str) -> Answer {
+fn failed(on_failure: OnFailure, event: &HookEvent, input: Option<&RawJson>, why: &str) -> CliReply {
     let event_name = event.as_str();
     match on_failure {
         OnFailure::Block => {
@@ -286,21 +286,21 @@ fn failed(on_failure: OnFailure, event: &HookEvent, input: Option<&RawJson>, why
                 "a hook failed; what it guards is refused"
             );
             let why = format!("the {event_name} hook failed: {why}");
-            Answer::success(&row(event).failure.refusal(input, &why))
+            CliReply::success(&row(event).failure.refusal(input, &why))
         }
         OnFailure::Continue => {
             tracing::warn!(event = event_name, why, "a hook failed; its opinion is left out");
-            Answer::success(&failure::nothing())
+            CliReply::success(&failure::nothing())
         }
     }
 }
 
 impl Answerer for Hooks {
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
         Box::pin(self.clone().answer(asking))
     }
 
-    fn refuse(&self, frame: &Frame, why: &str) -> Answer {
+    fn refuse(&self, frame: &Frame, why: &str) -> CliReply {
         let request = Request::read(frame).ok();
         let hook = request
             .as_ref()
@@ -312,11 +312,11 @@ impl Answerer for Hooks {
             (Some(hook), Some(event)) if *event == hook.event => failed(hook.on_failure(), event, input, why),
             // Nobody would be refused anything, so the CLI may know that something is wrong.
             (_, Some(event)) if !matches!(row(event).failure, Failure::Guards(_)) => {
-                Answer::Error(why.to_owned())
+                CliReply::Error(why.to_owned())
             }
             (_, Some(event)) => failed(row(event).failure.by_default(), event, input, why),
             // It may be a guard.
-            (None, None) => Answer::success(&row(&HookEvent::from("")).failure.refusal(None, why)),
+            (None, None) => CliReply::success(&row(&HookEvent::from("")).failure.refusal(None, why)),
         }
     }
 }

@@ -97,16 +97,16 @@ impl fmt::Display for HookError {
 }
 
 /// Runs a hook. Nothing of the user's runs before the future is polled.
-pub(super) type Run<T> =
+pub(super) type HookFn<T> =
     Arc<dyn Fn(RawJson, Context) -> BoxFuture<'static, Result<T, HookError>> + Send + Sync>;
 
 /// What becomes of a call.
 #[derive(Clone)]
-pub(super) enum Call {
+pub(super) enum HookCall {
     /// The CLI waits for the answer.
-    Answer(Run<RawJson>),
+    Answer(HookFn<RawJson>),
     /// It goes on at once.
-    Background(Run<()>),
+    Background(HookFn<()>),
 }
 
 fn read<E: HookKind>(input: &RawJson) -> Result<E::Input, HookError> {
@@ -119,7 +119,7 @@ fn write<E: HookKind>(output: HookOutput<E>) -> Result<RawJson, HookError> {
     RawJson::encode(&AnyHookOutput::from(output)).map_err(|error| HookError::Unwritable(error.to_string()))
 }
 
-impl Call {
+impl HookCall {
     pub(super) fn closure<E, F, R>(answer: F) -> Self
     where
         E: HookKind,

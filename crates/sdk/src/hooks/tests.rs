@@ -6,9 +6,9 @@ use outrigger_protocol::shared::RequestId;
 use outrigger_protocol::{Frame, RawJson};
 use serde_json::{Value, json};
 
-use super::handler::Call;
+use super::handler::HookCall;
 use super::*;
-use crate::conn::cli_requests::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::env::Surroundings;
 use crate::options::{Auth, Confirmation, Host, Launch, Options};
 
@@ -109,11 +109,11 @@ const WAYS: &[(&str, &str)] = &[
 /// A hook that fails in that way.
 fn failing(event: &str, way: &str) -> Registration {
     let run = match way {
-        "panic" => Call::raw(|_, _| async { panic!("a bug in the hook") as Result<RawJson, String> }),
-        "deadline" => Call::raw(|_, _| std::future::pending::<Result<RawJson, String>>()),
-        "error" => Call::raw(|_, _| async { Err("the disk is full") }),
-        "unwritable output" => Call::raw(|_, _| async { Ok::<_, String>(RawJson::from(json!([]))) }),
-        _ => Call::raw(|_, _| async { Ok::<_, String>(RawJson::from(json!({"decision":"approve"}))) }),
+        "panic" => HookCall::raw(|_, _| async { panic!("a bug in the hook") as Result<RawJson, String> }),
+        "deadline" => HookCall::raw(|_, _| std::future::pending::<Result<RawJson, String>>()),
+        "error" => HookCall::raw(|_, _| async { Err("the disk is full") }),
+        "unwritable output" => HookCall::raw(|_, _| async { Ok::<_, String>(RawJson::from(json!([]))) }),
+        _ => HookCall::raw(|_, _| async { Ok::<_, String>(RawJson::from(json!({"decision":"approve"}))) }),
     };
     Registration::new(HookEvent::from(event), run)
 }
@@ -129,15 +129,15 @@ fn input(event: &str) -> Value {
         "tool_response":{"stdout":"secret","code":7,"type":"text"}})
 }
 
-async fn ask(hooks: &Hooks, frame: Frame) -> Answer {
+async fn call(hooks: &Hooks, frame: Frame) -> CliReply {
     let context = Context::detached(RequestId::from("r".to_owned()));
-    hooks.accept(Asking { frame, context }).await
+    hooks.accept(CliRequest { frame, context }).await
 }
 
-fn said(answer: Answer) -> Value {
+fn said(answer: CliReply) -> Value {
     match answer {
-        Answer::Success(payload) => payload.to_value().unwrap(),
-        Answer::Error(why) => json!({"error": why}),
+        CliReply::Success(payload) => payload.to_value().unwrap(),
+        CliReply::Error(why) => json!({"error": why}),
         other => panic!("{other:?}"),
     }
 }
@@ -153,20 +153,20 @@ async fn fail(event: &str, way: &str, on_failure: Option<OnFailure>) -> Value {
     }
     let hooks = Hooks::new(&[failing("Other", "none"), hook]);
     said(match way {
-        "unreadable call" => ask(&hooks, frame(&json!(null), &told)).await,
-        "unknown id" => ask(&hooks, frame(&json!("hook_01"), &told)).await,
-        "another event's id" => ask(&hooks, frame(&json!("hook_0"), &told)).await,
+        "unreadable call" => call(&hooks, frame(&json!(null), &told)).await,
+        "unknown id" => call(&hooks, frame(&json!("hook_01"), &told)).await,
+        "another event's id" => call(&hooks, frame(&json!("hook_0"), &told)).await,
         "no room" => hooks.refuse(
             &frame(&json!("hook_1"), &told),
             "too many requests are open at once",
         ),
-        _ => ask(&hooks, frame(&json!("hook_1"), &told)).await,
+        _ => call(&hooks, frame(&json!("hook_1"), &told)).await,
     })
 }
 
 /// A typed hook, whose input `input` does not fit.
-fn unreadable() -> Call {
-    Call::closure::<event::FileChanged, _, _>(|_, _| async { HookOutput::<event::FileChanged>::none() })
+fn unreadable() -> HookCall {
+    HookCall::closure::<event::FileChanged, _, _>(|_, _| async { HookOutput::<event::FileChanged>::none() })
 }
 
 /// Replaces the reason by `WHY`, and checks that it says the right thing.
@@ -250,7 +250,10 @@ async fn a_turn_is_not_kept_going_for_ever() {
         for active in [json!(true), json!(null)] {
             let mut told = input(event);
             told["stop_hook_active"] = active;
-            assert_eq!(said(ask(&hooks, frame(&json!("hook_0"), &told)).await), json!({}));
+            assert_eq!(
+                said(call(&hooks, frame(&json!("hook_0"), &told)).await),
+                json!({})
+            );
         }
     }
 }
@@ -275,11 +278,11 @@ async fn rules_of_an_answer_allow_no_more_than_they_say() {
         let answer = json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest",
             "decision": {"behavior": "allow", "updatedPermissions": [update]}}});
         let answer = RawJson::from(answer);
-        let run = Call::raw(move |_, _| std::future::ready(Ok::<_, String>(answer.clone())));
+        let run = HookCall::raw(move |_, _| std::future::ready(Ok::<_, String>(answer.clone())));
         let hooks = Hooks::new(&[Registration::new(HookEvent::PermissionRequest, run)]);
         let mut told = input("PermissionRequest");
         told["permission_suggestions"] = json!(suggested.iter().collect::<Vec<_>>());
-        let said = said(ask(&hooks, frame(&json!("hook_0"), &told)).await);
+        let said = said(call(&hooks, frame(&json!("hook_0"), &told)).await);
         let behavior = if is_allowed { "allow" } else { "deny" };
         assert_eq!(
             said["hookSpecificOutput"]["decision"]["behavior"], behavior,
@@ -313,7 +316,7 @@ async fn the_time_is_the_shorter_one_of_ours_and_the_clis() {
         line["request"]["deadline_ms"] = json!(deadline);
         line["request"]["issued_at"] = json!(issued);
         let asked = tokio::time::Instant::now();
-        let answer = ask(&hooks, Frame::from_line(line.to_string().into_bytes()).remove(0)).await;
+        let answer = call(&hooks, Frame::from_line(line.to_string().into_bytes()).remove(0)).await;
         assert!(said(answer).to_string().contains("not done within"));
         let took = asked.elapsed().as_secs_f64();
         assert!((took - expected).abs() < 0.2, "{deadline:?} {issued:?}: {took}");
@@ -338,7 +341,7 @@ async fn the_context_hears_of_the_deadline() {
     told["tool_name"] = json!("Bash");
     told["tool_input"] = json!({});
     told["tool_use_id"] = json!("t");
-    let answer = said(ask(&hooks, frame(&json!("hook_0"), &told)).await);
+    let answer = said(call(&hooks, frame(&json!("hook_0"), &told)).await);
     assert!(answer.to_string().contains("not done within 2s"), "{answer}");
     hears.await.unwrap();
 }
@@ -355,7 +358,7 @@ async fn a_hook_that_blocks_its_thread_is_answered_in_time() {
     })
     .timeout(Duration::from_millis(100));
     let hooks = Hooks::new(&[hook.registration]);
-    let answer = said(ask(&hooks, frame(&json!("hook_0"), &input("PreToolUse"))).await);
+    let answer = said(call(&hooks, frame(&json!("hook_0"), &input("PreToolUse"))).await);
     assert_eq!(
         answer["hookSpecificOutput"]["permissionDecision"], "deny",
         "{answer}"
@@ -479,7 +482,7 @@ async fn an_answer_that_comes_after_its_time_does_not_count() {
     })
     .timeout(Duration::from_millis(10));
     let hooks = Hooks::new(&[hook.registration]);
-    let answer = said(ask(&hooks, frame(&json!("hook_0"), &input("PreToolUse"))).await);
+    let answer = said(call(&hooks, frame(&json!("hook_0"), &input("PreToolUse"))).await);
     assert!(answer.to_string().contains("not done within 10ms"), "{answer}");
 }
 
@@ -498,13 +501,13 @@ async fn only_so_many_run_in_the_background() {
     for _ in 0..300 {
         let context = Context::detached(RequestId::from("r".to_owned()));
         let frame = frame(&json!("hook_0"), &input("SubagentStart"));
-        let answer = said(hooks.accept(Asking { frame, context }).await);
+        let answer = said(hooks.accept(CliRequest { frame, context }).await);
         assert_eq!(answer, json!({"async":true}));
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(started.load(Ordering::Relaxed), 256);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    ask(&hooks, frame(&json!("hook_0"), &input("SubagentStart"))).await;
+    call(&hooks, frame(&json!("hook_0"), &input("SubagentStart"))).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(started.load(Ordering::Relaxed), 257, "there is room again");
 }

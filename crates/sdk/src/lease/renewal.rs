@@ -21,7 +21,7 @@ use crate::options::RunAs;
 use crate::ownership::{Holder, LeaseOptions, LeaseProblem};
 use crate::peer::BoxFuture;
 use crate::spawn::spawn_on;
-use crate::store_config::{Failure, Keeping, call, failed};
+use crate::store_config::{Keeping, StoreFailure, call, failed};
 
 /// How often it is looked whether a session on disk is still ours, and whether somebody asks for it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -214,22 +214,22 @@ impl Ownership {
         store: &Arc<dyn SessionStore>,
         key: &SessionKey,
         entries: Arc<Vec<RawJson>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StoreFailure> {
         let lease = match self.lease_of(&key.main()) {
             Some(lease) => lease,
             None => match self.acquire(&key.main(), OnBusy::Fail).await {
                 Ok(()) => self
                     .lease_of(&key.main())
-                    .ok_or_else(|| Failure::Broken("its lease was given back".to_owned()))?,
+                    .ok_or_else(|| StoreFailure::Broken("its lease was given back".to_owned()))?,
                 Err(Refusal::Held(by)) => {
                     let kind = StoreErrorKind::Held {
                         owner: by.who,
                         until: by.until.unwrap_or_default(),
                     };
                     let what = format!("{key} is leased");
-                    return Err(Failure::Store(StoreError::new(kind, what)));
+                    return Err(StoreFailure::Store(StoreError::new(kind, what)));
                 }
-                Err(Refusal::Failed(error)) => return Err(Failure::Broken(error.chain())),
+                Err(Refusal::Failed(error)) => return Err(StoreFailure::Broken(error.chain())),
             },
         };
         let (store, key) = (Arc::clone(store), key.clone());
@@ -441,7 +441,7 @@ impl Ownership {
         });
         match renewed.await {
             Ok(renewed) => Seen::Ours(Some(renewed)),
-            Err(Failure::Store(error)) if error.is_fenced() => Seen::Lost(self.overtaken(&lease).await),
+            Err(StoreFailure::Store(error)) if error.is_fenced() => Seen::Lost(self.overtaken(&lease).await),
             Err(failure) => Seen::Unknown(failure.text()),
         }
     }
@@ -564,8 +564,8 @@ fn leases(store: &dyn SessionStore) -> Result<&dyn LeaseStore, StoreError> {
         .ok_or_else(|| StoreError::unsupported("leases any more"))
 }
 
-fn refusal(key: &SessionKey, failure: Failure) -> Refusal {
-    if let Failure::Store(error) = &failure
+fn refusal(key: &SessionKey, failure: StoreFailure) -> Refusal {
+    if let StoreFailure::Store(error) = &failure
         && let StoreErrorKind::Held { owner, until } = error.kind()
     {
         return Refusal::Held(Holder {

@@ -11,21 +11,21 @@ use outrigger_protocol::{Frame, RawJson};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, NotTaken};
+use super::connection::{NotTaken, ServerConnection};
 use super::jsonrpc::{Head, INTERNAL_ERROR, INVALID_REQUEST, RequestId, failure};
 use super::manifest;
 use super::server::SdkMcpServer;
-use super::server_messages::Outlet;
+use super::server_messages::ServerMessages;
 use crate::conn::Conn;
 use crate::conn::Context;
-use crate::conn::cli_requests::{Answer, Answerer, Asking};
+use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::peer::BoxFuture;
 use crate::spawn::spawn;
 
 /// The servers of one session.
 pub(crate) struct Bridge {
     servers: Mutex<BTreeMap<String, Entry>>,
-    outlet: Arc<Outlet>,
+    outlet: Arc<ServerMessages>,
     /// Fires at the session's end.
     end: CancellationToken,
     /// Held while the CLI is told of other servers, so that what it has and what is here stay the same.
@@ -35,7 +35,7 @@ pub(crate) struct Bridge {
 struct Entry {
     server: SdkMcpServer,
     /// Made when the CLI says `initialize`, or before, to tell it ahead.
-    connection: Option<Connection>,
+    connection: Option<ServerConnection>,
 }
 
 impl Entry {
@@ -48,7 +48,7 @@ impl Entry {
 }
 
 /// What a message is, as far as the bridge cares.
-enum Kind {
+enum MessageKind {
     /// A new connection.
     Initialize(RequestId),
     Request(RequestId),
@@ -66,7 +66,7 @@ impl Bridge {
             .map(|(name, server)| (name, Entry::new(server)));
         Self {
             servers: Mutex::new(entries.collect()),
-            outlet: Arc::new(Outlet::new()),
+            outlet: Arc::new(ServerMessages::new()),
             end: CancellationToken::new(),
             setting: tokio::sync::Mutex::default(),
         }
@@ -152,7 +152,7 @@ impl Bridge {
         for name in names {
             let server = self.servers().get(name).map(|entry| entry.server.clone());
             if let Some(server) = server {
-                let connection = Connection::start(name, &server, &self.outlet, &self.end);
+                let connection = ServerConnection::start(name, &server, &self.outlet, &self.end);
                 started.insert(name.clone(), connection);
             }
         }
@@ -172,29 +172,31 @@ impl Bridge {
     }
 
     /// Takes a message in: hands it to its server, in the order in which they come.
-    fn take(&self, frame: &Frame, context: Context) -> BoxFuture<'static, Answer> {
-        let ready = |answer| -> BoxFuture<'static, Answer> { Box::pin(std::future::ready(answer)) };
+    fn take(&self, frame: &Frame, context: Context) -> BoxFuture<'static, CliReply> {
+        let ready = |answer| -> BoxFuture<'static, CliReply> { Box::pin(std::future::ready(answer)) };
         let Posted { server_name, message } = match read(frame) {
             Ok(posted) => posted,
             Err(error) => {
-                return ready(Answer::Error(format!(
+                return ready(CliReply::Error(format!(
                     "the MCP message could not be read: {error}"
                 )));
             }
         };
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(&server_name) else {
-            return ready(Answer::Error(format!("SDK MCP server not found: {server_name}")));
+            return ready(CliReply::Error(format!(
+                "SDK MCP server not found: {server_name}"
+            )));
         };
         let kind = classify(&message);
         let mut replaced = None;
-        if let Kind::Initialize(_) = kind {
-            let connection = Connection::start(&server_name, &entry.server, &self.outlet, &self.end);
+        if let MessageKind::Initialize(_) = kind {
+            let connection = ServerConnection::start(&server_name, &entry.server, &self.outlet, &self.end);
             replaced = entry.connection.replace(connection);
         }
         let answer = match (kind, &entry.connection) {
-            (Kind::Bad(why), _) => ready(mcp_response(failure(None, INVALID_REQUEST, why))),
-            (Kind::Initialize(id) | Kind::Request(id), Some(connection)) => {
+            (MessageKind::Bad(why), _) => ready(mcp_response(failure(None, INVALID_REQUEST, why))),
+            (MessageKind::Initialize(id) | MessageKind::Request(id), Some(connection)) => {
                 match connection.ask(id.clone(), message, Some(context)) {
                     Ok(answered) => {
                         let name = server_name.clone();
@@ -208,8 +210,8 @@ impl Bridge {
                     Err(why) => ready(mcp_response(not_taken(&server_name, &id, &why))),
                 }
             }
-            (Kind::Request(id), None) => ready(mcp_response(ended(&server_name, &id))),
-            (Kind::Cancelled(id), Some(connection)) => {
+            (MessageKind::Request(id), None) => ready(mcp_response(ended(&server_name, &id))),
+            (MessageKind::Cancelled(id), Some(connection)) => {
                 let taken = connection.post(message, Some(context));
                 connection.cancelled(&id);
                 ready(acknowledge(&server_name, taken))
@@ -236,11 +238,11 @@ impl fmt::Debug for Bridge {
 }
 
 impl Answerer for Bridge {
-    fn accept(&self, asking: Asking) -> BoxFuture<'static, Answer> {
+    fn accept(&self, asking: CliRequest) -> BoxFuture<'static, CliReply> {
         self.take(&asking.frame, asking.context)
     }
 
-    fn refuse(&self, frame: &Frame, why: &str) -> Answer {
+    fn refuse(&self, frame: &Frame, why: &str) -> CliReply {
         let message = read(frame).map(|posted| posted.message);
         let head: Head = message
             .ok()
@@ -248,7 +250,7 @@ impl Answerer for Bridge {
             .unwrap_or_default();
         match head.id() {
             Some(id) if head.method.is_some() => mcp_response(failure(Some(&id), INTERNAL_ERROR, why)),
-            _ => Answer::Error(why.to_owned()),
+            _ => CliReply::Error(why.to_owned()),
         }
     }
 }
@@ -272,7 +274,7 @@ fn read(frame: &Frame) -> Result<Posted, String> {
     line.map(|line| line.request).map_err(|error| error.to_string())
 }
 
-fn classify(message: &RawJson) -> Kind {
+fn classify(message: &RawJson) -> MessageKind {
     #[derive(Deserialize)]
     struct Cancelled {
         params: CancelledParams,
@@ -285,28 +287,28 @@ fn classify(message: &RawJson) -> Kind {
     // A list would be read as the fields of the struct in their order.
     let is_object = message.get().trim_start().starts_with('{');
     let Some(head) = message.decode::<Head>().ok().filter(|_| is_object) else {
-        return Kind::Bad("the message is no JSON object with a text as its method");
+        return MessageKind::Bad("the message is no JSON object with a text as its method");
     };
     match (head.method.as_deref(), head.id()) {
-        (Some("initialize"), Some(id)) => Kind::Initialize(id),
-        (Some(_), Some(id)) => Kind::Request(id),
-        (Some(_), None) if head.has_id() => Kind::Bad("the id is neither a string nor a whole number"),
+        (Some("initialize"), Some(id)) => MessageKind::Initialize(id),
+        (Some(_), Some(id)) => MessageKind::Request(id),
+        (Some(_), None) if head.has_id() => MessageKind::Bad("the id is neither a string nor a whole number"),
         (Some("notifications/cancelled"), None) => match message.decode::<Cancelled>() {
-            Ok(cancelled) => Kind::Cancelled(cancelled.params.request_id),
-            Err(_) => Kind::Other,
+            Ok(cancelled) => MessageKind::Cancelled(cancelled.params.request_id),
+            Err(_) => MessageKind::Other,
         },
-        _ => Kind::Other,
+        _ => MessageKind::Other,
     }
 }
 
-fn mcp_response(message: RawJson) -> Answer {
-    Answer::success(&McpMessageAnswer {
+fn mcp_response(message: RawJson) -> CliReply {
+    CliReply::success(&McpMessageAnswer {
         mcp_response: message,
     })
 }
 
 /// The answer to what has no answer. Any will do, but there must be one.
-fn acknowledgement() -> Answer {
+fn acknowledgement() -> CliReply {
     #[derive(serde::Serialize)]
     struct Empty {}
     #[derive(serde::Serialize)]
@@ -319,7 +321,7 @@ fn acknowledgement() -> Answer {
     struct Payload {
         mcp_response: Acknowledgement,
     }
-    Answer::success(&Payload {
+    CliReply::success(&Payload {
         mcp_response: Acknowledgement {
             jsonrpc: "2.0",
             result: Empty {},
@@ -328,7 +330,7 @@ fn acknowledgement() -> Answer {
     })
 }
 
-fn acknowledge(server: &str, taken: Result<(), NotTaken>) -> Answer {
+fn acknowledge(server: &str, taken: Result<(), NotTaken>) -> CliReply {
     match taken {
         Ok(()) => acknowledgement(),
         Err(why) => {

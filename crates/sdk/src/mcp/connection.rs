@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::jsonrpc::{CANCELLED, RequestId, failure};
 use super::raw::{self, RawMessage, RawSender};
 use super::server::SdkMcpServer;
-use super::server_messages::Outlet;
+use super::server_messages::ServerMessages;
 use crate::conn::Context;
 use crate::spawn::spawn;
 
@@ -87,18 +87,18 @@ pub(super) enum NotTaken {
 }
 
 /// A server that runs. Dropping it ends it, and drops what it was doing.
-pub(super) struct Connection {
+pub(super) struct ServerConnection {
     inbox: mpsc::Sender<Letter>,
     shared: Arc<Shared>,
     _end: DropGuard,
 }
 
-impl Connection {
+impl ServerConnection {
     /// Starts a server. Runs none of its code here.
     pub(super) fn start(
         name: &str,
         server: &SdkMcpServer,
-        outlet: &Arc<Outlet>,
+        messages: &Arc<ServerMessages>,
         session: &CancellationToken,
     ) -> Self {
         let (inbox, letters) = mpsc::channel(MAX_WAITING);
@@ -106,7 +106,7 @@ impl Connection {
         let shared = Arc::<Shared>::default();
         let link = Link {
             letters,
-            sender: RawSender::new(name, Arc::clone(&shared), Arc::clone(outlet)),
+            sender: RawSender::new(name, Arc::clone(&shared), Arc::clone(messages)),
         };
         spawn(run(server.serve(), link, end.clone()));
         Self {
@@ -158,7 +158,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ServerConnection {
     fn drop(&mut self) {
         // What is still at work has its own time to end; nobody waits for it.
         self.shared.end();

@@ -91,25 +91,25 @@ impl Head {
 }
 
 #[derive(Serialize)]
-struct Failure<'a> {
+struct ErrorResponse<'a> {
     jsonrpc: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a RequestId>,
-    error: Problem<'a>,
+    error: ErrorObject<'a>,
 }
 
 #[derive(Serialize)]
-struct Problem<'a> {
+struct ErrorObject<'a> {
     code: i32,
     message: &'a str,
 }
 
 /// The reply to a request that failed. Without an id where the request's could not be read.
 pub(super) fn failure(id: Option<&RequestId>, code: i32, message: &str) -> RawJson {
-    let failure = Failure {
+    let failure = ErrorResponse {
         jsonrpc: "2.0",
         id,
-        error: Problem { code, message },
+        error: ErrorObject { code, message },
     };
     // Numbers and texts can always be encoded.
     RawJson::encode(&failure).unwrap_or_default()

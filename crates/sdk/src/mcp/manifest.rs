@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use super::connection::Connection;
+use super::connection::ServerConnection;
 use super::jsonrpc::RequestId;
 use outrigger_protocol::TESTED_CLI_VERSIONS;
 
@@ -23,10 +23,10 @@ pub(super) const PROTOCOL: &str = "2025-11-25";
 
 /// Asks servers what the CLI would ask them, as it would. Returns those that go on from there.
 pub(super) async fn capture(
-    started: BTreeMap<String, Connection>,
+    started: BTreeMap<String, ServerConnection>,
 ) -> (
     BTreeMap<String, SdkMcpServerManifest>,
-    BTreeMap<String, Connection>,
+    BTreeMap<String, ServerConnection>,
 ) {
     let until = Instant::now() + WITHIN;
     let mut asked = Vec::new();
@@ -91,7 +91,7 @@ fn introduction() -> Value {
 }
 
 fn ask(
-    connection: &Connection,
+    connection: &ServerConnection,
     id: &'static str,
     method: &str,
     params: Option<Value>,
@@ -104,18 +104,18 @@ fn ask(
     connection.ask(RequestId::String(id.into()), message, None).ok()
 }
 
-fn post(connection: &Connection, message: Value) -> Option<()> {
+fn post(connection: &ServerConnection, message: Value) -> Option<()> {
     connection.post(RawJson::encode(&message).ok()?, None).ok()
 }
 
 /// The result, unless there is an error or it comes too late.
 async fn answer(asked: Option<oneshot::Receiver<RawJson>>, until: Instant) -> Option<JsonObject> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct Listed {
         result: Option<JsonObject>,
     }
     let answer = timeout_at(until, asked?).await.ok()?.ok()?;
-    answer.decode::<Answer>().ok()?.result
+    answer.decode::<Listed>().ok()?.result
 }
 
 fn is_whole(tools: &JsonObject) -> bool {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Link, Shared};
 use super::jsonrpc::Head;
 use super::panics::caught;
-use super::server_messages::Outlet;
+use super::server_messages::ServerMessages;
 use crate::conn::Context;
 use crate::peer::BoxFuture;
 
@@ -78,13 +78,13 @@ impl fmt::Debug for RawConnection {
 pub struct RawSender {
     pub(super) name: Arc<str>,
     pub(super) shared: Arc<Shared>,
-    outlet: Arc<Outlet>,
+    outlet: Arc<ServerMessages>,
     /// Counts what is on its way to the CLI.
     sending: Arc<Semaphore>,
 }
 
 impl RawSender {
-    pub(super) fn new(name: &str, shared: Arc<Shared>, outlet: Arc<Outlet>) -> Self {
+    pub(super) fn new(name: &str, shared: Arc<Shared>, outlet: Arc<ServerMessages>) -> Self {
         Self {
             name: Arc::from(name),
             shared,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::raw::{RawConnection, Serve};
 #[cfg(feature = "tools")]
-use super::tools::{Card, Tool, Toolbox, Tools, serve_handler, serve_tools};
+use super::tools::{Card, Tool, ToolSet, Toolbox, serve_handler, serve_tools};
 use outrigger_protocol::outbound::SdkMcpServerSettings;
 use outrigger_protocol::shared::McpServerToolPolicy;
 
@@ -43,14 +43,14 @@ use outrigger_protocol::shared::McpServerToolPolicy;
 /// ```
 #[derive(Clone)]
 pub struct SdkMcpServer {
-    kind: Kind,
+    kind: ServerKind,
     settings: SdkMcpServerSettings,
     /// What is wrong with how it was built.
     problem: Option<String>,
 }
 
 #[derive(Clone)]
-enum Kind {
+enum ServerKind {
     #[cfg(feature = "tools")]
     Tools {
         card: Card,
@@ -72,7 +72,7 @@ impl SdkMcpServer {
             always_load: false,
         };
         let toolbox = Arc::new(Toolbox::new(Vec::new()));
-        Self::of(Kind::Tools { card, toolbox })
+        Self::of(ServerKind::Tools { card, toolbox })
     }
 
     /// Any server that is written with rmcp: tools, resources, prompts, completion, logging, and what it asks the CLI.
@@ -84,19 +84,19 @@ impl SdkMcpServer {
     /// The request's [`Context`](crate::Context) is among rmcp's extensions:
     /// `context.extensions.get::<outrigger::Context>()`.
     pub fn from_handler<H: rmcp::ServerHandler>(make: impl Fn() -> H + Send + Sync + 'static) -> Self {
-        Self::of(Kind::Whole(serve_handler(make)))
+        Self::of(ServerKind::Whole(serve_handler(make)))
     }
 
     /// Adds a tool. Two of the same name are an error, which is found when a session is built.
     pub fn tool(mut self, tool: Tool) -> Self {
         match &mut self.kind {
-            Kind::Tools { toolbox, .. } => {
+            ServerKind::Tools { toolbox, .. } => {
                 // Not into one that clones of this server have.
                 let mut tools = toolbox.tools().clone();
                 tools.push(tool);
                 *toolbox = Arc::new(Toolbox::new(tools));
             }
-            Kind::Whole(_) => {
+            ServerKind::Whole(_) => {
                 self.wrong("a tool was added to a server that serves its tools itself");
             }
         }
@@ -130,17 +130,17 @@ impl SdkMcpServer {
 
     /// The tools, to be changed while sessions run; taken once the server is built, since it is another server after
     /// [`tool`](Self::tool). `None` for a server that serves its tools itself.
-    pub fn tools(&self) -> Option<Tools> {
+    pub fn tools(&self) -> Option<ToolSet> {
         match &self.kind {
-            Kind::Tools { toolbox, .. } => Some(Tools(Arc::clone(toolbox))),
-            Kind::Whole(_) => None,
+            ServerKind::Tools { toolbox, .. } => Some(ToolSet(Arc::clone(toolbox))),
+            ServerKind::Whole(_) => None,
         }
     }
 
     fn edit(&mut self, what: &str, change: impl FnOnce(&mut Card)) {
         match &mut self.kind {
-            Kind::Tools { card, .. } => change(card),
-            Kind::Whole(_) => self.wrong(format!(
+            ServerKind::Tools { card, .. } => change(card),
+            ServerKind::Whole(_) => self.wrong(format!(
                 "`{what}` was set for a server that is more than tools, which decides that itself"
             )),
         }
@@ -185,7 +185,7 @@ impl SdkMcpServer {
         F: Fn(RawConnection) -> S + Send + Sync + 'static,
         S: Future<Output = ()> + Send + 'static,
     {
-        Self::of(Kind::Whole(Arc::new(move |connection, end| {
+        Self::of(ServerKind::Whole(Arc::new(move |connection, end| {
             let served = serve(connection);
             Box::pin(async move {
                 tokio::select! {
@@ -196,7 +196,7 @@ impl SdkMcpServer {
         })))
     }
 
-    fn of(kind: Kind) -> Self {
+    fn of(kind: ServerKind) -> Self {
         Self {
             kind,
             settings: SdkMcpServerSettings::default(),
@@ -238,8 +238,8 @@ impl SdkMcpServer {
         }
         match &self.kind {
             #[cfg(feature = "tools")]
-            Kind::Tools { toolbox, .. } => toolbox.check().map_err(InvalidServer::new),
-            Kind::Whole(_) => Ok(()),
+            ServerKind::Tools { toolbox, .. } => toolbox.check().map_err(InvalidServer::new),
+            ServerKind::Whole(_) => Ok(()),
         }
     }
 
@@ -247,8 +247,8 @@ impl SdkMcpServer {
     pub(super) fn serve(&self) -> Serve {
         match &self.kind {
             #[cfg(feature = "tools")]
-            Kind::Tools { card, toolbox } => serve_tools(card, toolbox),
-            Kind::Whole(serve) => Arc::clone(serve),
+            ServerKind::Tools { card, toolbox } => serve_tools(card, toolbox),
+            ServerKind::Whole(serve) => Arc::clone(serve),
         }
     }
 
@@ -256,8 +256,8 @@ impl SdkMcpServer {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             #[cfg(feature = "tools")]
-            (Kind::Tools { toolbox: a, .. }, Kind::Tools { toolbox: b, .. }) => Arc::ptr_eq(a, b),
-            (Kind::Whole(a), Kind::Whole(b)) => Arc::ptr_eq(a, b),
+            (ServerKind::Tools { toolbox: a, .. }, ServerKind::Tools { toolbox: b, .. }) => Arc::ptr_eq(a, b),
+            (ServerKind::Whole(a), ServerKind::Whole(b)) => Arc::ptr_eq(a, b),
             #[cfg(feature = "tools")]
             _ => false,
         }
@@ -276,7 +276,7 @@ impl fmt::Debug for SdkMcpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SdkMcpServer");
         #[cfg(feature = "tools")]
-        if let Kind::Tools { card, toolbox } = &self.kind {
+        if let ServerKind::Tools { card, toolbox } = &self.kind {
             let tools = toolbox.tools();
             let names: Vec<&str> = tools.iter().map(Tool::name).collect();
             shown.field("name", &card.name).field("tools", &names);

@@ -13,14 +13,14 @@ use crate::conn::encode_request;
 /// How many messages of all servers of a session may be on their way to the CLI at once; more wait.
 const MAX_UNDERWAY: usize = 64;
 
-pub(super) struct Outlet {
+pub(super) struct ServerMessages {
     conn: OnceLock<Weak<Conn>>,
     /// Whether the CLI knows the servers: what they say before would reach nobody.
     open: watch::Sender<bool>,
     underway: Semaphore,
 }
 
-impl Outlet {
+impl ServerMessages {
     pub(super) fn new() -> Self {
         Self {
             conn: OnceLock::new(),

@@ -26,7 +26,7 @@ pub use self::output::{IntoToolResult, Json};
 pub use self::tool::Tool;
 pub use self::tool_context::ToolContext;
 use self::toolbox::ToolServer;
-pub use self::toolbox::Tools;
+pub use self::toolbox::ToolSet;
 pub(in crate::mcp) use self::toolbox::{Card, Toolbox};
 use super::jsonrpc::{Head, INTERNAL_ERROR, INVALID_REQUEST, RequestId, failure};
 use super::panics::caught_call;

@@ -85,7 +85,7 @@ pub struct Launch {
     /// What in this launch is secret, for redacting what the CLI says.
     pub secrets: Vec<Secret>,
     /// Keeps the session's private directory and files. To be dropped when the process has ended, not before.
-    pub guard: Guard,
+    pub guard: LaunchFiles,
 }
 
 /// The private directory in which a session from a store goes on; made above, and kept here.
@@ -99,7 +99,7 @@ pub(crate) trait Resumed: fmt::Debug + Send + Sync + 'static {
 
 /// Private directories and files of a session; removed when dropped.
 #[derive(Debug, Default)]
-pub struct Guard {
+pub struct LaunchFiles {
     home: Option<Handed>,
     parking: Option<Lent>,
     files: Vec<tempfile::TempPath>,
@@ -107,7 +107,7 @@ pub struct Guard {
     resumed: Option<Box<dyn Resumed>>,
 }
 
-impl Guard {
+impl LaunchFiles {
     /// The temporary home of a hermetic session.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_ref().map(Handed::path)
@@ -274,7 +274,7 @@ impl Problem for Unconfirmed {
 
 impl Options {
     /// Makes the options concrete, after [`check_in`](Self::check_in): finds the CLI, makes the session's private directory
-    /// and files, puts the environment together. Starts nothing. What was made goes when the [`Guard`] is dropped.
+    /// and files, puts the environment together. Starts nothing. What was made goes when the [`LaunchFiles`] is dropped.
     ///
     /// # Errors
     ///
@@ -299,7 +299,7 @@ impl Options {
             discover::find(self.cli_path.as_deref(), surroundings)?.path
         };
 
-        let mut guard = Guard::default();
+        let mut guard = LaunchFiles::default();
         let mut home = None;
         let mut env = self.variables(surroundings, &cwd, &mut home)?;
         let cwd = if host.awaits_claim && !host.remote {
@@ -533,7 +533,12 @@ impl Options {
 
     /// Makes the directory that a spare waits in, below the CLI's own configuration: elsewhere others could put project
     /// settings or agents into a directory above it.
-    fn park(&self, env: &Variables, in_filling: bool, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
+    fn park(
+        &self,
+        env: &Variables,
+        in_filling: bool,
+        guard: &mut LaunchFiles,
+    ) -> Result<PathBuf, OptionsError> {
         let config = match (env::get(env, "CLAUDE_CONFIG_DIR"), env::get(env, "HOME")) {
             (Some(config), _) => PathBuf::from(config),
             (None, Some(home)) => Path::new(home).join(".claude"),
@@ -557,7 +562,12 @@ impl Options {
         Ok(place)
     }
 
-    fn private_file(&self, content: &str, flag: &str, guard: &mut Guard) -> Result<PathBuf, OptionsError> {
+    fn private_file(
+        &self,
+        content: &str,
+        flag: &str,
+        guard: &mut LaunchFiles,
+    ) -> Result<PathBuf, OptionsError> {
         let prefix = format!("outrigger-{flag}-");
         let made = handover::private_file(&prefix, ".json", content.as_bytes(), self.user);
         let file = made.map_err(|error| {

@@ -23,9 +23,9 @@ use super::{
 
 /// Where every option goes.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Routes {
     pub(crate) args: Vec<OsString>,
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<PrivateFile>,
     pub(crate) initialize: Initialize,
     pub(crate) await_initialize: bool,
     pub(crate) confirmations: Vec<Confirmation>,
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
 
 /// A private file to be written, and the flag that names it.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct PrivateFile {
     pub(crate) flag: &'static str,
     pub(crate) content: String,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Delivered {
 
 impl Options {
     /// Sorts the options. `base` is what relative files are relative to.
-    pub(super) fn plan(&self, host: Host, base: &Path) -> Result<Plan, OptionsError> {
+    pub(super) fn plan(&self, host: Host, base: &Path) -> Result<Routes, OptionsError> {
         let mut args = Args::default();
         let mut files = Vec::new();
         let mut delivered = Delivered::default();
@@ -106,7 +106,7 @@ impl Options {
         }
 
         let initialize = initialize::request(self, delivered)?;
-        Ok(Plan {
+        Ok(Routes {
             args: args.finish()?,
             files,
             initialize,
@@ -320,7 +320,7 @@ impl Options {
     fn settings_args(
         &self,
         args: &mut Args,
-        files: &mut Vec<File>,
+        files: &mut Vec<PrivateFile>,
         delivered: &mut Delivered,
         spilled: Vec<String>,
         base: &Path,
@@ -372,7 +372,7 @@ impl Options {
             };
             match route("settings", self.settings_delivery, &json, looks_secret(&json))? {
                 Delivery::Initialize => delivered.settings = Some(json),
-                Delivery::File => files.push(File {
+                Delivery::File => files.push(PrivateFile {
                     flag: "settings",
                     content: json.get().to_owned(),
                 }),
@@ -397,7 +397,7 @@ impl Options {
     fn server_args(
         &self,
         args: &mut Args,
-        files: &mut Vec<File>,
+        files: &mut Vec<PrivateFile>,
         delivered: &mut Delivered,
         base: &Path,
     ) -> Result<(), OptionsError> {
@@ -409,7 +409,7 @@ impl Options {
             let secret = self.mcp_servers.values().any(server_looks_secret);
             match route("mcp_servers", self.mcp_servers_delivery, &json, secret)? {
                 Delivery::Initialize => delivered.mcp_servers = true,
-                Delivery::File => files.push(File {
+                Delivery::File => files.push(PrivateFile {
                     flag: "mcp-config",
                     content: json.get().to_owned(),
                 }),

@@ -45,7 +45,7 @@ macro_rules! request {
 
         /// The fields of a question, none of them decoded.
         #[derive(serde::Deserialize)]
-        struct Asked<'a> {
+        struct ToolRequest<'a> {
             #[serde(borrow, default, deserialize_with = "present")]
             tool_name: Option<&'a RawValue>,
             #[serde(borrow, default, deserialize_with = "present")]
@@ -64,7 +64,7 @@ macro_rules! request {
             )+
         }
 
-        impl<'a> Asked<'a> {
+        impl<'a> ToolRequest<'a> {
             /// A key that stands twice counts as it stands last.
             fn loosely(fields: &'a BTreeMap<String, RawJson>) -> Self {
                 let raw = |key: &str| fields.get(key).map(RawJson::as_raw);
@@ -183,7 +183,7 @@ impl PermissionRequest {
                     .get::<RawJson>("request")
                     .ok_or("it has no `request`")?;
                 let fields = request.read().map_err(|error| error.to_string())?;
-                Asked::loosely(&fields).read(frame, context)
+                ToolRequest::loosely(&fields).read(frame, context)
             }
         }
     }
@@ -233,7 +233,7 @@ impl PermissionRequest {
 #[derive(serde::Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
-    request: Asked<'a>,
+    request: ToolRequest<'a>,
 }
 
 /// A null is a value like any other.

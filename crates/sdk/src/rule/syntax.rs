@@ -2,7 +2,7 @@
 
 use outrigger_protocol::tools::{BUILTIN_TOOL_NAMES, canonical_name};
 
-use super::{GOES_BY, Rule, Tools};
+use super::{GOES_BY, Rule, ToolPattern};
 
 /// What a tool does, in a field that rules name in another way.
 const MAIN_FIELDS: &[(&str, &str, &str)] = &[
@@ -41,7 +41,7 @@ pub(super) fn parts(text: &str, name: &str, spec: Option<&str>) -> Result<Rule, 
     let tools = tools(name)?;
     let (is_whole, not_to_allow) = match (&tools, spec) {
         (_, None) => (true, any_name(&tools)),
-        (Tools::One(tool), Some(spec)) => what(tool, spec)?,
+        (ToolPattern::One(tool), Some(spec)) => what(tool, spec)?,
         (_, Some(_)) => return Err("has parentheses behind a name for several tools: leave them out".into()),
     };
     Ok(Rule {
@@ -52,7 +52,7 @@ pub(super) fn parts(text: &str, name: &str, spec: Option<&str>) -> Result<Rule, 
     })
 }
 
-fn tools(name: &str) -> Result<Tools, String> {
+fn tools(name: &str) -> Result<ToolPattern, String> {
     if let Some(rest) = name.strip_prefix("mcp__") {
         if rest.is_empty() || rest.starts_with("__") || rest.ends_with("__") {
             return Err(
@@ -60,13 +60,13 @@ fn tools(name: &str) -> Result<Tools, String> {
             );
         }
         return Ok(match () {
-            () if rest.contains('*') => Tools::Pattern(name.to_owned()),
-            () if rest.contains("__") => Tools::One(name.to_owned()),
-            () => Tools::Server(format!("{name}__")),
+            () if rest.contains('*') => ToolPattern::Pattern(name.to_owned()),
+            () if rest.contains("__") => ToolPattern::One(name.to_owned()),
+            () => ToolPattern::Server(format!("{name}__")),
         });
     }
     if name.contains('*') {
-        return Ok(Tools::Pattern(name.to_owned()));
+        return Ok(ToolPattern::Pattern(name.to_owned()));
     }
     let in_its_letters = BUILTIN_TOOL_NAMES
         .iter()
@@ -82,12 +82,12 @@ fn tools(name: &str) -> Result<Tools, String> {
     {
         return Err("names no tool: those have letters, digits, `_`, `-` and `.` only".into());
     }
-    Ok(Tools::One(canonical_name(name).to_owned()))
+    Ok(ToolPattern::One(canonical_name(name).to_owned()))
 }
 
 /// The CLI skips rules that allow tools by a pattern, but for those of one MCP server.
-fn any_name(tools: &Tools) -> NotToAllow {
-    let Tools::Pattern(pattern) = tools else {
+fn any_name(tools: &ToolPattern) -> NotToAllow {
+    let ToolPattern::Pattern(pattern) = tools else {
         return None;
     };
     let server = pattern

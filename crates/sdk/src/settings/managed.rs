@@ -10,13 +10,13 @@ use super::settings_file::{self, Object};
 use super::{PolicyKind, PolicyOrigin, ResolveSettings, SettingsProblem, managed_dir, restrict};
 
 /// What holds, and what could not be read.
-pub(super) struct Policy {
+pub(super) struct Managed {
     pub(super) settings: Option<(PolicyOrigin, Object)>,
     pub(super) did_not_load: Vec<PolicyKind>,
 }
 
 /// The first of server, files and program that has anything holds; it may let in what comes below.
-pub(super) fn read(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> Policy {
+pub(super) fn read(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>) -> Managed {
     let mut did_not_load = elsewhere();
     let (files, complete) = files(asked, problems);
     if !complete {
@@ -64,7 +64,7 @@ pub(super) fn read(asked: &ResolveSettings, problems: &mut Vec<SettingsProblem>)
             Some((origin, settings))
         }
     };
-    Policy {
+    Managed {
         settings,
         did_not_load,
     }

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-struct Place {
+struct TestHome {
     root: tempfile::TempDir,
 }
 
-impl Place {
+impl TestHome {
     fn new() -> Self {
         Self {
             root: tempfile::tempdir().unwrap(),
@@ -56,7 +56,7 @@ fn object(value: Value) -> JsonObject {
 
 #[test]
 fn managed_files_are_one_on_top_of_the_other_and_above_all_else() {
-    let place = Place::new();
+    let place = TestHome::new();
     place
         .user(json!({"model": "mine", "env": {"A": "1"}}))
         .managed(json!({"model": "m", "permissions": {"deny": ["A"], "allow": ["X"]}}))
@@ -86,7 +86,7 @@ fn managed_files_are_one_on_top_of_the_other_and_above_all_else() {
 
 #[test]
 fn a_managed_file_that_cannot_be_read_is_told_of_and_the_others_hold() {
-    let place = Place::new();
+    let place = TestHome::new();
     place
         .file("managed/managed-settings.json", "{")
         .file("managed/managed-settings.d/10.json", r#"{"model":"d"}"#);
@@ -102,7 +102,7 @@ fn a_managed_file_that_cannot_be_read_is_told_of_and_the_others_hold() {
 
 #[test]
 fn a_managed_value_that_does_not_fit_means_the_strictest() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.managed(
         json!({"permissions": 7, "availableModels": null, "disableAutoMode": [], "model": 7, "later": 1}),
     );
@@ -122,7 +122,7 @@ fn a_managed_value_that_does_not_fit_means_the_strictest() {
 
 #[test]
 fn a_file_of_the_user_with_a_wrong_value_does_not_count_and_says_which() {
-    let place = Place::new();
+    let place = TestHome::new();
     place
         .user(json!({"model": 7, "later": 1}))
         .project(json!({"effortLevel": "zz", "later": 2}));
@@ -142,7 +142,7 @@ fn a_file_of_the_user_with_a_wrong_value_does_not_count_and_says_which() {
 
 #[test]
 fn a_server_replaces_the_files_unless_it_lets_them_in() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.managed(json!({"model": "m", "only": 1, "permissions": {"deny": ["A"]}}));
     let server = |more: Value| {
         let mut settings = json!({"model": "s", "permissions": {"deny": ["S"]}});
@@ -168,7 +168,7 @@ fn a_server_replaces_the_files_unless_it_lets_them_in() {
 
 #[test]
 fn an_embedding_program_can_only_take_away_and_only_where_it_may() {
-    let place = Place::new();
+    let place = TestHome::new();
     let asked = object(json!({
         "model": "p", "permissions": {"deny": ["P"], "defaultMode": "plan"}, "allowManagedHooksOnly": true,
         "disableRemoteControl": false, "availableModels": ["b", "c"]
@@ -201,7 +201,7 @@ fn an_embedding_program_can_only_take_away_and_only_where_it_may() {
 #[test]
 fn a_mode_that_asks_less_is_not_taken_from_a_repository() {
     let mode = |file: &str, mode: &str| {
-        let place = Place::new();
+        let place = TestHome::new();
         place.user(json!({"permissions": {"defaultMode": "plan"}}));
         place.file(file, &json!({"permissions": {"defaultMode": mode}}).to_string());
         let settings = place.resolve().resolve().without_escalating_default_mode();
@@ -229,7 +229,7 @@ fn a_mode_that_asks_less_is_not_taken_from_a_repository() {
 
 #[test]
 fn a_flag_is_above_the_files_and_below_what_is_managed() {
-    let place = Place::new();
+    let place = TestHome::new();
     place
         .project(json!({"model": "p", "later": 1}))
         .managed(json!({"later": 3}));
@@ -250,7 +250,7 @@ fn a_flag_is_above_the_files_and_below_what_is_managed() {
 
 #[test]
 fn of_the_files_the_users_is_the_lowest_and_the_local_one_the_highest() {
-    let place = Place::new();
+    let place = TestHome::new();
     place
         .file("project/.claude/settings.local.json", r#"{"model":"local"}"#)
         .project(json!({"model": "project", "b": 2}))
@@ -272,7 +272,7 @@ fn of_the_files_the_users_is_the_lowest_and_the_local_one_the_highest() {
 
 #[test]
 fn what_may_be_used_is_not_widened_by_an_embedding_program() {
-    let place = Place::new();
+    let place = TestHome::new();
     let lists = json!({
         "allowedMcpServers": [{"serverName": "p"}], "allowedProviders": ["bedrock"], "strictKnownMarketplaces": [{"source": "github", "repo": "a/p"}],
     });
@@ -299,11 +299,11 @@ fn odd_files_do_no_harm() {
         &deep,
         "\0",
     ] {
-        let place = Place::new();
+        let place = TestHome::new();
         place.file("config/settings.json", text);
         let _ = place.resolve().resolve();
     }
-    let place = Place::new();
+    let place = TestHome::new();
     fs::create_dir_all(place.root.path().join("config/settings.json")).unwrap();
     assert_eq!(place.resolve().resolve().problems.len(), 1);
 }
@@ -314,7 +314,7 @@ fn odd_files_do_no_harm() {
 fn what_is_no_file_is_not_waited_for() {
     use std::os::unix::fs::symlink;
 
-    let place = Place::new();
+    let place = TestHome::new();
     let root = place.root.path();
     for dir in ["config", "project/.claude", "managed"] {
         fs::create_dir_all(root.join(dir)).unwrap();

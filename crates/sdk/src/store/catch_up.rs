@@ -15,13 +15,13 @@ use outrigger_sessions::store::{
     Difference, SessionKey, Standing, StoreError, Transcripts, compare, portions,
 };
 
-use super::resume::{Found, Restored, load};
+use super::resume::{Restored, StoredSession, load};
 use super::resume_dir::{GIVEN, OWNED, PREFIX, is_left_behind, is_own};
 use crate::error::Result;
 use crate::lease::Ownership;
 use crate::options::RunAs;
 use crate::options::handover::as_user;
-use crate::store_config::{Failure, Keeping, call, failed};
+use crate::store_config::{Keeping, StoreFailure, call, failed};
 
 /// How long transcripts that nobody asks for are kept, like those in a config directory unless the user says otherwise.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -38,7 +38,7 @@ pub(crate) struct Healed {
 /// Loads a session that is gone on with, after what this machine has and the store lacks was brought there. `config` is the user's
 /// config directory, if the session may be there; `is_fork` says that the session itself does not go on.
 pub(crate) async fn heal(
-    found: Found,
+    found: StoredSession,
     config: Option<PathBuf>,
     is_fork: bool,
     user: Option<RunAs>,
@@ -71,7 +71,7 @@ pub(crate) async fn heal(
             tracing::info!(%key, entries = brought, file = %place.file.display(), "brought into the session store");
         }
         if brought > 0 {
-            let loaded = load(Found::of(&keeping, &key)).await?;
+            let loaded = load(StoredSession::of(&keeping, &key)).await?;
             match stays {
                 true => only_here = loaded,
                 false => healed.restored = loaded,
@@ -295,7 +295,7 @@ async fn append(
     key: &SessionKey,
     entries: Arc<Vec<RawJson>>,
     ownership: Option<&Arc<Ownership>>,
-) -> std::result::Result<(), Failure> {
+) -> std::result::Result<(), StoreFailure> {
     match ownership {
         Some(own) => {
             own.append(keeping.load_timeout, &keeping.store, key, entries)

@@ -28,7 +28,7 @@ use crate::event::Lag;
 use crate::lease::Ownership;
 use crate::peer::BoxFuture;
 use crate::stats::StoreLag;
-use crate::store_config::{Failure, Keeping, StoreFlush, call};
+use crate::store_config::{Keeping, StoreFailure, StoreFlush, call};
 
 /// What may wait before it is appended without a turn having ended.
 const MAX_ENTRIES: usize = 500;
@@ -310,7 +310,7 @@ impl Mirror {
         }
     }
 
-    async fn append_to(&self, key: &SessionKey, entries: Arc<Vec<RawJson>>) -> Result<(), Failure> {
+    async fn append_to(&self, key: &SessionKey, entries: Arc<Vec<RawJson>>) -> Result<(), StoreFailure> {
         match &self.ownership {
             Some(own) => own.append(APPEND, &self.store, key, entries).await,
             None => {

@@ -9,7 +9,7 @@ use outrigger_sessions::SessionId;
 use outrigger_sessions::store::{SessionKey, Transcripts, is_part_name};
 
 use super::resume_dir::Filled;
-use super::seed::{self, Source};
+use super::seed::{self, UserConfig};
 use crate::env::{self, Surroundings};
 use crate::error::{Error, Result};
 use crate::location::{PROJECT_NAME, config_dir, project_key};
@@ -25,14 +25,14 @@ pub(crate) struct Restored {
 }
 
 /// A session that is to be gone on with.
-pub(crate) struct Found {
+pub(crate) struct StoredSession {
     keeping: Keeping,
     key: SessionKey,
     /// What was loaded to find it.
     main: Option<Vec<RawJson>>,
 }
 
-impl Found {
+impl StoredSession {
     /// A session by its key.
     pub(super) fn of(keeping: &Keeping, key: &SessionKey) -> Self {
         let (keeping, key) = (keeping.clone(), key.clone());
@@ -54,7 +54,10 @@ impl Found {
 
 /// Finds what the options ask to go on with, and names it in them. `None` where there is nothing to load: no store, or nothing to
 /// go on with.
-pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> Result<Option<Found>> {
+pub(crate) async fn find(
+    options: &mut Options,
+    surroundings: &Surroundings,
+) -> Result<Option<StoredSession>> {
     let Some(keeping) = options.hosting.store.keeping() else {
         return Ok(None);
     };
@@ -69,7 +72,7 @@ pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> 
     if let Some(id) = resume {
         let key = SessionKey::new(project, id);
         let main = None;
-        return Ok(Some(Found { keeping, key, main }));
+        return Ok(Some(StoredSession { keeping, key, main }));
     }
     let found = newest(&keeping, project).await?;
     // The store has decided, not the disk.
@@ -79,12 +82,12 @@ pub(crate) async fn find(options: &mut Options, surroundings: &Surroundings) -> 
     options.resume = Some(key.session_id.clone());
     // Before it was ours, somebody may have gone on with it.
     let main = Some(main).filter(|_| options.hosting.lease.is_none());
-    Ok(Some(Found { keeping, key, main }))
+    Ok(Some(StoredSession { keeping, key, main }))
 }
 
 /// Loads it. `None` where the store doesn't have it.
-pub(crate) async fn load(found: Found) -> Result<Option<Restored>> {
-    let Found { keeping, key, main } = found;
+pub(crate) async fn load(found: StoredSession) -> Result<Option<Restored>> {
+    let StoredSession { keeping, key, main } = found;
     let main = match main {
         Some(main) => main,
         None => match load_main(&keeping, key.clone()).await? {
@@ -195,7 +198,7 @@ impl Restored {
                 .filter(|_| !named)
                 .unwrap_or_else(|| config.clone())
                 .join(".claude.json");
-            let source = Source {
+            let source = UserConfig {
                 config,
                 claude_json,
                 login: options.auth.may_be_login(),

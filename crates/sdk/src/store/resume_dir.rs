@@ -76,14 +76,14 @@ impl Filled {
         Ok(())
     }
 
-    pub(super) fn hand_over(self) -> io::Result<Place> {
+    pub(super) fn hand_over(self) -> io::Result<ResumeDir> {
         // Where that fails, more is kept than need be.
         if let Some(age) = SystemTime::now().checked_sub(AGE) {
             let _ = catch_up::set_times(&self.config.join("projects"), age);
             let _ = self.owned.set_modified(age);
         }
         let directory = self.filling.hand_over()?;
-        Ok(Place {
+        Ok(ResumeDir {
             directory: Some(directory),
             owned: Some(self.owned),
             settled: Arc::new(AtomicBool::new(true)),
@@ -107,14 +107,14 @@ fn mark(directory: &Path) -> io::Result<File> {
 /// A temporary directory that is removed even if somebody, such as a scanner, still has one of its files open; and by others if this
 /// program dies: by the [guardian](crate::Local::guardian), or by the next that makes one.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResumeDir {
     directory: Option<Handed>,
     owned: Option<File>,
     /// Whether the store has everything that is in it.
     settled: Arc<AtomicBool>,
 }
 
-impl Resumed for Place {
+impl Resumed for ResumeDir {
     fn settled(&self) -> &Arc<AtomicBool> {
         &self.settled
     }
@@ -210,7 +210,7 @@ pub(super) fn is_own(_: &fs::Metadata) -> bool {
     true
 }
 
-impl Drop for Place {
+impl Drop for ResumeDir {
     fn drop(&mut self) {
         // Some systems remove no file that is open.
         self.owned = None;

@@ -19,7 +19,7 @@ const PLUGIN_SETTINGS: [&str; 3] = [
 
 /// Where the user's configuration is.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct UserConfig {
     /// The config directory.
     pub(super) config: PathBuf,
     /// Where `.claude.json` is: in the config directory if one was named, else in the home.
@@ -35,7 +35,7 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Copies it, as far as the user of the CLI may read it. What isn't there, or can't be read, is left out: the CLI then says itself
 /// what it lacks.
-pub(super) fn copy(source: &Source, user: Option<RunAs>, to: &Path) -> io::Result<()> {
+pub(super) fn copy(source: &UserConfig, user: Option<RunAs>, to: &Path) -> io::Result<()> {
     let unchanged = |text: Vec<u8>| text;
     let mut files: Vec<(PathBuf, &str, Filter)> = vec![
         (source.claude_json.clone(), ".claude.json", unchanged),
@@ -205,7 +205,7 @@ mod tests {
         fs::write(config.join("settings.json"), "{}").unwrap();
         fs::create_dir(config.join("cowork_settings.json")).unwrap();
         let names = |login| {
-            let source = Source {
+            let source = UserConfig {
                 config: config.clone(),
                 claude_json: from.path().join(".claude.json"),
                 login,

@@ -5,13 +5,13 @@ use std::time::Duration;
 use outrigger_sessions::store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::deadline::Task;
+use crate::deadline::AbortOnDrop;
 use crate::error::{Error, Kind};
 use crate::spawn::spawn;
 
 /// Why a call of a store gave nothing.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum StoreFailure {
     /// The store says so.
     Store(StoreError),
     /// It took too long, and was dropped.
@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     Broken(String),
 }
 
-impl Failure {
+impl StoreFailure {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Store(error) => error.chain(),
@@ -48,34 +48,34 @@ impl Failure {
 pub(crate) async fn call<T: Send + 'static>(
     timeout: Duration,
     future: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, StoreFailure> {
     let (told, mut value) = oneshot::channel();
     let work = async move {
         // Whoever waits no more needs no value.
         let _ = told.send(future.await);
     };
-    wait(timeout, Task(spawn(work))).await?;
+    wait(timeout, AbortOnDrop(spawn(work))).await?;
     match value.try_recv() {
-        Ok(value) => value.map_err(Failure::Store),
-        Err(_) => Err(Failure::Broken("it was not run".to_owned())),
+        Ok(value) => value.map_err(StoreFailure::Store),
+        Err(_) => Err(StoreFailure::Broken("it was not run".to_owned())),
     }
 }
 
-async fn wait(timeout: Duration, mut running: Task<()>) -> Result<(), Failure> {
+async fn wait(timeout: Duration, mut running: AbortOnDrop<()>) -> Result<(), StoreFailure> {
     match tokio::time::timeout(timeout, &mut running.0).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(broken)) => Err(Failure::Broken(broken.to_string())),
-        Err(_) => Err(Failure::Late(timeout)),
+        Ok(Err(broken)) => Err(StoreFailure::Broken(broken.to_string())),
+        Err(_) => Err(StoreFailure::Late(timeout)),
     }
 }
 
-pub(crate) fn failed(what: String, failure: Failure) -> Error {
+pub(crate) fn failed(what: String, failure: StoreFailure) -> Error {
     match failure {
-        Failure::Store(source) => Error::new(Kind::Store { what, source }),
-        Failure::Late(after) => {
+        StoreFailure::Store(source) => Error::new(Kind::Store { what, source }),
+        StoreFailure::Late(after) => {
             Error::timeout(format!("the session store's {what} (see `load_timeout`)"), after)
         }
-        Failure::Broken(how) => Error::invalid_because(
+        StoreFailure::Broken(how) => Error::invalid_because(
             format!("session store: the {what} broke down, which is a fault of the store"),
             how,
         ),

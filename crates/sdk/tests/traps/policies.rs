@@ -296,7 +296,7 @@ fn read_only_is_the_project() {
     assert!(texts(&handed.allow).contains(&"Read(./**)".to_owned()));
 }
 
-/// Guard: `spelling.rs`, what the CLI would take for several rules is none.
+/// Guard: `value_syntax.rs`, what the CLI would take for several rules is none.
 #[test]
 fn rule_within_a_rule() {
     for rule in [

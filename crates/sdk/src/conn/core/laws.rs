@@ -20,12 +20,12 @@ struct Case {
     waiting: BTreeSet<String>,
     requests: usize,
     /// The requests of the CLI.
-    asked: BTreeMap<u64, Asked>,
+    cli_requests: BTreeMap<u64, CliRequestState>,
     is_over: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Asked {
+enum CliRequestState {
     Open(Serial),
     Claimed(Serial),
     Closed(Serial),
@@ -47,7 +47,7 @@ impl Case {
             is_held: false,
             waiting: BTreeSet::new(),
             requests: 0,
-            asked: BTreeMap::new(),
+            cli_requests: BTreeMap::new(),
             is_over: false,
         }
     }
@@ -66,16 +66,16 @@ impl Case {
                     assert_eq!(before, Some(false), "it ends once");
                 }
                 Output::Reply { id, .. } => assert!(self.waiting.remove(&id), "nobody waits for {id}"),
-                Output::Ask { serial, .. } | Output::Refuse { serial, .. } => {
-                    let number = self.asked.len() as u64;
-                    self.asked.insert(number, Asked::Open(serial));
+                Output::CliRequest { serial, .. } | Output::RefuseRequest { serial, .. } => {
+                    let number = self.cli_requests.len() as u64;
+                    self.cli_requests.insert(number, CliRequestState::Open(serial));
                 }
                 Output::Withdrawn(serial) => {
-                    let mut asked = self.asked.values_mut();
-                    let asked = asked.find(|asked| asked.serial() == serial).unwrap();
-                    let was_open = matches!(asked, Asked::Open(_)) || is_end;
+                    let mut request = self.cli_requests.values_mut();
+                    let request = request.find(|request| request.serial() == serial).unwrap();
+                    let was_open = matches!(request, CliRequestState::Open(_)) || is_end;
                     assert!(was_open, "its answer is on its way");
-                    *asked = Asked::Closed(serial);
+                    *request = CliRequestState::Closed(serial);
                 }
                 Output::Ended => assert!(is_end),
                 _ => {}
@@ -114,26 +114,26 @@ impl Case {
 
     /// Something about the request of the CLI of this number.
     fn decide(&mut self, number: u8, how: u8) {
-        let Some(asked) = self.asked.values().nth(usize::from(number)).copied() else {
+        let Some(request) = self.cli_requests.values().nth(usize::from(number)).copied() else {
             return;
         };
-        let serial = asked.serial();
+        let serial = request.serial();
         let (input, becomes) = match how % 3 {
-            0 => (Input::Claim(serial), Asked::Claimed(serial)),
-            1 => (Input::Leave(serial), Asked::Closed(serial)),
-            _ => (Input::Written(serial), Asked::Closed(serial)),
+            0 => (Input::Claim(serial), CliRequestState::Claimed(serial)),
+            1 => (Input::Leave(serial), CliRequestState::Closed(serial)),
+            _ => (Input::Written(serial), CliRequestState::Closed(serial)),
         };
         let is_claim = matches!(input, Input::Claim(_));
         let applies = !self.is_over
-            && match asked {
-                Asked::Open(_) => how % 3 < 2,
-                Asked::Claimed(_) => how % 3 == 2,
-                Asked::Closed(_) => false,
+            && match request {
+                CliRequestState::Open(_) => how % 3 < 2,
+                CliRequestState::Claimed(_) => how % 3 == 2,
+                CliRequestState::Closed(_) => false,
             };
         let taken = self.step(input);
-        assert!(!is_claim || taken == applies, "{asked:?} was claimed: {taken}");
+        assert!(!is_claim || taken == applies, "{request:?} was claimed: {taken}");
         if applies {
-            self.asked.insert(u64::from(number), becomes);
+            self.cli_requests.insert(u64::from(number), becomes);
         }
     }
 
@@ -223,16 +223,18 @@ impl Case {
         let open = self.prompts.values().filter(|ended| !**ended).count();
         assert_eq!(stats.open_prompts, open);
         assert_eq!(stats.unanswered_by_cli, self.waiting.len());
-        let asked = self.asked.values();
-        let closed = asked.filter(|asked| matches!(asked, Asked::Closed(_))).count();
-        assert_eq!(stats.unanswered_by_us, self.asked.len() - closed);
+        let request = self.cli_requests.values();
+        let closed = request
+            .filter(|request| matches!(request, CliRequestState::Closed(_)))
+            .count();
+        assert_eq!(stats.unanswered_by_us, self.cli_requests.len() - closed);
         let run = self.core.run(self.now);
-        let nothing_waits = open == 0 && closed == self.asked.len();
+        let nothing_waits = open == 0 && closed == self.cli_requests.len();
         assert!(nothing_waits || !(run.is_over || run.is_quiet));
     }
 }
 
-impl Asked {
+impl CliRequestState {
     fn serial(self) -> Serial {
         let (Self::Open(serial) | Self::Claimed(serial) | Self::Closed(serial)) = self;
         serial
@@ -254,7 +256,7 @@ proptest! {
         case.step(Input::End(&Error::new(Kind::Closed)));
         assert!(case.prompts.values().all(|ended| *ended));
         assert!(case.waiting.is_empty());
-        assert!(case.asked.values().all(|asked| matches!(asked, Asked::Closed(_))));
+        assert!(case.cli_requests.values().all(|request| matches!(request, CliRequestState::Closed(_))));
         for step in &steps[late..] {
             case.act(*step);
         }

@@ -7,10 +7,10 @@ use outrigger_protocol::Frame;
 use outrigger_protocol::shared::RequestId;
 
 /// How many requests of the CLI may be open at once; more are refused.
-pub(crate) const MAX_ASKED: usize = 4096;
+pub(crate) const MAX_CLI_REQUESTS: usize = 4096;
 
 /// How many may wait, refused or answered, for the CLI to read what is written to it; with more it is ended.
-const MAX_UNREAD: usize = 2 * MAX_ASKED;
+const MAX_UNREAD: usize = 2 * MAX_CLI_REQUESTS;
 
 /// How many answered requests are remembered, in case the CLI lists one among those that it still waits for.
 const MAX_ANSWERED: usize = 1024;
@@ -27,8 +27,8 @@ impl fmt::Display for Serial {
 }
 
 #[derive(Debug)]
-pub(crate) struct Asked {
-    open: HashMap<Serial, Open>,
+pub(crate) struct OpenRequests {
+    open: HashMap<Serial, OpenRequest>,
     /// The last request of each id, while it is open.
     latest: HashMap<String, Serial>,
     next: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Asked {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenRequest {
     id: RequestId,
     /// Its answer waits to be written.
     is_answered: bool,
@@ -65,7 +65,7 @@ pub(crate) enum Arrival {
     Flood,
 }
 
-impl Asked {
+impl OpenRequests {
     pub(super) fn new(room: usize) -> Self {
         Self {
             open: HashMap::new(),
@@ -87,13 +87,13 @@ impl Asked {
         }
         let bytes = frame.bytes().len();
         let no_room = !self.open.is_empty() && self.bytes.saturating_add(bytes) > self.room;
-        let is_taken = self.open.len() < MAX_ASKED && !no_room;
+        let is_taken = self.open.len() < MAX_CLI_REQUESTS && !no_room;
         let serial = Serial(self.next);
         self.next += 1;
         self.bytes += bytes;
         self.undecided += 1;
         self.latest.insert(id.as_str().to_owned(), serial);
-        let open = Open {
+        let open = OpenRequest {
             id: id.clone(),
             is_answered: false,
             bytes,
@@ -106,7 +106,7 @@ impl Asked {
         }
     }
 
-    fn undecided_of(&self, id: &str) -> Option<(Serial, &Open)> {
+    fn undecided_of(&self, id: &str) -> Option<(Serial, &OpenRequest)> {
         let serial = *self.latest.get(id)?;
         let open = self.open.get(&serial).filter(|open| !open.is_answered)?;
         Some((serial, open))
@@ -200,14 +200,14 @@ impl Asked {
 mod tests {
     use super::*;
 
-    fn arrive(asked: &mut Asked, id: &str, bytes: usize) -> Arrival {
+    fn arrive(requests: &mut OpenRequests, id: &str, bytes: usize) -> Arrival {
         let frame = Frame::from_line(format!("[\"{}\"]", "x".repeat(bytes.saturating_sub(4)))).remove(0);
         assert!(bytes < 4 || frame.bytes().len() == bytes);
-        asked.arrive(&id.into(), &frame)
+        requests.arrive(&id.into(), &frame)
     }
 
-    fn new(asked: &mut Asked) -> Serial {
-        match arrive(asked, "a", 10) {
+    fn new(requests: &mut OpenRequests) -> Serial {
+        match arrive(requests, "a", 10) {
             Arrival::New(serial) => serial,
             other => panic!("{other:?}"),
         }
@@ -216,67 +216,67 @@ mod tests {
     /// The CLI reads an answer before the one who wrote it has said so.
     #[test]
     fn an_id_that_comes_again_behind_its_answer_is_a_question_of_its_own() {
-        let mut asked = Asked::new(1000);
-        let first = new(&mut asked);
-        assert!(asked.claim(first));
-        let second = new(&mut asked);
-        assert_eq!(arrive(&mut asked, "a", 10), Arrival::Duplicate);
-        assert!(asked.is_deciding());
-        asked.written(first);
-        assert!(asked.request("a").is_some_and(|(serial, ..)| serial == second));
-        assert!(asked.claim(second) && !asked.claim(first));
+        let mut requests = OpenRequests::new(1000);
+        let first = new(&mut requests);
+        assert!(requests.claim(first));
+        let second = new(&mut requests);
+        assert_eq!(arrive(&mut requests, "a", 10), Arrival::Duplicate);
+        assert!(requests.is_deciding());
+        requests.written(first);
+        assert!(requests.request("a").is_some_and(|(serial, ..)| serial == second));
+        assert!(requests.claim(second) && !requests.claim(first));
         // Another, which is withdrawn before the second answer is written.
-        let third = new(&mut asked);
-        assert_eq!(asked.withdraw("a"), Some(third));
-        assert_eq!((asked.is_deciding(), asked.len()), (false, 1));
-        asked.written(second);
-        assert!(asked.is_empty() && asked.latest.is_empty());
-        assert_eq!(asked.bytes, 0);
+        let third = new(&mut requests);
+        assert_eq!(requests.withdraw("a"), Some(third));
+        assert_eq!((requests.is_deciding(), requests.len()), (false, 1));
+        requests.written(second);
+        assert!(requests.is_empty() && requests.latest.is_empty());
+        assert_eq!(requests.bytes, 0);
     }
 
     #[test]
     fn an_id_that_comes_on_and_on_is_a_flood_too() {
-        let mut asked = Asked::new(1000);
+        let mut requests = OpenRequests::new(1000);
         for _ in 0..MAX_UNREAD {
-            let (Arrival::New(serial) | Arrival::TooMany(serial)) = arrive(&mut asked, "a", 2) else {
+            let (Arrival::New(serial) | Arrival::TooMany(serial)) = arrive(&mut requests, "a", 2) else {
                 panic!("it was answered before");
             };
-            assert!(asked.claim(serial));
+            assert!(requests.claim(serial));
         }
-        assert_eq!(arrive(&mut asked, "a", 2), Arrival::Flood);
+        assert_eq!(arrive(&mut requests, "a", 2), Arrival::Flood);
     }
 
     #[test]
     fn each_is_answered_once_and_counts_until_that_is_written() {
-        let mut asked = Asked::new(1000);
-        let first = new(&mut asked);
-        assert_eq!(arrive(&mut asked, "a", 10), Arrival::Duplicate);
-        assert!(asked.is_deciding());
-        assert!(asked.claim(first) && !asked.claim(first));
-        assert!(!asked.is_deciding());
-        assert_eq!(asked.withdraw("a"), None);
-        assert_eq!(asked.len(), 1);
-        asked.written(first);
-        assert_eq!((asked.len(), asked.bytes), (0, 0));
-        assert!(asked.knows("a"));
-        let again = new(&mut asked);
-        assert_eq!(asked.withdraw("a"), Some(again));
-        assert!(!asked.claim(again));
-        assert_eq!(asked.bytes, 0);
+        let mut requests = OpenRequests::new(1000);
+        let first = new(&mut requests);
+        assert_eq!(arrive(&mut requests, "a", 10), Arrival::Duplicate);
+        assert!(requests.is_deciding());
+        assert!(requests.claim(first) && !requests.claim(first));
+        assert!(!requests.is_deciding());
+        assert_eq!(requests.withdraw("a"), None);
+        assert_eq!(requests.len(), 1);
+        requests.written(first);
+        assert_eq!((requests.len(), requests.bytes), (0, 0));
+        assert!(requests.knows("a"));
+        let again = new(&mut requests);
+        assert_eq!(requests.withdraw("a"), Some(again));
+        assert!(!requests.claim(again));
+        assert_eq!(requests.bytes, 0);
     }
 
     #[test]
     fn there_is_a_bound_in_bytes_and_one_in_number_and_an_end() {
-        let mut asked = Asked::new(100_000);
-        let huge = arrive(&mut asked, "huge", 500_000);
-        assert!(matches!(huge, Arrival::New(_)), "one may always be asked");
-        assert!(matches!(arrive(&mut asked, "small", 2), Arrival::TooMany(_)));
-        assert_eq!(asked.end().count(), 2);
+        let mut requests = OpenRequests::new(100_000);
+        let huge = arrive(&mut requests, "huge", 500_000);
+        assert!(matches!(huge, Arrival::New(_)), "one request is always accepted");
+        assert!(matches!(arrive(&mut requests, "small", 2), Arrival::TooMany(_)));
+        assert_eq!(requests.end().count(), 2);
         for number in 0..MAX_UNREAD {
-            let arrival = arrive(&mut asked, &number.to_string(), 2);
+            let arrival = arrive(&mut requests, &number.to_string(), 2);
             let is_taken = matches!(arrival, Arrival::New(_));
-            assert_eq!(is_taken, number < MAX_ASKED, "{arrival:?}");
+            assert_eq!(is_taken, number < MAX_CLI_REQUESTS, "{arrival:?}");
         }
-        assert_eq!(arrive(&mut asked, "more", 2), Arrival::Flood);
+        assert_eq!(arrive(&mut requests, "more", 2), Arrival::Flood);
     }
 }

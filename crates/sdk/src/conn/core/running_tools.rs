@@ -88,13 +88,13 @@ impl OpenTools {
 
 /// A call in a message of the model.
 #[derive(Debug, PartialEq)]
-struct Call<'t> {
+struct ToolCall<'t> {
     id: Cow<'t, str>,
     name: Cow<'t, str>,
 }
 
 /// The calls in a message, read without decoding it: it can be long. `None` for a message without blocks.
-fn calls(text: &str) -> Option<Vec<Call<'_>>> {
+fn calls(text: &str) -> Option<Vec<ToolCall<'_>>> {
     let [message] = values(text, ["message"])?;
     let [content] = values(message?, ["content"])?;
     let mut calls = Vec::new();
@@ -103,12 +103,12 @@ fn calls(text: &str) -> Option<Vec<Call<'_>>> {
 }
 
 /// The call that a block is, if it is one.
-fn call(block: &str) -> Option<Call<'_>> {
+fn call(block: &str) -> Option<ToolCall<'_>> {
     let [kind, id, name] = values(block, ["type", "id", "name"])?;
     if walk::string(kind?)? != "tool_use" {
         return None;
     }
-    Some(Call {
+    Some(ToolCall {
         id: walk::string(id?)?,
         name: name.and_then(walk::string).unwrap_or_default(),
     })

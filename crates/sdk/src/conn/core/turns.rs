@@ -40,7 +40,7 @@ struct Slot {
     id: String,
     /// What the driver calls it.
     number: u64,
-    stage: Stage,
+    stage: PromptStage,
     wanted_output: bool,
     /// The CLI said that it is through with it; its result is still to come.
     completed: bool,
@@ -53,7 +53,7 @@ struct Slot {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum PromptStage {
     /// Waits here to be sent.
     Held { line: Vec<u8>, dispatch: Dispatch },
     /// Was written, or is about to be.
@@ -142,7 +142,7 @@ impl Used {
 
 /// Where a prompt is that was sent and has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SentPrompt {
     /// The CLI has it, and can be asked to take it out of its queue.
     Queued,
     /// In the running turn: only an interrupt ends it.
@@ -208,7 +208,7 @@ impl Turns {
         self.slots.push_back(Slot {
             id: prompt.id,
             number,
-            stage: Stage::Held {
+            stage: PromptStage::Held {
                 line: prompt.line,
                 dispatch: prompt.dispatch,
             },
@@ -229,11 +229,11 @@ impl Turns {
         let in_flight = self.any_sent();
         for slot in &mut self.slots {
             // A prompt that steers the running turn must not wait behind one that waits for its end.
-            if let Stage::Held { line, dispatch } = &mut slot.stage
+            if let PromptStage::Held { line, dispatch } = &mut slot.stage
                 && (*dispatch == Dispatch::AtOnce || !in_flight)
             {
                 let line = std::mem::take(line);
-                slot.stage = Stage::Sent;
+                slot.stage = PromptStage::Sent;
                 self.used.insert(&slot.id);
                 return Some(line);
             }
@@ -313,7 +313,7 @@ impl Turns {
     pub(crate) fn any_sent(&self) -> bool {
         self.slots
             .iter()
-            .any(|slot| !matches!(slot.stage, Stage::Held { .. }))
+            .any(|slot| !matches!(slot.stage, PromptStage::Held { .. }))
     }
 
     /// Whether any prompt of ours waits or runs.
@@ -358,7 +358,7 @@ impl Turns {
             return running.map(of).collect();
         }
         let mut slots = self.slots.iter();
-        let first = slots.find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+        let first = slots.find(|slot| !matches!(slot.stage, PromptStage::Held { .. }));
         first.map(of).into_iter().collect()
     }
 
@@ -372,18 +372,18 @@ impl Turns {
     /// Takes a prompt back if it was not sent.
     pub(super) fn take_back(&mut self, id: &str) {
         let mut slots = self.slots.iter();
-        if slots.any(|slot| slot.id == id && matches!(slot.stage, Stage::Held { .. })) {
+        if slots.any(|slot| slot.id == id && matches!(slot.stage, PromptStage::Held { .. })) {
             self.end(id, Outcome::without_result(Verdict::Cancelled, id));
         }
     }
 
     /// Where a prompt is that was sent; `None` once it has ended.
-    pub(crate) fn place(&self, id: &str) -> Option<Place> {
+    pub(crate) fn place(&self, id: &str) -> Option<SentPrompt> {
         let slot = self.slots.iter().find(|slot| slot.id == id)?;
         match slot.stage {
-            Stage::Held { .. } => None,
-            _ if self.is_in_running(id) => Some(Place::Running),
-            _ => Some(Place::Queued),
+            PromptStage::Held { .. } => None,
+            _ if self.is_in_running(id) => Some(SentPrompt::Running),
+            _ => Some(SentPrompt::Queued),
         }
     }
 
@@ -400,9 +400,9 @@ impl Turns {
             id: slot.id.clone(),
             prompt: slot.prompt.clone().without_id(),
             progress: match slot.stage {
-                Stage::Held { .. } => Progress::NotSent,
-                Stage::Sent => Progress::Sent,
-                Stage::Started => Progress::Begun,
+                PromptStage::Held { .. } => Progress::NotSent,
+                PromptStage::Sent => Progress::Sent,
+                PromptStage::Started => Progress::Begun,
             },
         };
         self.slots.iter().map(lost).collect()
@@ -424,8 +424,8 @@ impl Turns {
         self.slots
             .iter()
             .map(|slot| match &slot.stage {
-                Stage::Held { line, .. } => line.len(),
-                Stage::Sent | Stage::Started => 0,
+                PromptStage::Held { line, .. } => line.len(),
+                PromptStage::Sent | PromptStage::Started => 0,
             })
             .sum()
     }
@@ -465,10 +465,10 @@ impl Turns {
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) else {
             return;
         };
-        if matches!(slot.stage, Stage::Held { .. }) {
+        if matches!(slot.stage, PromptStage::Held { .. }) {
             return;
         }
-        slot.stage = Stage::Started;
+        slot.stage = PromptStage::Started;
         let running = self.begin();
         if !running.prompts.iter().any(|prompt| prompt == id) {
             running.prompts.push(id.to_owned());
@@ -552,7 +552,7 @@ impl Turns {
             let oldest = self
                 .slots
                 .iter()
-                .find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+                .find(|slot| !matches!(slot.stage, PromptStage::Held { .. }));
             prompts.extend(oldest.map(|slot| slot.id.clone()));
         }
         let usage = settle(frame);
@@ -573,7 +573,7 @@ impl Turns {
             let mut frames = running.and_then(|running| running.guessed).unwrap_or_default();
             frames.push(frame.clone());
             for slot in self.slots.iter_mut().filter(|slot| prompts.contains(&slot.id)) {
-                slot.stage = Stage::Sent;
+                slot.stage = PromptStage::Sent;
             }
             self.out.push(Output::Unsure(self.numbers));
             self.unsure = Some(Unsure {

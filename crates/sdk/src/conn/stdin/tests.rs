@@ -81,41 +81,38 @@ impl Case {
 
 #[test]
 fn an_answer_goes_out_at_once_unless_something_is_before_it() {
-    let (fake, mut case, outlet) = (Fake::default(), Case::new(), Outlet::default());
+    let (fake, mut case, stdin) = (Fake::default(), Case::new(), StdinWriter::default());
     assert_eq!(
-        outlet.write_now(b"a\n".into(), &case.control.0),
+        stdin.write_now(b"a\n".into(), &case.control.0),
         Err(b"a\n".into()),
         "no pipe yet"
     );
-    let open = outlet.open(Box::new(fake.clone()));
-    outlet.write_now(b"a\n".into(), &case.control.0).unwrap();
+    let open = stdin.open(Box::new(fake.clone()));
+    stdin.write_now(b"a\n".into(), &case.control.0).unwrap();
     assert_eq!(fake.text(), "a\n");
     case.prompts.0.try_send(b"prompt\n".into()).unwrap();
-    outlet.write_now(b"b\n".into(), &case.control.0).unwrap();
+    stdin.write_now(b"b\n".into(), &case.control.0).unwrap();
     case.control.0.try_send(b"c\n".into()).unwrap();
-    let refused = outlet.write_now(b"d\n".into(), &case.control.0);
+    let refused = stdin.write_now(b"d\n".into(), &case.control.0);
     case.control.0.try_send(refused.unwrap_err()).unwrap();
     assert_eq!(fake.text(), "a\nb\n");
     case.run(&open).unwrap();
     assert_eq!(fake.text(), "a\nb\nc\nd\nprompt\n");
-    outlet.write_now(b"e\n".into(), &case.control.0).unwrap();
+    stdin.write_now(b"e\n".into(), &case.control.0).unwrap();
     drop(open);
-    assert!(
-        outlet.write_now(b"f\n".into(), &case.control.0).is_err(),
-        "closed"
-    );
+    assert!(stdin.write_now(b"f\n".into(), &case.control.0).is_err(), "closed");
     assert!(fake.text().ends_with("e\n"));
 }
 
 #[test]
 fn a_line_is_never_torn() {
     let fake = Fake::doing(&[Does::Takes(3), Does::Waits, Does::Waits, Does::Takes(1)]);
-    let (mut case, outlet) = (Case::new(), Outlet::default());
-    let open = outlet.open(Box::new(fake.clone()));
+    let (mut case, stdin) = (Case::new(), StdinWriter::default());
+    let open = stdin.open(Box::new(fake.clone()));
     case.run(&open).unwrap();
-    outlet.write_now(b"answer\n".into(), &case.control.0).unwrap();
+    stdin.write_now(b"answer\n".into(), &case.control.0).unwrap();
     assert_eq!(fake.text(), "ans");
-    let refused = outlet.write_now(b"another\n".into(), &case.control.0);
+    let refused = stdin.write_now(b"another\n".into(), &case.control.0);
     case.control.0.try_send(refused.unwrap_err()).unwrap();
     case.run(&open).unwrap();
     assert_eq!(fake.text(), "ans", "the pipe is full");
@@ -126,12 +123,12 @@ fn a_line_is_never_torn() {
 #[test]
 fn the_rest_of_a_line_is_there_for_the_end() {
     let fake = Fake::doing(&[Does::Takes(3), Does::Waits]);
-    let (case, outlet) = (Case::new(), Outlet::default());
-    let open = outlet.open(Box::new(fake));
-    outlet.write_now(b"answer\n".into(), &case.control.0).unwrap();
+    let (case, stdin) = (Case::new(), StdinWriter::default());
+    let open = stdin.open(Box::new(fake));
+    stdin.write_now(b"answer\n".into(), &case.control.0).unwrap();
     let (_, rest) = open.take().unwrap();
     assert_eq!(rest, b"wer\n");
-    assert!(outlet.write_now(b"late\n".into(), &case.control.0).is_err());
+    assert!(stdin.write_now(b"late\n".into(), &case.control.0).is_err());
 }
 
 #[test]
@@ -143,14 +140,14 @@ fn the_writer_is_woken_for_the_rest_and_told_of_errors() {
         }
     }
     for does in [Does::Waits, Does::Fails] {
-        let (mut case, outlet) = (Case::new(), Outlet::default());
-        let open = outlet.open(Box::new(Fake::doing(&[does])));
+        let (mut case, stdin) = (Case::new(), StdinWriter::default());
+        let open = stdin.open(Box::new(Fake::doing(&[does])));
         let woken = Arc::new(Woken(false.into()));
         let waker = Waker::from(Arc::clone(&woken));
         let mut cx = Context::from_waker(&waker);
         let waits = open.poll_begin(&mut cx, &mut case.control.1, &mut case.prompts.1);
         assert!(waits.is_pending());
-        outlet.write_now(b"answer\n".into(), &case.control.0).unwrap();
+        stdin.write_now(b"answer\n".into(), &case.control.0).unwrap();
         assert!(woken.0.load(std::sync::atomic::Ordering::SeqCst));
         assert_eq!(case.run(&open).is_err(), matches!(does, Does::Fails));
     }

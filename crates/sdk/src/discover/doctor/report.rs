@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::super::binary::{Libc, Unusable};
-use super::super::{Binary, Origin};
+use super::super::{Binary, FoundBy};
 
 /// What [`doctor`](super::doctor()) found. Holds names of variables, never their values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,7 +17,7 @@ pub struct DoctorReport {
     /// The one that would be used.
     pub chosen: Option<PathBuf>,
     /// This machine.
-    pub host: Host,
+    pub host: Machine,
     /// Where credentials are, by name.
     pub auth: Vec<AuthSource>,
     /// The one of them that the CLI uses in a session of [`Agent::builder`](crate::Agent::builder), which loads no settings, so that an
@@ -55,7 +55,7 @@ pub struct Candidate {
     /// Where it was found.
     pub path: PathBuf,
     /// How it came to be looked at.
-    pub origin: Origin,
+    pub origin: FoundBy,
     /// Where the path leads, links resolved.
     pub real_path: Option<PathBuf>,
     /// What the file is; `None` if that is why it cannot be used.
@@ -86,7 +86,7 @@ pub enum VersionCheck {
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Host {
+pub struct Machine {
     /// The operating system, in the names of [`std::env::consts::OS`].
     pub os: String,
     /// The processor, in the names of [`std::env::consts::ARCH`].

@@ -1,4 +1,4 @@
-//! Tools made of async functions.
+//! ToolSet made of async functions.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ use super::tool_context::ToolContext;
 use super::toolbox::ALWAYS_LOAD;
 use crate::peer::BoxFuture;
 
-type Call = dyn Fn(JsonObject, ToolContext) -> BoxFuture<'static, CallToolResult> + Send + Sync;
+type ToolFn = dyn Fn(JsonObject, ToolContext) -> BoxFuture<'static, CallToolResult> + Send + Sync;
 
 /// A tool made of an async function or closure.
 ///
@@ -54,7 +54,7 @@ pub struct Tool {
     pub(super) definition: rmcp::model::Tool,
     pub(super) timeout: Option<Duration>,
     pub(super) ends_turn: bool,
-    call: Arc<Call>,
+    call: Arc<ToolFn>,
     /// What is wrong with it.
     pub(super) problem: Option<String>,
 }
@@ -148,7 +148,7 @@ impl Tool {
         description: impl Into<String>,
         input: Value,
         output: Option<schemars::Schema>,
-        call: Arc<Call>,
+        call: Arc<ToolFn>,
     ) -> Self {
         let mut problem = check_name(&name);
         let mut schema_of = |what: &str, schema| {

@@ -25,9 +25,9 @@ type Checked = Result<(), String>;
 /// All sessions that use the server see the same tools. A session's CLI is told of each change
 /// (`notifications/tools/list_changed`) and asks for the list again; the model sees the change from its next turn on.
 #[derive(Clone, Debug)]
-pub struct Tools(pub(in crate::mcp) Arc<Toolbox>);
+pub struct ToolSet(pub(in crate::mcp) Arc<Toolbox>);
 
-impl Tools {
+impl ToolSet {
     /// Adds a tool, or replaces the one of the same name. Calls of the old one that run go on.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Tools {
     }
 }
 
-/// What [`Tools`] share.
+/// What [`ToolSet`] share.
 #[derive(Debug)]
 pub(in crate::mcp) struct Toolbox {
     tools: Mutex<Vec<Tool>>,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A request as the CLI makes it, with more fields.
-fn asked(tool: &str, more: Value) -> PermissionRequest {
+fn request(tool: &str, more: Value) -> PermissionRequest {
     let mut line = json!({"type": "control_request", "request_id": "r", "request": {"subtype": "can_use_tool",
         "tool_name": tool, "input": {"command": "x"}, "tool_use_id": "t"}});
     let fields = line["request"].as_object_mut().unwrap();
@@ -14,7 +14,7 @@ fn asked(tool: &str, more: Value) -> PermissionRequest {
 }
 
 fn bash() -> PermissionRequest {
-    asked("Bash", json!({}))
+    request("Bash", json!({}))
 }
 
 fn message(decision: &PermissionDecision) -> &str {
@@ -37,7 +37,7 @@ fn the_default_answers_what_the_cli_asks() {
         "the policy wants somebody to be asked about this call of Bash, and nobody is there"
     );
     assert!(matches!(Policy::ask_all().opinion(&call), (Opinion::Pass, None)));
-    let outside = asked("Bash", json!({"decision_reason": "it leaves the project"}));
+    let outside = request("Bash", json!({"decision_reason": "it leaves the project"}));
     assert_eq!(
         message(&Policy::read_only().decision(&outside)),
         "the policy does not allow this call of Bash: the CLI asked about it: it leaves the project"
@@ -49,7 +49,7 @@ fn the_default_answers_what_the_cli_asks() {
 fn no_rule_allows_what_the_cli_asks_about() {
     let policy = Policy::read_only().allow(["Bash", "Edit", "Read", "mcp__a"]);
     for tool in ["Bash", "Edit", "Write", "Read", "mcp__a__b"] {
-        assert!(!policy.decision(&asked(tool, json!({}))).is_allow(), "{tool}");
+        assert!(!policy.decision(&request(tool, json!({}))).is_allow(), "{tool}");
     }
 }
 
@@ -61,7 +61,7 @@ fn rules_for_a_whole_tool_hold_here_too() {
         "the policy refuses Bash by its rule `Bash`"
     );
     assert_eq!(
-        message(&policy.decision(&asked("WebSearch", json!({})))),
+        message(&policy.decision(&request("WebSearch", json!({})))),
         "the policy's rule `WebSearch` wants somebody to be asked about this, and nobody is there"
     );
 }
@@ -69,14 +69,14 @@ fn rules_for_a_whole_tool_hold_here_too() {
 /// What only a person may answer is not allowed by any policy.
 #[test]
 fn no_rule_stands_for_a_person() {
-    let question = asked("AskUserQuestion", json!({"requires_user_interaction": true}));
+    let question = request("AskUserQuestion", json!({"requires_user_interaction": true}));
     for policy in [Policy::allow_all(), Policy::allow_list(["AskUserQuestion"])] {
         assert_eq!(message(&policy.decision(&question)), ONLY_A_PERSON);
         assert!(matches!(policy.opinion(&question).0, Opinion::Ask));
     }
     // Older CLIs do not mark them.
     for tool in ["AskUserQuestion", "ExitPlanMode"] {
-        let unmarked = asked(tool, json!({}));
+        let unmarked = request(tool, json!({}));
         assert_eq!(
             message(&Policy::allow_all().decision(&unmarked)),
             ONLY_A_PERSON,
@@ -105,16 +105,16 @@ fn rules_that_the_cli_does_not_know_allow_nothing() {
 
 #[test]
 fn what_a_rule_wants_asked_is_asked() {
-    let by_rule = asked("Bash", json!({"decision_reason_type": "rule"}));
-    let in_parts = asked("Bash", json!({"decision_reason_type": "subcommandResults"}));
-    let named = asked(
+    let by_rule = request("Bash", json!({"decision_reason_type": "rule"}));
+    let in_parts = request("Bash", json!({"decision_reason_type": "subcommandResults"}));
+    let named = request(
         "Bash",
         json!({"matched_ask_rule": {"source": "flagSettings", "tool_name": "Bash", "rule_content": "x *"}}),
     );
-    let outside = asked("Read", json!({"decision_reason_type": "workingDir"}));
+    let outside = request("Read", json!({"decision_reason_type": "workingDir"}));
     // The CLI gave up on reading the command, and so on its rules.
-    let unread = asked("Bash", json!({"decision_reason_type": "other"}));
-    let unsafe_if_misread = asked("Bash", json!({"decision_reason_type": "safetyCheck"}));
+    let unread = request("Bash", json!({"decision_reason_type": "other"}));
+    let unsafe_if_misread = request("Bash", json!({"decision_reason_type": "safetyCheck"}));
     let asks =
         |policy: &Policy, request: &PermissionRequest| matches!(policy.opinion(request).0, Opinion::Ask);
     for default in [PolicyDefault::Allow, PolicyDefault::Ask, PolicyDefault::Deny] {
@@ -179,7 +179,7 @@ fn a_policy_that_is_wrong_allows_nothing() {
             Policy::deny_list(["Bash("]).and(sound(default)).reading(),
         ] {
             for tool in ["Bash", "Read", "Write", "AskUserQuestion", "mcp__a__b"] {
-                let call = asked(tool, json!({}));
+                let call = request(tool, json!({}));
                 let refusal = wrong.decision(&call);
                 assert!(
                     message(&refusal).starts_with("the policy is invalid, so it allows nothing: in `"),
@@ -240,8 +240,8 @@ fn calls() -> impl Strategy<Value = PermissionRequest> {
     ];
     let reason = proptest::option::of(proptest::sample::select(reasons));
     (tools, reason).prop_map(|(tool, reason)| match reason {
-        Some(reason) => asked(tool, json!({"decision_reason_type": reason})),
-        None => asked(tool, json!({})),
+        Some(reason) => request(tool, json!({"decision_reason_type": reason})),
+        None => request(tool, json!({})),
     })
 }
 

@@ -4,7 +4,7 @@
 use outrigger_protocol::Frame;
 
 use super::super::Output;
-use super::{Running, Stage, Turns, tell};
+use super::{PromptStage, Running, Turns, tell};
 use crate::outcome::Outcome;
 
 /// A result that was taken for a prompt's.
@@ -39,7 +39,7 @@ impl Turns {
         let oldest = self
             .slots
             .iter()
-            .find(|slot| !matches!(slot.stage, Stage::Held { .. }));
+            .find(|slot| !matches!(slot.stage, PromptStage::Held { .. }));
         if let Some(id) = oldest.map(|slot| slot.id.clone()) {
             self.join(&id);
             let Some(running) = &mut self.running else { return };
@@ -66,7 +66,7 @@ impl Turns {
         self.out.extend(nobodys.map(Output::Ambient));
         let guessed = std::mem::take(&mut running.prompts);
         for slot in self.slots.iter_mut().filter(|slot| guessed.contains(&slot.id)) {
-            slot.stage = Stage::Sent;
+            slot.stage = PromptStage::Sent;
         }
     }
 
@@ -80,7 +80,7 @@ impl Turns {
         };
         let is_sent = |id: &str| {
             let mut slots = self.slots.iter();
-            slots.any(|slot| slot.id == id && !matches!(slot.stage, Stage::Held { .. }))
+            slots.any(|slot| slot.id == id && !matches!(slot.stage, PromptStage::Held { .. }))
         };
         let names: Vec<&str> = frame.user_message_uuids().filter(|id| is_sent(id)).collect();
         if names.is_empty() {
@@ -89,7 +89,7 @@ impl Turns {
         let is_named = |id: &String| names.contains(&id.as_str());
         for slot in &mut self.slots {
             if running.prompts.contains(&slot.id) && !is_named(&slot.id) {
-                slot.stage = Stage::Sent;
+                slot.stage = PromptStage::Sent;
             }
         }
         running.prompts.retain(is_named);

@@ -87,7 +87,7 @@ impl Case {
         confirmed
     }
 
-    fn take_back(&mut self, id: &str) -> Option<Place> {
+    fn take_back(&mut self, id: &str) -> Option<SentPrompt> {
         self.turns.take_back(id);
         self.tell();
         self.turns.place(id)
@@ -365,13 +365,13 @@ fn prompts_can_be_taken_back_until_their_turn_begins() {
     let held = prompt(&mut turns, "b", Dispatch::Alone);
     let _sent = prompt(&mut turns, "c", Dispatch::AtOnce);
     life(&mut turns, "a", "started");
-    assert_eq!(turns.take_back("a"), Some(Place::Running));
+    assert_eq!(turns.take_back("a"), Some(SentPrompt::Running));
     assert_eq!(
         (turns.take_back("b"), held.verdict()),
         (None, Some(Verdict::Cancelled))
     );
     send(&mut turns);
-    assert_eq!(turns.take_back("c"), Some(Place::Queued));
+    assert_eq!(turns.take_back("c"), Some(SentPrompt::Queued));
 }
 
 #[test]
