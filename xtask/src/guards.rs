@@ -93,7 +93,7 @@ const GUARDS: &[Guard] = &[
     },
     Guard {
         trap: "requests::cancel_pending_permission",
-        file: "crates/sdk/src/conn/core.rs",
+        file: "crates/sdk/src/conn/core/control_frames.rs",
         line: "let withdrawn = self.open_requests.withdraw(id);",
         instead: "let withdrawn = None.filter(|_: &Serial| id.is_empty());",
     },

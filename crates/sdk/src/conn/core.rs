@@ -5,174 +5,47 @@
 //! ([`Core::poll_stall`]). Everything else is a question that changes nothing. The driver around it (`conn/driver.rs`) has the readers,
 //! those who wait for replies, and the callbacks, by the numbers and ids that are here.
 
+mod control_frames;
+mod counting;
+mod io;
 mod open_requests;
 mod recent;
 mod running_tools;
 mod startup;
+mod state;
 mod turns;
 mod watchdog;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
 
-use outrigger_protocol::drift::{Drift, DriftKind};
-use outrigger_protocol::inbound::Message;
-use outrigger_protocol::inbound::system::SystemMessage;
-use outrigger_protocol::shared::RequestId;
-use outrigger_protocol::{Frame, RawJson};
+use outrigger_protocol::Frame;
 use tracing::Span;
 
-use self::open_requests::{Arrival, OpenRequests};
+use self::open_requests::OpenRequests;
 use self::recent::Recent;
 use self::startup::Startup;
 use self::turns::{Route, Turns};
 use self::watchdog::Watchdog;
-use crate::end::FrameNote;
-use crate::error::{Error, Kind, Refusal};
-use crate::fields::Fields;
-use crate::ledger::{Ledger, Tasks};
+use crate::error::{Error, Kind};
+use crate::ledger::Ledger;
 use crate::lost::Lost;
 use crate::outcome::{Outcome, is_result};
 use crate::phase::Stall;
 use crate::stats::Stats;
-use crate::usage::{Meter, SessionUsage, TurnUsage};
+use crate::usage::{Meter, TurnUsage};
 
+pub(crate) use self::io::{Input, Output};
 pub(crate) use self::open_requests::Serial;
+pub use self::state::SessionState;
 pub(crate) use self::turns::{Accept, Dispatch, SentPrompt};
 pub(crate) use self::watchdog::Patience;
 
 /// How many control requests of ours may be unanswered at once.
 pub(crate) const MAX_REQUESTS: usize = 1024;
 
-/// How long after the end of its last background agent a CLI that never reports its state may take to begin a turn.
-const SETTLE: Duration = Duration::from_secs(2);
-
-/// How many kinds of drift are counted apart; the rest is counted together.
-const MAX_DRIFT_KINDS: usize = 256;
-
 /// How many session ids are remembered.
 const MAX_SESSION_IDS: usize = 64;
-
-/// All that can happen.
-#[derive(Debug)]
-pub(crate) enum Input<'a> {
-    /// The CLI wrote a line.
-    Frame(&'a Frame),
-    /// Something of our own is told as if the CLI had written it. It is no sign of the CLI's life.
-    Own(&'a Frame),
-    /// What was decoded of frames has this many misfits, and parts without a type.
-    Decoded { misfits: u64, drift: &'a [Drift] },
-    /// The CLI announced that it reports the life of prompts.
-    Lifecycle,
-    /// The session has this id.
-    SessionId(&'a str),
-    /// The session is going to have this id, unless the CLI has told one.
-    ExpectedSessionId(&'a str),
-    /// A prompt is to be sent. `number` is greater than that of any before, and what outputs call it.
-    Prompt { number: u64, prompt: Accept },
-    /// A prompt is not wanted any more: takes it back if it was not sent.
-    TakeBack { prompt: &'a str },
-    /// The CLI has taken a prompt back.
-    TakenBack { prompt: &'a str },
-    /// Prompts wait for something else (`true`), or do no longer.
-    HoldBack(bool),
-    /// An interrupt begins to be carried out (`true`), or was: no prompt is sent meanwhile.
-    Gate(bool),
-    /// The CLI is asked to end the turn that runs, or the next one.
-    Interrupt,
-    /// It refused to end the turn of this number.
-    InterruptRefused { turn: Option<u64> },
-    /// Enough was waited for the CLI to say whose turn this is.
-    Confirm { turn: u64 },
-    /// A request of ours is about to be sent.
-    Request { id: &'a str, subtype: &'a str },
-    /// Nobody waits for the reply to it any more.
-    Forget { id: &'a str },
-    /// A request of the CLI was decided. Refused if it was decided or withdrawn before: then nothing may be written.
-    Claim(Serial),
-    /// The answer was handed over to be written.
-    Written(Serial),
-    /// Another program answers the request.
-    Leave(Serial),
-    /// It is over, for this reason.
-    End(&'a Error),
-}
-
-/// What has to be done.
-#[derive(Debug)]
-pub(crate) enum Output {
-    /// This is for the reader of a prompt's turn.
-    Deliver { prompt: u64, frame: Frame },
-    /// The prompt has ended: the last of it.
-    Settle {
-        prompt: u64,
-        settled: Result<Outcome, Error>,
-    },
-    /// This belongs to no prompt.
-    Ambient(Frame),
-    /// A turn of no prompt has ended.
-    AmbientEnded(Outcome),
-    /// A turn has begun, and the CLI told about the session.
-    Init(Frame),
-    /// The reply to a request of ours: the last of it.
-    Reply {
-        id: String,
-        reply: Result<RawJson, Error>,
-    },
-    /// A request of the CLI: have it answered, under the id as the CLI wrote it.
-    CliRequest {
-        serial: Serial,
-        id: RequestId,
-        frame: Frame,
-    },
-    /// A request of the CLI for which there is no room.
-    RefuseRequest {
-        serial: Serial,
-        id: RequestId,
-        frame: Frame,
-    },
-    /// There are too many of those.
-    Flood,
-    /// Nobody waits for the answer to this request any more.
-    Withdrawn(Serial),
-    /// A prompt may be ready to be sent.
-    Dispatch,
-    /// Something else is waited for now.
-    Watch,
-    /// Nobody here keeps the CLI waiting any more.
-    Unblocked,
-    /// The state of the run may have changed.
-    Changed,
-    /// This turn was taken for a prompt's: confirm it, unless the CLI says otherwise soon.
-    Unsure(u64),
-    /// Nothing more comes.
-    Ended,
-}
-
-/// What the CLI says it is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SessionState {
-    /// Nothing runs, except perhaps shells in the background.
-    Idle,
-    /// A turn runs, or background agents do.
-    Running,
-    /// A question to the host is open.
-    RequiresAction,
-}
-
-/// How far the run is from its end.
-#[derive(Debug)]
-pub(crate) struct RunState {
-    /// Nothing of ours waits, no turn runs, no agent that would begin another is left.
-    pub(crate) is_over: bool,
-    /// Only background work keeps the run from ending: no turn runs, none waits, and nobody is asked.
-    pub(crate) is_quiet: bool,
-    /// Since when the main conversation has said nothing and nobody decided anything; from the first result on.
-    pub(crate) quiet_since: Option<Instant>,
-    /// Until when a CLI that never reports its state may take to begin the turn in which an agent that has ended reports.
-    pub(crate) settles_at: Option<Instant>,
-}
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -348,157 +221,6 @@ impl Core {
         }
     }
 
-    /// Registers a request of ours.
-    fn expect(&mut self, id: &str, subtype: &str) -> Result<(), Error> {
-        if self.pending.len() >= MAX_REQUESTS {
-            return Err(Error::new(Kind::Busy {
-                what: "unanswered control requests",
-                limit: MAX_REQUESTS,
-            }));
-        }
-        self.pending.insert(id.to_owned(), subtype.to_owned());
-        Ok(())
-    }
-
-    // ---- Questions ----------------------------------------------------------------------------------------------
-
-    /// Why it is over, if it is.
-    pub(crate) fn ended(&self) -> Option<&Error> {
-        self.ended.as_ref()
-    }
-
-    /// What was open at the end.
-    pub(crate) fn lost(&self) -> &Lost {
-        &self.lost
-    }
-
-    /// What the CLI says it is doing; `None` before it said anything.
-    pub(crate) fn state(&self) -> Option<SessionState> {
-        self.state
-    }
-
-    /// What the CLI said last about its commands, if they changed.
-    pub(crate) fn commands(&self) -> Option<&Frame> {
-        self.commands.as_ref()
-    }
-
-    /// Background work, subagents and tasks.
-    pub(crate) fn tasks(&self) -> Tasks {
-        self.ledger.tasks()
-    }
-
-    pub(crate) fn usage(&self) -> SessionUsage {
-        self.meter.session()
-    }
-
-    /// The last result, whoever's it was.
-    pub(crate) fn last_result(&self) -> Option<&Outcome> {
-        self.last_result.as_ref()
-    }
-
-    /// The kinds of the last frames.
-    pub(crate) fn recent(&self) -> Vec<FrameNote> {
-        self.recent.notes()
-    }
-
-    /// Whether the CLI, before it has answered `initialize`, waits for hooks of the user's.
-    pub(crate) fn runs_hooks(&self) -> bool {
-        self.startup.runs_hooks()
-    }
-
-    /// The last thing that the CLI said it had done for its start.
-    pub(crate) fn startup_mark(&self) -> Option<&str> {
-        self.startup.mark()
-    }
-
-    /// The number of the turn that is running.
-    pub(crate) fn current_turn(&self) -> Option<u64> {
-        self.turns.current()
-    }
-
-    /// Whether a turn runs, or a prompt waits.
-    pub(crate) fn is_mid_turn(&self) -> bool {
-        self.turns.any_open() || self.turns.is_running()
-    }
-
-    /// The prompts that an interrupt now is about, by number and id.
-    pub(crate) fn interruptible(&self) -> Vec<(u64, String)> {
-        self.turns.interruptible()
-    }
-
-    /// Where a prompt is that was sent; `None` once it has ended.
-    pub(crate) fn place(&self, prompt: &str) -> Option<SentPrompt> {
-        self.turns.place(prompt)
-    }
-
-    /// The requests of the CLI that nobody has decided yet.
-    pub(crate) fn undecided(&self) -> impl Iterator<Item = (Serial, &RequestId, &Frame)> {
-        self.open_requests.undecided()
-    }
-
-    /// One of them.
-    pub(crate) fn request(&self, id: &str) -> Option<(Serial, &RequestId, &Frame)> {
-        self.open_requests.request(id)
-    }
-
-    /// The ids that the conversation had, the current one last.
-    pub(crate) fn session_ids(&self) -> impl Iterator<Item = &str> {
-        self.session_ids.iter().map(String::as_str)
-    }
-
-    /// The id that the conversation has now.
-    pub(crate) fn session_id(&self) -> Option<&str> {
-        self.session_ids.back().map(String::as_str)
-    }
-
-    /// The id of the last message of the main conversation that the CLI told.
-    pub(crate) fn last_told(&self) -> Option<&str> {
-        Some(self.last_told.as_str()).filter(|uuid| !uuid.is_empty())
-    }
-
-    /// What is counted here.
-    pub(crate) fn stats(&self) -> Stats {
-        Stats {
-            open_prompts: self.turns.open(),
-            held_prompt_bytes: self.turns.held_bytes(),
-            unanswered_by_cli: self.pending.len(),
-            unanswered_by_us: self.open_requests.len(),
-            ..self.stats.clone()
-        }
-    }
-
-    /// How far the run is from its end.
-    pub(crate) fn run(&self, now: Instant) -> RunState {
-        let is_idle = !self.is_mid_turn() && self.open_requests.is_empty();
-        let settles_at = self
-            .agents_ended
-            .filter(|_| self.state.is_none())
-            .map(|ended| ended + SETTLE)
-            .filter(|at| *at > now);
-        let is_still = match self.state {
-            // The CLI says so itself.
-            Some(state) => state == SessionState::Idle,
-            // One that never reports its state: by the tasks that it reported.
-            None => settles_at.is_none(),
-        };
-        RunState {
-            is_over: is_idle && is_still && !self.ledger.has_background_agents(),
-            is_quiet: is_idle && self.state != Some(SessionState::RequiresAction),
-            quiet_since: self.quiet_since,
-            settles_at,
-        }
-    }
-
-    /// Until when something has to happen, and what it means if it does not.
-    pub(crate) fn due(&self) -> Option<(Instant, Stall)> {
-        let in_turn = self.turns.is_running() || self.turns.any_sent();
-        let host_decides =
-            self.open_requests.is_deciding() || self.state == Some(SessionState::RequiresAction);
-        self.watchdog.due(in_turn, host_decides)
-    }
-
-    // ---- What comes in ------------------------------------------------------------------------------------------
-
     /// The end: whoever waits for anything gets `error`.
     fn end(&mut self, error: &Error) {
         self.lost = Lost {
@@ -518,69 +240,6 @@ impl Core {
         self.out.extend(replies);
         self.out.extend(self.open_requests.end().map(Output::Withdrawn));
         self.out.push(Output::Ended);
-    }
-
-    fn on_response(&mut self, frame: &Frame) {
-        let request = frame.request_id().and_then(|id| self.pending.remove_entry(id));
-        let Some((id, request)) = request else {
-            // Ours to nobody: an answer to what was given up, or an echo of our own answer.
-            self.stats.unmatched_responses += 1;
-            return;
-        };
-        let body = Fields::of(frame).get::<RawJson>("response").unwrap_or_default();
-        let body: HashMap<String, RawJson> = body.decode().unwrap_or_default();
-        let text = |key: &str| body.get(key).and_then(|value| value.decode::<String>().ok());
-        let listed = if request == "initialize" {
-            listed(&body)
-        } else {
-            Vec::new()
-        };
-        let reply = if frame.subtype() == Some("success") {
-            // A plain acknowledgement has no payload.
-            Ok(body.get("response").cloned().unwrap_or_default())
-        } else {
-            let message = text("error").unwrap_or_else(|| "the CLI gave no reason".to_owned());
-            Err(Error::new(Kind::Refusal(Refusal {
-                request,
-                message,
-                code: text("error_code"),
-            })))
-        };
-        self.out.push(Output::Reply { id, reply });
-        // What the CLI lists as open has come before, unless it was asked of a program that was here earlier.
-        for frame in listed {
-            if frame.request_id().is_some_and(|id| !self.open_requests.knows(id)) {
-                self.on_request(&frame);
-            }
-        }
-    }
-
-    fn on_request(&mut self, frame: &Frame) {
-        // An oversized line is no JSON, but its beginning may have shown the id.
-        let shown = || frame.request_id().map(RequestId::from);
-        let Some(id) = frame.written_request_id().or_else(shown) else {
-            self.stats.misfits += 1;
-            return;
-        };
-        let arrival = self.open_requests.arrive(&id, frame);
-        let frame = frame.clone();
-        self.out.push(match arrival {
-            Arrival::New(serial) => Output::CliRequest { serial, id, frame },
-            Arrival::TooMany(serial) => Output::RefuseRequest { serial, id, frame },
-            Arrival::Flood => Output::Flood,
-            Arrival::Duplicate => {
-                self.stats.duplicate_requests += 1;
-                return;
-            }
-        });
-    }
-
-    fn on_cancel(&mut self, frame: &Frame, now: Instant) {
-        if let Some(id) = frame.request_id() {
-            let withdrawn = self.open_requests.withdraw(id);
-            self.out.extend(withdrawn.map(Output::Withdrawn));
-        }
-        self.unblocked(now);
     }
 
     fn on_message(&mut self, frame: &Frame, now: Instant) {
@@ -681,59 +340,6 @@ impl Core {
         }
         self.session.record("session_id", id);
         self.session_ids.push_back(id.to_owned());
-    }
-
-    fn note_drift(&mut self, frame: &Frame) {
-        let unknown = if frame.flaw().is_some() {
-            self.stats.misfits += 1;
-            return;
-        } else if !Message::KNOWN.contains(&frame.kind()) {
-            frame.kind().to_owned()
-        } else if frame.kind() == "system"
-            && !frame
-                .subtype()
-                .is_some_and(|tag| SystemMessage::KNOWN.contains(&tag))
-        {
-            format!("system/{}", frame.subtype().unwrap_or_default())
-        } else {
-            return;
-        };
-        note(&mut self.stats.unknown, unknown);
-    }
-
-    /// Counts what decoding had no type for.
-    fn note_decoded(&mut self, misfits: u64, drift: &[Drift]) {
-        self.stats.misfits += misfits;
-        // Whole frames of unknown kinds were counted as they came, whoever reads them or not.
-        let counted = |drift: &Drift| {
-            drift.kind == DriftKind::UnknownTag && matches!(drift.place, "Message" | "SystemMessage")
-        };
-        for drift in drift.iter().filter(|drift| !counted(drift)) {
-            note(&mut self.stats.unknown, drift.to_string());
-        }
-    }
-}
-
-/// The requests that stand beside the answer to `initialize`.
-fn listed(body: &HashMap<String, RawJson>) -> Vec<Frame> {
-    const LISTS: [&str; 3] = [
-        "pending_permission_requests",
-        "pending_user_dialog_requests",
-        "pending_elicitation_requests",
-    ];
-    let lists = LISTS.iter().filter_map(|list| body.get(*list));
-    let requests = lists.flat_map(|list| list.decode::<Vec<RawJson>>().unwrap_or_default());
-    requests
-        .flat_map(|request| Frame::from_line(request.get()))
-        .filter(|frame| frame.kind() == "control_request")
-        .collect()
-}
-
-fn note(unknown: &mut BTreeMap<String, u64>, what: String) {
-    if unknown.len() >= MAX_DRIFT_KINDS && !unknown.contains_key(&what) {
-        *unknown.entry("others".to_owned()).or_default() += 1;
-    } else {
-        *unknown.entry(what).or_default() += 1;
     }
 }
 

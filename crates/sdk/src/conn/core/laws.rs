@@ -1,6 +1,7 @@
 //! What holds whatever happens in whatever order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use proptest::prelude::*;
 

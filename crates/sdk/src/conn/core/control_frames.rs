@@ -1,0 +1,104 @@
+//! Control requests and their replies, in both directions.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use outrigger_protocol::shared::RequestId;
+use outrigger_protocol::{Frame, RawJson};
+
+use super::open_requests::Arrival;
+use super::{Core, MAX_REQUESTS, Output};
+use crate::error::{Error, Kind, Refusal};
+use crate::fields::Fields;
+
+impl Core {
+    /// Registers a request of ours.
+    pub(super) fn expect(&mut self, id: &str, subtype: &str) -> Result<(), Error> {
+        if self.pending.len() >= MAX_REQUESTS {
+            return Err(Error::new(Kind::Busy {
+                what: "unanswered control requests",
+                limit: MAX_REQUESTS,
+            }));
+        }
+        self.pending.insert(id.to_owned(), subtype.to_owned());
+        Ok(())
+    }
+
+    pub(super) fn on_response(&mut self, frame: &Frame) {
+        let request = frame.request_id().and_then(|id| self.pending.remove_entry(id));
+        let Some((id, request)) = request else {
+            // Ours to nobody: an answer to what was given up, or an echo of our own answer.
+            self.stats.unmatched_responses += 1;
+            return;
+        };
+        let body = Fields::of(frame).get::<RawJson>("response").unwrap_or_default();
+        let body: HashMap<String, RawJson> = body.decode().unwrap_or_default();
+        let text = |key: &str| body.get(key).and_then(|value| value.decode::<String>().ok());
+        let listed = if request == "initialize" {
+            listed(&body)
+        } else {
+            Vec::new()
+        };
+        let reply = if frame.subtype() == Some("success") {
+            // A plain acknowledgement has no payload.
+            Ok(body.get("response").cloned().unwrap_or_default())
+        } else {
+            let message = text("error").unwrap_or_else(|| "the CLI gave no reason".to_owned());
+            Err(Error::new(Kind::Refusal(Refusal {
+                request,
+                message,
+                code: text("error_code"),
+            })))
+        };
+        self.out.push(Output::Reply { id, reply });
+        // What the CLI lists as open has come before, unless it was asked of a program that was here earlier.
+        for frame in listed {
+            if frame.request_id().is_some_and(|id| !self.open_requests.knows(id)) {
+                self.on_request(&frame);
+            }
+        }
+    }
+
+    pub(super) fn on_request(&mut self, frame: &Frame) {
+        // An oversized line is no JSON, but its beginning may have shown the id.
+        let shown = || frame.request_id().map(RequestId::from);
+        let Some(id) = frame.written_request_id().or_else(shown) else {
+            self.stats.misfits += 1;
+            return;
+        };
+        let arrival = self.open_requests.arrive(&id, frame);
+        let frame = frame.clone();
+        self.out.push(match arrival {
+            Arrival::New(serial) => Output::CliRequest { serial, id, frame },
+            Arrival::TooMany(serial) => Output::RefuseRequest { serial, id, frame },
+            Arrival::Flood => Output::Flood,
+            Arrival::Duplicate => {
+                self.stats.duplicate_requests += 1;
+                return;
+            }
+        });
+    }
+
+    pub(super) fn on_cancel(&mut self, frame: &Frame, now: Instant) {
+        if let Some(id) = frame.request_id() {
+            let withdrawn = self.open_requests.withdraw(id);
+            self.out.extend(withdrawn.map(Output::Withdrawn));
+        }
+        self.unblocked(now);
+    }
+}
+
+/// The requests that stand beside the answer to `initialize`.
+fn listed(body: &HashMap<String, RawJson>) -> Vec<Frame> {
+    const LISTS: [&str; 3] = [
+        "pending_permission_requests",
+        "pending_user_dialog_requests",
+        "pending_elicitation_requests",
+    ];
+    let lists = LISTS.iter().filter_map(|list| body.get(*list));
+    let requests = lists.flat_map(|list| list.decode::<Vec<RawJson>>().unwrap_or_default());
+    requests
+        .flat_map(|request| Frame::from_line(request.get()))
+        .filter(|frame| frame.kind() == "control_request")
+        .collect()
+}
