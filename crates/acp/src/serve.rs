@@ -11,6 +11,7 @@ mod v1;
 mod v2;
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,52 +41,63 @@ pub async fn serve(
     writer: impl AsyncWrite + Send + 'static,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let gate = Arc::new(Gate::default());
-    let exit_grace = config.exit_grace;
-    // Sessions end with the input, not only after the connection has handled the messages before.
-    let stop = stop.child_token();
-    let _ends_with_this = stop.clone().drop_guard();
-    let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
-    let lines = Lines::new(pipe::outgoing(writer, gate), pipe::incoming(reader, stop.clone()));
-    let connection = async {
-        match hub.config.protocol {
-            Protocol::Auto => {
-                let router = Agent.protocol_router();
-                let router = router.with_v1(v1::agent(&hub)).with_v2(v2::agent(&hub));
-                router.connect_to(lines).await
+    serve_pipes(config, Box::pin(reader), Box::pin(writer), stop).await
+}
+
+type Reader = Pin<Box<dyn AsyncRead + Send>>;
+type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+type Served = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
+/// Boxed here, so that the crates that call [`serve`] do not compile the whole agent again.
+fn serve_pipes(config: Config, reader: Reader, writer: Writer, stop: CancellationToken) -> Served {
+    Box::pin(async move {
+        let gate = Arc::new(Gate::default());
+        let exit_grace = config.exit_grace;
+        // Sessions end with the input, not only after the connection has handled the messages before.
+        let stop = stop.child_token();
+        let _ends_with_this = stop.clone().drop_guard();
+        let hub = Hub::new(config, Arc::clone(&gate), stop.clone());
+        let lines = Lines::new(pipe::outgoing(writer, gate), pipe::incoming(reader, stop.clone()));
+        let connection = async {
+            match hub.config.protocol {
+                Protocol::Auto => {
+                    let router = Agent.protocol_router();
+                    let router = router.with_v1(v1::agent(&hub)).with_v2(v2::agent(&hub));
+                    router.connect_to(lines).await
+                }
+                Protocol::V1 => v1::agent(&hub).connect_to(lines).await,
+                Protocol::V2 => v2::agent(&hub).connect_to(lines).await,
             }
-            Protocol::V1 => v1::agent(&hub).connect_to(lines).await,
-            Protocol::V2 => v2::agent(&hub).connect_to(lines).await,
-        }
-    };
-    let served = async {
-        let stopped = async {
-            stop.cancelled().await;
-            // The editor may not read any more.
-            tokio::time::sleep(LAST_WORDS).await;
         };
-        tokio::select! {
-            result = connection => result,
-            () = stopped => Ok(()),
-        }
-    };
-    let ended = async {
-        stop.cancelled().await;
-        hub.ended().await;
-    };
-    let (result, ended) = tokio::join!(
-        async {
-            let result = served.await;
-            stop.cancel();
-            result
-        },
-        async {
+        let served = async {
+            let stopped = async {
+                stop.cancelled().await;
+                // The editor may not read any more.
+                tokio::time::sleep(LAST_WORDS).await;
+            };
+            tokio::select! {
+                result = connection => result,
+                () = stopped => Ok(()),
+            }
+        };
+        let ended = async {
             stop.cancelled().await;
-            tokio::time::timeout(exit_grace, ended).await
+            hub.ended().await;
+        };
+        let (result, ended) = tokio::join!(
+            async {
+                let result = served.await;
+                stop.cancel();
+                result
+            },
+            async {
+                stop.cancelled().await;
+                tokio::time::timeout(exit_grace, ended).await
+            }
+        );
+        if ended.is_err() {
+            tracing::warn!("sessions did not end in time; what is left of them is killed");
         }
-    );
-    if ended.is_err() {
-        tracing::warn!("sessions did not end in time; what is left of them is killed");
-    }
-    result.map_err(|error| io::Error::other(error.to_string()))
+        result.map_err(|error| io::Error::other(error.to_string()))
+    })
 }
