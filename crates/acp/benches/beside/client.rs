@@ -1,4 +1,4 @@
-//! A client that says as little as it can, and looks at the clock.
+//! A minimal client that measures times.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// Seconds after which an agent that says nothing has failed.
+/// The time limit for an answer of the agent, in seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An agent's process, and a client on its pipes.
@@ -71,7 +71,7 @@ impl Client {
         assert_eq!(answer["stopReason"], "end_turn", "{answer}");
     }
 
-    /// Reads up to the next piece of an answer's text.
+    /// Reads up to the next chunk of an answer's text.
     pub(crate) async fn chunk(&mut self) {
         while self.next().await["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
     }
@@ -101,7 +101,7 @@ impl Client {
             .unwrap();
     }
 
-    /// What is resident of the agent's own process.
+    /// The resident memory of the agent's own process.
     pub(crate) fn resident_mb(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -127,7 +127,7 @@ impl Client {
             .unwrap();
     }
 
-    /// The next line, after whoever asks for permission has it.
+    /// The next line. Permission requests are allowed.
     async fn next(&mut self) -> Value {
         self.line.clear();
         let read = tokio::time::timeout(PATIENCE, self.stdout.read_until(b'\n', &mut self.line))

@@ -8,7 +8,7 @@ use outrigger_sim::claude::{Launch, Sandbox, Seen};
 
 use crate::{counted, ms};
 
-/// What it takes alone, in milliseconds.
+/// The times of the CLI alone, in milliseconds.
 pub(crate) struct Floor {
     pub(crate) start: f64,
     pub(crate) chunk: f64,

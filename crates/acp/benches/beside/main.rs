@@ -1,4 +1,4 @@
-//! What the agent costs beside the CLI that it drives, and beside another agent for the same.
+//! Compares the agent with the CLI that it drives, and with another agent.
 //!
 //! `cargo bench -p outrigger-acp --bench beside [-- RUNS]` starts the program, built for release, with the real, pinned CLI
 //! against a scripted API on this machine, ten times unless said otherwise. `OUTRIGGER_ACP` names another build of the program,
@@ -41,10 +41,10 @@ use serde_json::json;
 use crate::client::Client;
 use crate::table::{Table, median};
 
-/// How long the CLI that is started ahead is given, which begins a second after a session was opened.
+/// How long a spare may take, which is started one second after a session was opened.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Who is measured.
+/// An agent to measure.
 #[derive(Clone)]
 struct Subject {
     name: &'static str,
@@ -53,7 +53,7 @@ struct Subject {
     pauses: bool,
 }
 
-/// What one run gave, in milliseconds unless said otherwise.
+/// The results of one run, in milliseconds unless stated otherwise.
 struct Run {
     initialize: f64,
     session: f64,
@@ -158,7 +158,7 @@ impl Place {
     }
 }
 
-/// The CLI behind a script that notes each start.
+/// A script that records each start of the CLI.
 fn counted(sandbox: &Sandbox, cli: &Path, log: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let script = sandbox.path().join("claude");
@@ -176,7 +176,7 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// The program that is measured.
+/// The program to measure.
 fn ours() -> String {
     std::env::var("OUTRIGGER_ACP").unwrap_or_else(|_| env!("CARGO_BIN_EXE_outrigger-acp").to_owned())
 }

@@ -1,4 +1,4 @@
-//! Numbers below each other, each as a multiple of the first.
+//! Tables of numbers, each also as a multiple of the first.
 
 /// A table of one measure.
 pub(crate) struct Table {
@@ -27,7 +27,7 @@ impl Table {
     }
 }
 
-/// The one in the middle; of two in the middle, the lower.
+/// The median; of two middle values, the lower one.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() - 1) / 2]

@@ -1,4 +1,4 @@
-//! Signing in and out, and who is signed in.
+//! Signing in and out, and the status of the account.
 
 use outrigger::options::Auth;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ async fn terminals_are_offered_to_those_who_have_them() {
         assert_eq!(method["args"], json!(["--cli", "auth", "login", how]));
         assert!(method["_meta"].is_null());
     }
-    // As editors said it before there was a capability: they are given the whole command.
+    // Editors older than the capability get the whole command.
     let told = offered(json!({"_meta": {"terminal-auth": true}})).await;
     let whole = &methods(&told)[0]["_meta"]["terminal-auth"];
     assert_eq!(whole["command"], json!(std::env::current_exe().unwrap()));
@@ -56,7 +56,7 @@ async fn a_sign_in_that_was_done_in_a_terminal_is_finished() {
     assert_eq!(done, json!({}));
     let refused = editor.refused("authenticate", json!({"methodId": "magic"})).await;
     assert_eq!(refused["data"]["parameter"], "methodId", "{refused:#}");
-    // An account that the API does not let in.
+    // The API rejects the account.
     let (session, _) = editor.open(&rig.sandbox.project()).await;
     let prompt = editor
         .prompt(&session, "%error 403 n=99 msg=\"no such account\"")
@@ -77,7 +77,7 @@ async fn a_turn_that_needs_a_sign_in_says_how() {
     editor.initialize(json!({"auth": {"terminal": true}})).await;
     let home = tempfile::tempdir().unwrap();
     let (session, opened) = editor.open(home.path()).await;
-    // From what the CLI said when it started: there is no program that could be asked.
+    // From the CLI's reply at its start: there is no program to ask.
     let account = &opened["_meta"]["claudeCode"]["account"];
     let status = editor.call("auth/status", json!({})).await;
     assert_eq!(status["state"], "authenticated", "{status:#}, {account:#}");
@@ -100,7 +100,7 @@ async fn a_turn_that_needs_a_sign_in_says_how() {
             .collect::<Vec<_>>()
     };
     assert_eq!(told(&lines), ["unauthenticated"]);
-    // It is told once.
+    // The update comes once.
     let prompt = editor
         .prompt(&session, "%error 401 n=99 msg=\"invalid x-api-key\"")
         .await;
@@ -133,14 +133,14 @@ async fn the_real_cli_says_who_is_signed_in() {
     let rig = Rig::start().await;
     let mut editor = rig.editor();
     editor.initialize(json!({})).await;
-    // Without a session it is asked, and with one it has said so.
+    // Without a session the CLI is asked; with one it has reported the account.
     let before = editor.call("auth/status", json!({})).await;
     assert_eq!(before["state"], "authenticated", "{before:#}");
     editor.open(&rig.sandbox.project()).await;
     let with = editor.call("auth/status", json!({})).await;
     assert_eq!(with["state"], "authenticated", "{with:#}");
     assert!(with["accounts"][0]["label"].is_string(), "{with:#}");
-    // A key that comes from outside can't be signed out of, which is no failure.
+    // Signing out does not remove a key of the environment, which is no failure.
     editor.call("logout", json!({})).await;
     editor.leave().await;
 }

@@ -1,4 +1,4 @@
-//! Files that are not saved.
+//! Unsaved buffers.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ async fn an_editor_that_does_not_tell_holds_up_nothing_for_long() {
     editor.initialize(can()).await;
     let (session, _) = editor.open(home.path()).await;
     let begun = Instant::now();
-    // It is asked, and says nothing. Another prompt does not overtake, and other requests are answered.
+    // The editor is asked and does not answer. The next prompt waits, and other requests are answered.
     let first = ask(&mut editor, &session, "%say first", &[&file]).await;
     let second = ask(&mut editor, &session, "%say second", &[]).await;
     editor.call("session/list", json!({"cwd": home.path()})).await;

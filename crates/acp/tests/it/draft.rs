@@ -1,5 +1,5 @@
-//! The draft of the second version of the protocol, as an editor sees it. Each line is held against the draft's own JSON Schema, and
-//! all that is told of a session against the laws of its state.
+//! The draft of version 2 as an editor sees it. Each line is validated by the draft's JSON Schema, and the updates of a session by the
+//! laws of its state.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub(crate) fn state(line: &Value) -> Option<&str> {
     update["state"].as_str().filter(|_| is_state)
 }
 
-/// All lines up to the end of foreground work, which began before them or among them.
+/// All lines up to the end of the current foreground work.
 pub(crate) async fn idle(editor: &mut Editor) -> Vec<Value> {
     let mut lines = Vec::new();
     loop {
@@ -67,7 +67,7 @@ pub(crate) async fn idle(editor: &mut Editor) -> Vec<Value> {
     }
 }
 
-/// A whole turn; `lines` begin with the prompt's and end with the session's idling.
+/// A whole turn: the lines from the prompt to the idle state.
 pub(crate) async fn turn(editor: &mut Editor, session: &str, text: &str) -> Vec<Value> {
     let prompt = editor.prompt(session, text).await;
     let lines = idle(editor).await;
@@ -76,7 +76,7 @@ pub(crate) async fn turn(editor: &mut Editor, session: &str, text: &str) -> Vec<
     lines
 }
 
-/// What holds for all that is told of a session, whatever happens in it.
+/// The laws for the updates of a session.
 pub(crate) fn laws(lines: &[Value]) {
     let mut is_active = false;
     let mut told: Vec<&str> = Vec::new();
@@ -109,7 +109,7 @@ pub(crate) fn laws(lines: &[Value]) {
     }
 }
 
-/// The prompt was answered once, with the id under which it was told back.
+/// The prompt was answered once, with the id of its message.
 pub(crate) fn acknowledged(lines: &[Value], prompt: i64, text: &str) {
     let answers: Vec<&Value> = lines
         .iter()
@@ -175,7 +175,7 @@ async fn the_agent_says_what_it_can_without_a_process() {
     );
     assert_eq!(told["authMethods"][0]["type"], "terminal");
     assert!(cli.started().is_empty());
-    // The editor does that itself, in a terminal.
+    // The editor signs in by itself, in a terminal.
     let refused = editor
         .refused("auth/login", json!({"methodId": "claude-ai-login"}))
         .await;
@@ -235,7 +235,7 @@ async fn a_call_waits_for_its_permission_and_says_so() {
             .collect();
         assert_eq!(of_it.last().expect("updates")["status"], status, "{of_it:#?}");
         assert_eq!(of_it[0]["name"], "Write");
-        // The call is there before the question, and the state that waits for the answer behind both.
+        // The call comes before the question, and the state `requires_action` after both.
         let told = at(&|line| line["params"]["update"]["toolCallId"] == *call);
         assert!(told < question && question < at(&|line| state(line) == Some("requires_action")));
         assert_eq!(file.exists(), is_there);
@@ -302,7 +302,7 @@ async fn a_cancel_ends_the_work_and_gives_back_what_was_not_begun() {
     assert_eq!(refusal["error"]["code"], -32800);
     laws(&lines);
     assert!(!said(&lines).contains("never"));
-    // With nothing to cancel it does nothing.
+    // Without a prompt, a cancel has no effect.
     editor
         .notify("session/cancel", json!({"sessionId": session}))
         .await;
@@ -373,7 +373,7 @@ async fn a_prompt_that_is_folded_in_ends_with_the_turn_once() {
         "_meta": {"claudeCode": {"delivery": "steer"}}});
     let steered = editor.ask("session/prompt", params).await;
     let mut lines = idle(&mut editor).await;
-    // The CLI may have been done before it read that.
+    // The CLI may have ended the turn before it read the cancel.
     if !lines.iter().any(|line| line["id"] == steered) {
         lines.extend(idle(&mut editor).await);
     }
@@ -422,7 +422,7 @@ async fn closing_ends_the_work_before_it_is_answered() {
     assert_eq!(ends.len(), 1, "{lines:#?}");
     assert_eq!(ends[0]["params"]["update"]["stopReason"], "cancelled");
     assert!(cli.started()[0].exited().is_some());
-    // One that is not open is closed.
+    // A session that is not open counts as closed.
     editor.call("session/close", json!({"sessionId": session})).await;
     editor.leave().await;
 }
@@ -487,7 +487,7 @@ async fn an_editor_that_reads_late_misses_nothing() {
     editor
         .prompt(&session, &format!("%slow 0 chunk=9\n%say {text}"))
         .await;
-    // The clock moves only when nobody has anything to do: nothing more can be written.
+    // The paused clock advances only when no task can run: nothing more can be written.
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let lines = idle(&mut editor).await;
     laws(&lines);
@@ -511,7 +511,7 @@ async fn what_else_editors_ask() {
         "open"
     );
 
-    // Back to before the second prompt, by the id under which it is part of the conversation.
+    // Rewinds to before the second prompt, by its message id.
     let prompt = &updates(&lines, "user_message")[0]["messageId"];
     let back = json!({"sessionId": session, "messageId": prompt, "files": false});
     let id = editor.ask_badly("_session/rewind", back).await;
@@ -535,7 +535,7 @@ async fn what_else_editors_ask() {
     assert_eq!(listed["sessions"][0]["archived"], true);
     editor.call("session/unarchive", this).await;
 
-    // Told again, it has what was gone back to and not what was left.
+    // The replay has the kept messages and not the removed ones.
     let resume = json!({"sessionId": session, "cwd": home.path(), "replayFrom": {"type": "start"}});
     let id = editor.ask("session/resume", resume).await;
     let (lines, answer) = editor.until(id).await;
@@ -567,7 +567,7 @@ async fn servers_in_the_editor_are_reached() {
     editor.leave().await;
 }
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -580,7 +580,7 @@ impl Dice {
     }
 }
 
-/// The clock moves only when nobody has anything to do, so that no tool runs in earnest: nobody would have to wait for that.
+/// With a paused clock no tool runs a real process, as the clock would not wait for it.
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_each_prompt_is_answered_once_and_the_session_idles() {
     for seed in 0..16 {
@@ -616,7 +616,7 @@ async fn whatever_happens_each_prompt_is_answered_once_and_the_session_idles() {
             prompts.push((editor.ask("session/prompt", params).await, text));
             tokio::time::sleep(std::time::Duration::from_millis(dice.roll(40))).await;
         }
-        // Hanging ones end no other way.
+        // Hanging turns end in no other way.
         editor
             .notify("session/cancel", json!({"sessionId": session}))
             .await;

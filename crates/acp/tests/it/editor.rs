@@ -1,4 +1,4 @@
-//! An editor: speaks the protocol line by line, and judges each.
+//! A test editor: reads and writes lines of the protocol, and validates each.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -16,22 +16,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::schema::{self, Version};
 
-/// Longer than anything here takes on a machine that is busy.
+/// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How this editor answers what it is asked: the result, or nothing to leave it open.
+/// Answers the agent's requests: a result, or `None` to leave the request open.
 pub(crate) type Answer = Box<dyn FnMut(&Value) -> Option<Value> + Send>;
 
 pub(crate) struct Editor {
     out: Option<WriteHalf<DuplexStream>>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    /// What was asked by this side, and by the other.
+    /// The methods of open requests, of either side.
     asked: HashMap<i64, String>,
     open: HashMap<String, String>,
-    /// Answers that came before somebody wanted them.
+    /// Answers that no test has read.
     answered: HashMap<i64, Value>,
     next: i64,
-    /// What came and was not looked at yet.
+    /// Lines that no test has read.
     come: VecDeque<Value>,
     pub(crate) answer: Answer,
     pub(crate) version: Version,
@@ -61,7 +61,7 @@ impl Editor {
         }
     }
 
-    /// An editor before an agent with a simulated CLI, which does what prompts say.
+    /// An editor with an agent and a simulated CLI, which follows the directives in prompts.
     pub(crate) fn simulated() -> (Self, Simulated) {
         let cli = Simulated::agent(|agent| agent.directives());
         (Self::of(&cli), cli)
@@ -94,7 +94,7 @@ impl Editor {
         self.send_raw(&line.to_string()).await;
     }
 
-    /// Asks, and returns the id.
+    /// Sends a request, and returns its id.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> i64 {
         self.next += 1;
         let id = self.next;
@@ -104,7 +104,7 @@ impl Editor {
         id
     }
 
-    /// Asks what the schema would not let pass.
+    /// Sends a request that the schema rejects.
     pub(crate) async fn ask_badly(&mut self, method: &str, params: Value) -> i64 {
         self.next += 1;
         let id = self.next;
@@ -124,14 +124,13 @@ impl Editor {
             .await;
     }
 
-    /// Answers with an error.
     pub(crate) async fn fail(&mut self, request: &Value, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error}))
             .await;
     }
 
-    /// The next line; questions are answered as `answer` says. `None` at the end.
+    /// The next line. Requests of the agent are answered by `answer`. `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         if let Some(line) = self.come.pop_front() {
             return Some(line);
@@ -162,7 +161,7 @@ impl Editor {
         Some(line)
     }
 
-    /// All lines up to the answer to a request, and that. Answers to others wait for those who want them.
+    /// All lines up to the answer to a request, and the answer. Answers to other requests are kept.
     pub(crate) async fn until(&mut self, id: i64) -> (Vec<Value>, Value) {
         let mut before = Vec::new();
         if let Some(answer) = self.answered.remove(&id) {
@@ -178,7 +177,7 @@ impl Editor {
         panic!("the agent went away without an answer to {id}; it said {before:#?}");
     }
 
-    /// Reads on until something comes, and leaves it there for others.
+    /// Reads until a line matches, and keeps all lines.
     pub(crate) async fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(found) = self.come.iter().find(|line| wanted(line)) {
             return found.clone();
@@ -192,7 +191,7 @@ impl Editor {
         }
     }
 
-    /// The answer to a request, which is no error.
+    /// The successful answer to a request.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params).await;
         let (_, answer) = self.until(id).await;
@@ -200,7 +199,7 @@ impl Editor {
         answer["result"].clone()
     }
 
-    /// The error that a request gets.
+    /// The error for a request.
     pub(crate) async fn refused(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask_badly(method, params).await;
         let (_, answer) = self.until(id).await;
@@ -215,7 +214,7 @@ impl Editor {
         self.call("initialize", params).await
     }
 
-    /// Opens a session, and returns its id and all that was told of it.
+    /// Opens a session, and returns its id and its lines.
     pub(crate) async fn open(&mut self, cwd: &Path) -> (String, Value) {
         let opened = self
             .call("session/new", json!({"cwd": cwd, "mcpServers": []}))
@@ -229,7 +228,7 @@ impl Editor {
         self.ask("session/prompt", params).await
     }
 
-    /// A whole turn: what was said in it, and the answer to the prompt.
+    /// A whole turn: its lines, and the answer to the prompt.
     pub(crate) async fn turn(&mut self, session: &str, text: &str) -> (Vec<Value>, Value) {
         let id = self.prompt(session, text).await;
         let (before, answer) = self.until(id).await;
@@ -237,7 +236,7 @@ impl Editor {
         (before, answer["result"].clone())
     }
 
-    /// A whole turn, and on until something comes that may be late.
+    /// A whole turn, and further lines until a late one matches.
     pub(crate) async fn turn_until(
         &mut self,
         session: &str,
@@ -251,22 +250,22 @@ impl Editor {
         }
     }
 
-    /// Closes this end, and waits for the agent to go.
+    /// Closes the input, and waits for the end of the agent.
     pub(crate) async fn leave(mut self) -> Vec<Value> {
-        // Half of a duplex stream closes nothing by being dropped.
+        // Dropping half of a duplex stream does not close it.
         let mut out = self.out.take().expect("the editor still speaks");
         out.shutdown().await.expect("the agent reads");
         self.out = Some(out);
         self.gone().await
     }
 
-    /// Waits for the agent to go.
+    /// Waits for the end of the agent.
     pub(crate) async fn gone(mut self) -> Vec<Value> {
         let mut last = Vec::new();
         while let Some(line) = self.next().await {
             last.push(line);
         }
-        // Only now is the other end let go of.
+        // Drops the other end only now.
         self.out.take();
         let ended = tokio::time::timeout(PATIENCE, &mut self.agent).await;
         ended
@@ -284,7 +283,7 @@ pub(crate) fn updates<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     updates.filter(|update| update["sessionUpdate"] == kind).collect()
 }
 
-/// The text that the agent said.
+/// The text of the answer.
 pub(crate) fn said(lines: &[Value]) -> String {
     let chunks = updates(lines, "agent_message_chunk").into_iter();
     chunks

@@ -1,11 +1,11 @@
-//! How turns end, and what the answers to their prompts say.
+//! The ends of turns, and the answers to their prompts.
 
 use outrigger::testing::Simulated;
 use serde_json::{Value, json};
 
 use crate::editor::{Editor, said};
 
-/// The answer to one prompt, as it came.
+/// The raw answer to one prompt.
 async fn answer(cli: &Simulated, text: &str) -> (Vec<Value>, Value) {
     let mut editor = Editor::of(cli);
     editor.initialize(json!({})).await;
@@ -47,7 +47,7 @@ async fn what_a_cancelled_turn_used_is_told() {
     editor.initialize(json!({})).await;
     let home = tempfile::tempdir().expect("a directory");
     let (session, _) = editor.open(home.path()).await;
-    // A request that ended, and one that does not.
+    // One API request that ends, and one that hangs.
     let prompt = "%usage in=100 out=50\n%tool Glob {\"pattern\": \"*\"}\n%hang\n%say beginning";
     let running = editor.prompt(&session, prompt).await;
     editor

@@ -1,5 +1,5 @@
-//! A connection to the CLI that goes wrong: frames that are lost, late, doubled, out of order, or not the CLI's; and its end at any
-//! moment. Whatever happens, each prompt is answered, once, and each call is told of once and ends once.
+//! A faulty connection to the CLI: frames that are lost, late, repeated, reordered or foreign, and its end at any moment. Each prompt is
+//! answered once, and each call is reported once and ends once.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::editor::{Editor, said};
 
-/// What goes wrong at some frame.
+/// The faults.
 fn effect() -> impl Strategy<Value = Effect> {
     prop_oneof![
         4 => Just(Effect::Drop {}),
@@ -27,7 +27,7 @@ fn effect() -> impl Strategy<Value = Effect> {
     ]
 }
 
-/// What was said of calls: each is told of before anything else is said of it, and nothing after its end.
+/// Checks the updates of calls: each call is reported first, and has no update after its end.
 fn check_calls(lines: &[Value]) -> Result<(), TestCaseError> {
     let mut ended: HashMap<String, bool> = HashMap::new();
     for update in lines.iter().map(|line| &line["params"]["update"]) {
@@ -60,7 +60,7 @@ async fn play(schedule: Schedule, keeps_order: bool, loses_nothing: bool) -> Res
     let opening = editor
         .ask("session/new", json!({"cwd": home.path(), "mcpServers": []}))
         .await;
-    // Starting may take as long as the SDK lets it.
+    // The start may take up to the SDK's own time limit.
     tokio::time::sleep(Duration::from_secs(200)).await;
     let (_, opened) = editor.until(opening).await;
     let Some(session) = opened["result"]["sessionId"].as_str().map(str::to_owned) else {
@@ -77,12 +77,12 @@ async fn play(schedule: Schedule, keeps_order: bool, loses_nothing: bool) -> Res
         prompts.push(editor.prompt(&session, text).await);
     }
     let mut lines = Vec::new();
-    // Long enough for everything that is only late. Questions want their answers meanwhile.
+    // Long enough for late frames. Meanwhile questions are answered.
     let late = tokio::time::Instant::now() + Duration::from_secs(15);
     while let Ok(Some(line)) = tokio::time::timeout_at(late, editor.next()).await {
         lines.push(line);
     }
-    // Then the user has had enough.
+    // Then the user cancels.
     editor
         .notify("session/cancel", json!({"sessionId": session}))
         .await;
@@ -104,7 +104,7 @@ async fn play(schedule: Schedule, keeps_order: bool, loses_nothing: bool) -> Res
         prop_assert_eq!(said(&lines), "onetwothree");
     }
     if keeps_order {
-        // What belongs to a turn is told before the answer to its prompt, and after the last there is nothing left.
+        // All updates of a turn come before the answer to its prompt, and none after the last.
         let last = prompts.iter().filter_map(|id| {
             lines
                 .iter()

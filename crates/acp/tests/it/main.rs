@@ -1,4 +1,4 @@
-//! The agent as an editor sees it: lines in, lines out. Each line in both directions is held against the protocol's JSON Schema.
+//! The agent as an editor sees it: lines in, lines out. Each line of both directions is validated by the protocol's JSON Schema.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What editors give for a session besides its directory, and what is wrong with the place that it is to run in.
+//! `_meta` and the other parameters of sessions, and errors of their directories.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::draft;
 use crate::editor::{Editor, said, updates};
 use crate::sessions::agent;
 
-/// A CLI that tells how it was started: its arguments and environment.
+/// A CLI that records its arguments and environment.
 fn telling() -> (Simulated, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&told);
@@ -29,7 +29,7 @@ fn telling() -> (Simulated, Arc<Mutex<Vec<String>>>) {
     (cli, told)
 }
 
-/// What the CLI was told in `initialize`.
+/// The CLI's `initialize` request.
 fn introduced(cli: &Simulated) -> Value {
     let report = cli.report().expect("one was started");
     let request = report
@@ -155,7 +155,7 @@ async fn the_cli_s_own_messages_are_told_to_those_who_want_them() {
     assert!(!told.iter().any(|kind| kind.starts_with("control_")), "{told:?}");
     let raw = lines.iter().find(|line| line["method"] == "_claude/sdkMessage");
     assert_eq!(raw.expect("one of them")["params"]["sessionId"], all.as_str());
-    // Besides, not instead.
+    // In addition, not instead.
     assert_eq!(said(&lines), "hello");
 
     let some = editor
@@ -214,7 +214,7 @@ async fn so_many_sessions_and_no_more() {
     editor.leave().await;
 }
 
-/// The error that a session gets with a program like this in the place of the CLI.
+/// The error for a session with this program as the CLI.
 async fn with_program(text: &str) -> Value {
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("claude");

@@ -1,4 +1,4 @@
-//! Plans that are approved with a cleared context: carried out in a new conversation, in the place of the prompt that they are of.
+//! Plans that are approved with a cleared context: implemented in a new conversation, for the same prompt.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::draft;
 use crate::editor::{Editor, said, updates};
 
-/// The model writes a plan, hands it in, and would go on.
+/// The model writes a plan, submits it, and would continue.
 fn planning(home: &Path, plan: &str) -> String {
     let file = home.join(".claude/plans/plan.md");
     let write = json!({"file_path": file, "content": plan});
     format!("%tool Write {write}\n%tool ExitPlanMode {{}}\n%say in the old one")
 }
 
-/// A CLI that keeps plans and sessions below a directory; what is started second is what `second` says, if it says anything.
+/// A CLI with its plans and sessions below a directory. `second` replaces its second process, if it is given.
 fn cli(home: &Path, second: fn() -> Option<Script>) -> Simulated {
     let place = home.to_owned();
     Simulated::start(move |launch, number| {
@@ -49,7 +49,7 @@ fn select(id: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": id}})
 }
 
-/// Answers plans with this choice, and keeps the questions.
+/// Answers plans with this choice, and records the questions.
 fn answers(editor: &mut Editor, id: &'static str) -> Asked {
     let asked = Asked::default();
     let keep = Arc::clone(&asked);
@@ -70,7 +70,7 @@ async fn planner(editor: &mut Editor, home: &Path) -> String {
     session
 }
 
-/// What a process was told, of a kind.
+/// The frames of a kind that a process got.
 fn told(cli: &Simulated, process: usize) -> Vec<Value> {
     let report = cli.started()[process].report();
     report.received().cloned().collect()
@@ -108,7 +108,7 @@ async fn a_plan_is_carried_out_in_a_new_conversation_by_the_same_prompt() {
         .collect();
     assert_eq!(ids.last(), Some(&"reject"));
     assert_eq!(ids[ids.len() - 2], CLEAR);
-    // The call counts as approved, and the mode is the one that was chosen.
+    // The call counts as approved, and the chosen mode is active.
     let id = &question["params"]["toolCall"]["toolCallId"];
     let calls = updates(&lines, "tool_call_update").into_iter();
     let states: Vec<&Value> = calls
@@ -122,7 +122,7 @@ async fn a_plan_is_carried_out_in_a_new_conversation_by_the_same_prompt() {
     let mode = modes.last().map(|update| &update["currentModeId"]);
     assert_eq!(mode, Some(&json!("auto")), "{modes:?}");
 
-    // The old process was given nothing more, and the new one the mode before the plan.
+    // The old process got nothing more, and the new one the mode before the plan.
     assert_eq!(cli.started().len(), 2);
     assert!(cli.started()[0].exited().is_some());
     let old = told(&cli, 0);
@@ -142,12 +142,12 @@ async fn a_plan_is_carried_out_in_a_new_conversation_by_the_same_prompt() {
     assert!(mode < plan, "{new:#?}");
     let waiting = at(&|line| line["type"] == "user" && line.to_string().contains("%say later"));
     assert!(plan < waiting);
-    // Going back to the prompt is going back to before the plan was given.
+    // A rewind to the prompt removes the plan, too.
     let back = json!({"sessionId": session, "messageId": first, "files": false, "dryRun": true});
     assert_eq!(editor.call("_session/rewind", back).await["messagesRemoved"], 4);
     editor.leave().await;
 
-    // Another agent finds the new conversation by the id that the editor knows.
+    // Another agent process finds the new conversation by the editor's id.
     let cli = self::cli(home.path(), || None);
     let mut editor = editor_of(&cli, home.path());
     editor.initialize(json!({})).await;
@@ -162,7 +162,7 @@ async fn a_plan_is_carried_out_in_a_new_conversation_by_the_same_prompt() {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_while_the_new_process_starts_ends_the_prompt() {
     let home = tempfile::tempdir().unwrap();
-    // It never says anything.
+    // It never answers.
     let cli = cli(home.path(), || {
         Some(Script::new().sleep(Duration::from_secs(3600)))
     });
@@ -175,7 +175,7 @@ async fn a_cancel_while_the_new_process_starts_ends_the_prompt() {
     editor
         .wait_for(|line| line["params"]["update"]["currentModeId"] == "auto")
         .await;
-    // The clock moves only when nobody has anything to do.
+    // The paused clock advances only when no task can run.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(cli.started().len(), 2);
     let since = tokio::time::Instant::now();
@@ -204,7 +204,7 @@ async fn a_cancel_with_the_choice_and_a_death_with_it_end_or_carry_on_and_never_
             .await;
         if dies {
             editor.reply(&question, select(CLEAR)).await;
-            // As soon as the call is told as approved, and before its turn can have ended.
+            // When the call is reported as approved, before its turn can have ended.
             editor
                 .wait_for(|line| {
                     line["params"]["update"]["status"] == "completed"
@@ -257,7 +257,7 @@ async fn the_draft_tells_of_one_piece_of_work_and_one_prompt() {
         .iter()
         .filter(|line| line["id"] == prompt && line.get("method").is_none());
     assert_eq!(answers.count(), 1);
-    // The user said one thing.
+    // The user sent one message.
     let echoes: Vec<&Value> = lines
         .iter()
         .map(|line| &line["params"]["update"])

@@ -1,4 +1,4 @@
-//! The program: what it writes, what it starts, and that nothing of it stays.
+//! The program: its output, its processes, and their end.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use crate::editor::PATIENCE;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_outrigger-acp");
 
-/// The processes below one, as far down as they go.
+/// All descendants of a process.
 fn below(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut at = 0;
@@ -27,7 +27,7 @@ fn below(pid: u32) -> Vec<u32> {
                 .split_whitespace()
                 .filter_map(|child| child.parse::<u32>().ok()),
         );
-        // Threads have children of their own.
+        // Each thread has its own children.
         for task in std::fs::read_dir(format!("/proc/{}/task", found[at]))
             .into_iter()
             .flatten()
@@ -108,7 +108,7 @@ async fn nothing_is_left_however_it_ends() {
                     .expect("it answers in time")
                     .expect("text")
                     .expect("it is there");
-                // Nothing but the protocol, whatever is logged.
+                // Only protocol messages, whatever is logged.
                 let said: Value = serde_json::from_str(&said).expect("JSON");
                 assert!(said.get("error").is_none(), "{said}");
                 if said["id"] == line["id"] {
@@ -127,7 +127,7 @@ async fn nothing_is_left_however_it_ends() {
             .write_all(format!("{hang}\n").as_bytes())
             .await
             .expect("it reads");
-        // The session's, and one that is started ahead.
+        // The CLI of the session, and the spare.
         let is_cli = |pid: &u32| {
             let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
             exe.is_ok_and(|exe| exe == Path::new(&cli).canonicalize().unwrap_or_default())
@@ -172,7 +172,7 @@ async fn nothing_is_left_however_it_ends() {
             "{end:?}: still there of {started:?}: {:?}",
             started.iter().filter(|pid| is_alive(**pid)).collect::<Vec<_>>()
         );
-        // Nobody is left to tidy up behind one that was killed.
+        // A killed agent can't clean up.
         if end != End::Killed {
             let parked = std::fs::read_dir(sandbox.config().join("spares")).expect("where spares are");
             assert_eq!(parked.count(), 0, "{end:?}");

@@ -34,7 +34,7 @@ async fn text_comes_before_the_answer_to_its_prompt() {
             .as_array()
             .is_some_and(|models| !models.is_empty())
     );
-    // Nothing is left over for the next.
+    // The next prompt is not affected.
     let (lines, _) = editor.turn(&session, "%say again").await;
     assert_eq!(said(&lines), "again");
     editor.leave().await;
@@ -54,7 +54,7 @@ async fn a_cancel_ends_all_prompts() {
         assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
         assert!(!said(&lines).contains("never"));
     }
-    // With nothing to cancel it does nothing.
+    // Without a prompt, a cancel has no effect.
     editor
         .notify("session/cancel", json!({"sessionId": session}))
         .await;
@@ -99,7 +99,7 @@ async fn queued_prompts_have_turns_of_their_own_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cli_that_ignores_the_interrupt_is_ended_and_brought_back() {
-    // It takes the prompt and says nothing more.
+    // It accepts the prompt and writes nothing more.
     let cli = Simulated::start(|launch, number| {
         if number == 0 {
             crate::sessions::deaf()
@@ -116,7 +116,7 @@ async fn a_cli_that_ignores_the_interrupt_is_ended_and_brought_back() {
     let home = tempfile::tempdir().unwrap();
     let (session, _) = editor.open(home.path()).await;
     let id = editor.prompt(&session, "%say hello").await;
-    // The clock moves only when nobody has anything to do.
+    // The paused clock advances only when no task can run.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let since = Instant::now();
     editor
@@ -159,13 +159,13 @@ async fn a_death_fails_the_turn_that_ran_and_the_next_prompt_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn an_editor_that_reads_late_misses_nothing() {
     let (mut editor, _cli, session, _home) = started().await;
-    // Many lines, and more than the pipe holds.
+    // Many lines, more than the pipe holds.
     let words: Vec<String> = (0..3000).map(|number| format!("word{number:04}")).collect();
     let text = words.join(" ");
     let prompt = editor
         .prompt(&session, &format!("%slow 0 chunk=9\n%say {text}"))
         .await;
-    // The clock moves only when nobody has anything to do: nothing more can be written. It reads requests all the same.
+    // The paused clock advances only when no task can run: nothing more can be written. The agent reads requests nonetheless.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let other = editor.ask_badly("session/juggle", json!({})).await;
     let (mut lines, answer) = editor.until(other).await;
@@ -246,9 +246,9 @@ async fn the_turn_that_runs_can_be_steered() {
     let report = cli.report().expect("it was started");
     let heard = |text: &str| report.received().any(|line| line.to_string().contains(text));
     assert!(heard("%say steered") && !heard("%say unheard"));
-    // Behind all that was said before.
+    // Behind the updates of the turn.
     editor.turn(&session, "%say between").await;
-    // Without a turn it begins one, which ends unasked.
+    // Without a turn it begins one, whose end has no answer.
     let told = editor
         .call("_session/steering", steer("%say by itself", json!({})))
         .await;

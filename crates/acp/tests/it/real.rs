@@ -1,4 +1,4 @@
-//! The same with the real CLI, against a scripted API.
+//! The agent with the real CLI, against a scripted API.
 
 use std::path::Path;
 use std::time::Duration;
@@ -49,14 +49,14 @@ impl Rig {
         Editor::with(self.config.clone())
     }
 
-    /// All that the CLI loads for a person.
+    /// A sandbox with everything that the CLI loads for a user.
     pub(crate) fn interactive(mut self) -> Self {
         let options = self.config.options.clone().isolation(Isolation::Interactive);
         self.config = self.config.options(options);
         self
     }
 
-    /// Waits until a spare is parked: it has a directory, and has told other sessions how to reach it.
+    /// Waits until a spare is parked: it has a directory, and has published its socket.
     pub(crate) async fn parked(&self) {
         let has = |name: &str, end: &str| {
             let found = std::fs::read_dir(self.sandbox.config().join(name));
@@ -122,7 +122,7 @@ async fn a_cli_that_is_started_ahead_is_seen_by_nobody_until_it_is_a_session() {
             .collect::<Vec<_>>(),
         [cwd.to_str().expect("a path in UTF-8")]
     );
-    // It is the session that was told of, and is found as such.
+    // The stored session has the id that the editor got.
     let listed = editor.call("session/list", json!({"cwd": cwd})).await;
     assert_eq!(listed["sessions"][0]["sessionId"], session.as_str(), "{listed:#}");
     editor.leave().await;
@@ -142,7 +142,7 @@ async fn a_project_that_no_spare_can_work_in_gets_a_cli_of_its_own() {
     editor.open(&std::env::temp_dir()).await;
     rig.parked().await;
     let (session, opened) = editor.open(&cwd).await;
-    // As the spare had it; the session itself says what the project wants.
+    // The answer has the spare's mode; the session reports the project's.
     assert_eq!(opened["modes"]["currentModeId"], "default");
     let told = editor
         .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "current_mode_update")
@@ -170,7 +170,7 @@ async fn a_session_from_its_beginning_to_its_end() {
         "{opened:#}"
     );
 
-    // A turn with a call that somebody allows.
+    // A turn with an allowed call.
     editor.answer = Box::new(|_| Some(json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})));
     let file = rig.sandbox.project().join("made.txt");
     let write = json!({"file_path": file, "content": "by the agent"});
@@ -190,7 +190,7 @@ async fn a_session_from_its_beginning_to_its_end() {
         "{lines:#?}"
     );
 
-    // One that is cancelled.
+    // A cancelled turn.
     let running = editor.prompt(&session, "%hang\n%say beginning").await;
     editor
         .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
@@ -228,7 +228,7 @@ async fn sessions_at_rest_are_listed_gone_on_with_and_deleted() {
     let refused = editor.refused("session/list", json!({"cursor": "7"})).await;
     assert_eq!(refused["data"]["parameter"], "cursor");
 
-    // What was said is told again, before the answer.
+    // The replay comes before the answer.
     let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
     let id = editor.ask("session/load", load).await;
     let (lines, answer) = editor.until(id).await;
@@ -239,7 +239,7 @@ async fn sessions_at_rest_are_listed_gone_on_with_and_deleted() {
     let (lines, _) = editor.turn(&session, "%say going on").await;
     assert_eq!(said(&lines), "going on");
 
-    // A copy goes its own way.
+    // A fork has its own messages.
     let fork = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
     let id = editor.ask("session/fork", fork).await;
     let (lines, answer) = editor.until(id).await;
@@ -261,7 +261,7 @@ async fn sessions_at_rest_are_listed_gone_on_with_and_deleted() {
         .await;
     assert_eq!(refused["code"], -32002);
 
-    // Resumed without being told again.
+    // Resumed without a replay.
     let resume = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
     let id = editor.ask("session/resume", resume).await;
     let (lines, _) = editor.until(id).await;
@@ -328,7 +328,7 @@ async fn servers_of_the_editor_are_reached_over_its_connection() {
     assert_eq!(last["status"], "completed", "{last:#}");
     assert!(last.to_string().contains("from the editor"), "{last:#}");
 
-    // What the user cancels is taken back from the editor.
+    // A cancel also cancels the request to the editor.
     editor.answer = serving(|_| None);
     let prompt = editor.prompt(&session, call).await;
     let is_call = |line: &serde_json::Value| line["params"]["method"] == "tools/call";
@@ -442,7 +442,7 @@ async fn the_draft_shows_terminals_and_what_goes_on_behind_a_turn() {
                 .expect("base64")
         })
         .collect();
-    // The CLI tells the model of it in a turn of its own, which is work as any other.
+    // The CLI reports the result to the model in a turn of its own, which counts as work.
     let of_its_own = |lines: &[serde_json::Value]| draft::states(lines).last() == Some(&"idle");
     while !(draft::states(&lines[from..]).contains(&"running") && of_its_own(&lines[from..])) {
         lines.push(editor.next().await.expect("a turn"));
@@ -450,7 +450,7 @@ async fn the_draft_shows_terminals_and_what_goes_on_behind_a_turn() {
     draft::laws(&lines);
     assert_eq!(updates(&lines, "user_message").len(), 1, "{lines:#?}");
 
-    // The CLI itself writes behind it how it ended.
+    // The CLI appends the end of the command.
     let output = String::from_utf8(output).expect("text");
     assert!(output.starts_with("first\nsecond\n"), "{output:?}");
     editor.leave().await;
@@ -482,7 +482,7 @@ async fn what_the_editor_gives_for_a_session_holds() {
         .await;
     assert_eq!(opened["modes"]["currentModeId"], "acceptEdits");
     let session = opened["sessionId"].as_str().expect("an id").to_owned();
-    // A directory of the session's own: nobody is asked.
+    // An additional directory of the session needs no permission.
     let read = json!({"file_path": more.join("a.txt")});
     let output = json!({"colour": "green"});
     let prompt = format!("%tool Read {read}\n%tool StructuredOutput {output}\n%say done");
@@ -544,7 +544,7 @@ async fn how_much_is_thought_is_told_once_a_second() {
         .filter_map(|chunk| chunk["content"]["text"].as_str())
         .collect();
     assert_eq!(pieces.concat().trim(), thought.trim());
-    // One in 12 ms, whatever the model does.
+    // One in 12 ms, at any speed of the model.
     assert!(pieces.len() < 150, "{}", pieces.len());
     editor.leave().await;
 }
@@ -557,7 +557,7 @@ async fn how_full_the_context_is_is_told_while_the_first_turn_runs() {
     editor.initialize(json!({})).await;
     let (session, _) = editor.open(&cwd).await;
     let is_gauge = |line: &serde_json::Value| line["params"]["update"]["sessionUpdate"] == "usage_update";
-    // The second answer never ends, and so does the turn.
+    // The second answer never ends, so the turn does not, either.
     let read = json!({"file_path": cwd.join("a.txt")});
     editor
         .prompt(

@@ -1,4 +1,4 @@
-//! What can be chosen, as it reaches the model through the real CLI.
+//! The user's choices, as they reach the model through the real CLI.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::editor::said;
 use crate::real::Rig;
 
-/// The options by id, with what is chosen.
+/// The options by id, with the chosen values.
 fn values(told: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let options = told["configOptions"].as_array().expect("options").iter();
@@ -56,7 +56,7 @@ async fn effort_fast_mode_and_the_agent_reach_the_model() {
     }
     let (lines, _) = editor.turn(&session, "%say in verse").await;
     assert_eq!(said(&lines), "in verse");
-    // What was asked of the model when this was said to it.
+    // The API request with this prompt.
     let asked = |marker: &str| {
         let requests = rig.api.requests();
         let mut requests = requests.iter().rev();
@@ -73,7 +73,7 @@ async fn effort_fast_mode_and_the_agent_reach_the_model() {
         assert_eq!(values(&told)[id], value, "{told:#}");
         assert_eq!(values(&told)["agent"], "poet", "{told:#}");
     }
-    // The CLI keeps what it told the model first.
+    // The CLI keeps its first system prompt.
     let refused = editor
         .refused("session/set_config_option", option("agent", "default"))
         .await;
@@ -84,7 +84,7 @@ async fn effort_fast_mode_and_the_agent_reach_the_model() {
     assert_ne!(body["output_config"]["effort"], "low", "{body:#}");
     assert_ne!(body["speed"], "fast", "{body:#}");
 
-    // Where the editor has switches it is one.
+    // For an editor with boolean options it is one.
     let mut other = rig.editor();
     other
         .initialize(json!({"session": {"configOptions": {"boolean": {}}}}))
@@ -102,7 +102,7 @@ async fn effort_fast_mode_and_the_agent_reach_the_model() {
     assert_eq!(fast(&told)["currentValue"], true, "{told:#}");
     other.leave().await;
 
-    // One that was taken back before the first prompt never led.
+    // An agent that was deselected before the first prompt never led.
     let (session, _) = editor.open(&rig.sandbox.project()).await;
     for agent in ["poet", "default"] {
         let option = json!({"sessionId": session, "configId": "agent", "value": agent});
@@ -143,7 +143,7 @@ async fn an_agent_of_the_settings_is_told() {
         .wait_for(|line| line["params"]["update"]["sessionUpdate"] == "config_option_update")
         .await;
     assert_eq!(values(&told["params"]["update"])["agent"], "poet", "{told:#}");
-    // None of the editor's choosing is the one of the settings.
+    // Without a choice of the editor, the agent is that of the settings.
     let option = json!({"sessionId": session, "configId": "agent", "value": "default"});
     let told = editor.call("session/set_config_option", option).await;
     assert_eq!(values(&told)["agent"], "poet", "{told:#}");

@@ -1,4 +1,4 @@
-//! What was said, gone back in, named and put away, with the real CLI.
+//! Stored sessions with the real CLI: rewinds, forks, replays, titles and the archive.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ async fn turn(editor: &mut Editor, session: &str, text: &str) -> String {
     id.unwrap_or_else(|| panic!("{answer:#}")).to_owned()
 }
 
-/// What the model was sent last.
+/// The last API request.
 fn last_request(rig: &Rig) -> String {
     let requests = rig.api.message_requests();
     json!(requests.last().expect("a request").messages()).to_string()
@@ -51,7 +51,7 @@ async fn files_and_conversation_go_back() {
     let done = editor.call("_session/rewind", rewind(&first, false)).await;
     assert_eq!(done["canRewind"], true, "{done:#}");
     assert!(!file.exists());
-    // The mode is as it was, and what was said before remains.
+    // The mode is kept, and so are the messages before the prompt.
     editor.answer = Box::new(|asked| panic!("nothing is to be asked: {asked}"));
     let again = turn(
         &mut editor,
@@ -65,7 +65,7 @@ async fn files_and_conversation_go_back() {
         "{request}"
     );
     assert!(file.exists());
-    // Of the new branch, too.
+    // The same on the new branch.
     let done = editor.call("_session/rewind", rewind(&again, false)).await;
     assert_eq!(done["canRewind"], true, "{done:#}");
     assert!(!file.exists());
@@ -86,7 +86,7 @@ async fn files_and_conversation_go_back() {
         "the id of a prompt is that of its message"
     );
 
-    // To before anything was said.
+    // To before the first prompt.
     let nothing = json!({"sessionId": session, "messageId": zeroth, "files": false});
     let done = editor.call("_session/rewind", nothing).await;
     assert_eq!(done["canRewind"], true, "{done:#}");
@@ -156,7 +156,7 @@ async fn titles_and_the_archive_are_those_of_the_cli() {
         .await;
     let (lines, answer) = editor.until(id).await;
     assert_eq!(answer["result"]["title"], "A title of mine", "{answer:#}");
-    // The update comes on a way of its own, before or behind the answer.
+    // The update comes independently, before or behind the answer.
     let is_told = |line: &Value| {
         let update = &line["params"]["update"];
         title_of(update).as_deref() == Some("A title of mine")
@@ -204,7 +204,7 @@ async fn a_session_has_a_name_after_its_first_turn() {
         title.is_some_and(|title| title.starts_with("Rename the parser")),
         "{told:#}"
     );
-    // What the user calls it holds.
+    // The user's title wins.
     let (lines, _) = editor.turn(&session, "/rename A name of mine").await;
     let last = |lines: &[Value]| {
         updates(lines, "session_info_update")
@@ -248,7 +248,7 @@ async fn what_agents_did_is_told_again_below_their_calls() {
     let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
     let id = editor.ask("session/load", load).await;
     let (again, _) = editor.until(id).await;
-    // The calls, each with the one above it.
+    // The calls, each with its parent.
     let calls = |lines: &[Value]| -> Vec<(Value, Value, Value)> {
         let calls = updates(lines, "tool_call").into_iter();
         calls

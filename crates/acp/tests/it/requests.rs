@@ -1,4 +1,4 @@
-//! What editors ask, and what is wrong with it.
+//! Requests of editors, and their errors.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ async fn the_agent_introduces_itself_without_a_process() {
     assert_eq!(told["agentCapabilities"]["promptCapabilities"]["image"], true);
     assert_ne!(told["agentCapabilities"]["promptCapabilities"]["audio"], true);
     assert!(cli.started().is_empty());
-    // Another version is answered with the one that there is.
+    // Another version gets the version that is served.
     let told = editor
         .call(
             "initialize",
@@ -97,7 +97,7 @@ async fn wrong_parameters_are_told_by_their_names() {
         .refused("session/close", json!({"sessionId": "nobody"}))
         .await;
     assert_eq!(refused["code"], -32002);
-    // This has no answer, and harms nobody.
+    // A notification has no answer, and no effect here.
     editor
         .notify("session/cancel", json!({"sessionId": "nobody"}))
         .await;
@@ -144,7 +144,7 @@ async fn a_cli_that_is_missing_is_told_with_what_to_do() {
             .is_some_and(|advice| advice.contains("install")),
         "{refused:#}"
     );
-    // Rust's names are none that an editor's user could set.
+    // Users of an editor can't set options by their Rust names.
     let told = refused.to_string();
     assert!(
         told.contains("CLAUDE_CODE_EXECUTABLE") && !told.contains("cli_path"),

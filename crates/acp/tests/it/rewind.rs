@@ -1,4 +1,4 @@
-//! Going back to an earlier prompt, and forks that end at one.
+//! Rewinds to an earlier prompt, and forks that end at a message.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::editor::{Editor, said, updates};
 
-/// An editor whose CLI keeps its sessions below a directory.
+/// An editor whose CLI stores its sessions below a directory.
 pub(crate) async fn kept(home: &Path) -> (Editor, Simulated) {
     let cli = Simulated::agent(|agent| agent.directives().real_tools(true));
     let options = cli.options().env("CLAUDE_CONFIG_DIR", home.join("config"));
@@ -28,7 +28,7 @@ async fn allow_all(editor: &mut Editor, session: &str) {
     editor.call("session/set_mode", mode).await;
 }
 
-/// All that was said in a session, told again.
+/// The replay of a session.
 async fn told_again(editor: &mut Editor, session: &str, cwd: &Path) -> (String, String) {
     let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
     let id = editor.ask("session/load", load).await;
@@ -73,7 +73,7 @@ async fn files_and_conversation_go_back_to_before_a_prompt() {
         params
     };
 
-    // Nothing is done unless it is wanted.
+    // A dry run does nothing.
     let would = editor
         .call("_session/rewind", rewind(&second, json!({"dryRun": true})))
         .await;
@@ -97,7 +97,7 @@ async fn files_and_conversation_go_back_to_before_a_prompt() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n");
     assert_eq!(cli.started().len(), 1);
 
-    // Both. The session and its mode stay; what was said before remains, and what comes goes behind it.
+    // Both. The session, its mode and the earlier messages stay, and new messages follow them.
     let done = editor.call("_session/rewind", rewind(&first, json!({}))).await;
     assert_eq!(done["canRewind"], true, "{done:#}");
     assert!(!file.exists());
@@ -146,7 +146,7 @@ async fn going_back_to_the_first_prompt_begins_anew_under_the_same_id() {
     assert!(conversation.is_some_and(|id| id != session), "{lines:#?}");
     editor.leave().await;
 
-    // Another agent finds it by the id that the editor knows, and it is listed once.
+    // Another agent process finds it by the editor's id, and it is listed once.
     let (mut editor, _cli) = kept(home.path()).await;
     let (_, said) = told_again(&mut editor, &session, home.path()).await;
     assert_eq!(said, "anew");
@@ -173,7 +173,7 @@ async fn a_conversation_that_was_cleared_is_found_by_the_id_of_the_session() {
     editor.turn(&session, "/clear").await;
     let prompt = turn(&mut editor, &session, "%say after").await;
     turn(&mut editor, &session, "%say last").await;
-    // Not only after a restart: a prompt is looked for in the conversation that goes on.
+    // Not only after a restart: the prompt is searched in the current conversation.
     let last = json!({"sessionId": session, "messageId": prompt, "files": false, "dryRun": true});
     assert_eq!(editor.call("_session/rewind", last).await["canRewind"], true);
     editor.leave().await;

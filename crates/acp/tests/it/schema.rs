@@ -1,4 +1,4 @@
-//! Holds lines against the protocol: its JSON Schema, and its types, which know all fields that there are.
+//! Validates lines by the protocol's JSON Schema, and by its types, which have all fields.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What holds one type.
+/// The validator of one type.
 pub(crate) struct Judge {
     schema: Validator,
     through_type: fn(&Value) -> Result<Value, serde_json::Error>,
@@ -40,14 +40,14 @@ impl Judge {
     }
 }
 
-/// Whether all that is said is something that the types know. What they add is a default.
+/// Whether the types have all fields of the value. They may add defaults.
 fn is_covered(at: &str, said: &Value, known: &Value) {
     match (said, known) {
         (Value::Object(said), Value::Object(known)) => {
             for (key, said) in said {
                 match known.get(key) {
                     Some(known) => is_covered(&format!("{at}.{key}"), said, known),
-                    // Nothing is a way to leave something out.
+                    // `null` counts as missing.
                     None => assert!(
                         said.is_null() || *said == Value::Array(Vec::new()),
                         "{at}.{key} is not in the protocol: {said}"
@@ -76,7 +76,7 @@ struct Method {
 
 type Methods = BTreeMap<&'static str, Method>;
 
-/// Which version of the protocol is spoken.
+/// The version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     V1,
@@ -161,7 +161,7 @@ const MCP_NOTIFICATION: &str = "mcp/message, as a notification";
 
 static ERROR: LazyLock<Judge> = LazyLock::new(Judge::of::<v1::schema::Error>);
 
-/// Judges a line; `method_of` knows what a response answers.
+/// Validates a line. `method_of` returns the method of a response's request.
 pub(crate) fn judge(version: Version, line: &Value, method_of: impl FnOnce(&Value) -> Option<String>) {
     assert_eq!(line["jsonrpc"], "2.0", "{line}");
     let methods = match version {
@@ -186,7 +186,7 @@ pub(crate) fn judge(version: Version, line: &Value, method_of: impl FnOnce(&Valu
     }
     let method = method_of(&line["id"]).unwrap_or_else(|| panic!("nobody asked for this: {line}"));
     if method.starts_with('_') {
-        // The protocol says nothing of extensions.
+        // The schema does not have extensions.
         return;
     }
     let known = methods

@@ -1,4 +1,4 @@
-//! MCP servers that live in the editor.
+//! MCP servers in the editor.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::editor::{Answer, Editor, said, updates};
 
-/// What servers say that are asked what they are.
+/// The reply to `server/discover`.
 fn discovered() -> Value {
     json!({
         "resultType": "complete",
@@ -32,7 +32,7 @@ pub(crate) fn text(said: &str) -> Value {
     json!({"resultType": "complete", "content": [{"type": "text", "text": said}]})
 }
 
-/// Answers for a server: what it is and which tools it has; calls as `call` says, or not at all.
+/// Answers for a server: its description and its tools; `call` answers calls, or leaves them open.
 pub(crate) fn serving(mut call: impl FnMut(&Value) -> Option<Value> + Send + 'static) -> Answer {
     Box::new(move |line| {
         if line["method"] == "session/request_permission" {
@@ -41,7 +41,7 @@ pub(crate) fn serving(mut call: impl FnMut(&Value) -> Option<Value> + Send + 'st
         assert_eq!(line["method"], "mcp/message", "{line}");
         let params = &line["params"];
         let meta = &params["params"]["_meta"];
-        // Each request stands for itself.
+        // Each request is independent.
         assert_eq!(
             meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28",
             "{line}"
@@ -73,7 +73,7 @@ fn is_of_server(line: &Value, method: &str) -> bool {
     line["method"] == "mcp/message" && line["params"]["method"] == method
 }
 
-/// Tells the agent something about a request of its.
+/// Sends a notification about a request of the agent.
 async fn tell(editor: &mut Editor, about: &Value, method: &str, params: Value) {
     let params = json!({
         "serverId": about["params"]["serverId"], "requestId": about["params"]["requestId"],
@@ -167,7 +167,7 @@ async fn a_server_asks_first_and_answers_then() {
     editor.leave().await;
 }
 
-/// The text of the error that a call ended with.
+/// The error text of a call.
 async fn failure(editor: &mut Editor, session: &str) -> String {
     let (lines, answer) = editor
         .turn(session, "%tool mcp__s__echo {\"text\": \"x\"}\n%say done")
@@ -194,7 +194,7 @@ async fn a_server_that_fails_or_never_stops_asking_fails_its_call() {
     let told = failure(&mut editor, &session).await;
     assert!(told.contains("asked 10 times"), "{told}");
 
-    // Nobody offered it a model.
+    // Sampling is not offered.
     editor.answer = serving(|_| {
         let sampling =
             json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}});
@@ -203,7 +203,7 @@ async fn a_server_that_fails_or_never_stops_asking_fails_its_call() {
     let told = failure(&mut editor, &session).await;
     assert!(told.contains("sampling/createMessage"), "{told}");
 
-    // An error of the server's own, and one of the editor's.
+    // An error of the server, and one of the editor.
     editor.answer = {
         let mut serving = serving(|_| None);
         Box::new(move |line| {
@@ -251,7 +251,7 @@ async fn a_call_that_is_cancelled_is_taken_back_from_the_editor() {
         .await;
     let (_, answer) = editor.until(prompt).await;
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
-    // What comes too late harms nobody.
+    // A late notification has no effect.
     editor.reply(&call, json!({"result": text("too late")})).await;
     tell(
         &mut editor,
@@ -267,7 +267,7 @@ async fn a_call_that_is_cancelled_is_taken_back_from_the_editor() {
     let last = updates(&lines, "tool_call_update");
     assert!(last.last().unwrap().to_string().contains("in time"), "{last:#?}");
 
-    // With the session, what is listened for is taken back too.
+    // The end of the session also cancels the subscription.
     let closing = editor.ask("session/close", json!({"sessionId": session})).await;
     let (before, _) = editor.until(closing).await;
     let is_cancel = |line: &Value| line["method"] == "$/cancel_request" && line["params"]["requestId"] != id;
@@ -377,7 +377,7 @@ async fn two_sessions_share_a_server_and_not_its_requests() {
     editor.leave().await;
 }
 
-/// The servers of a session, by name, with how they fare.
+/// The status of the servers of a session, by name.
 async fn status(editor: &mut Editor, session: &str) -> Vec<(String, String)> {
     let told = editor
         .call("_session/mcp_status", json!({"sessionId": session}))
@@ -427,13 +427,13 @@ async fn servers_are_changed_while_the_session_runs() {
     assert_eq!(ended(&lines), "completed", "{lines:#?}");
     assert_eq!(status(&mut editor, &session).await, connected(&["one", "two"]));
 
-    // One of the same name that is another takes its place.
+    // Another server of the same name replaces it.
     let told = editor
         .call("_session/set_mcp_servers", set(&[server("two", "3")]))
         .await;
     assert_eq!(told, json!({"added": ["two"], "removed": ["one"], "errors": {}}));
 
-    // A new process has the servers that the session had last.
+    // A new process gets the last servers of the session.
     cli.started()[0].signal(peer::Signal::Kill);
     editor.turn(&session, "%say back again").await;
     assert_eq!(status(&mut editor, &session).await, connected(&["two"]));

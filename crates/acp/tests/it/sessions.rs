@@ -1,4 +1,4 @@
-//! Sessions: opened, chosen for, closed.
+//! Sessions: opened, configured, closed.
 
 use outrigger::options::Launch;
 use outrigger::protocol::shared::AgentDefinition;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::editor::Editor;
 
-/// A CLI as the SDK's own simulated one is.
+/// The simulated CLI of the SDK.
 pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
     let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
     let env = launch.env.iter().map(|(name, value)| (text(name), text(value)));
@@ -18,7 +18,7 @@ pub(crate) fn agent(launch: &Launch, number: usize) -> (ClientIo, Running) {
     agent.directives().seed(number as u64).spawn_in_memory()
 }
 
-/// One that introduces itself and then does nothing that it is told.
+/// A CLI that answers `initialize` and nothing else.
 pub(crate) fn deaf() -> (ClientIo, Running) {
     let script = Script::new().initialize().expect("user");
     // Longer than any test; a signal ends it.
@@ -87,7 +87,7 @@ async fn a_mode_that_is_chosen_holds_for_the_next_prompt() {
     let prompt = editor.prompt(&session, "%say hello").await;
     let (mut lines, answer) = editor.until(set).await;
     assert!(answer["result"].is_object(), "{answer}");
-    // It is an option, too.
+    // The mode is a config option, too.
     lines.extend(editor.until(prompt).await.0);
     let told = crate::editor::updates(&lines, "config_option_update");
     assert_eq!(
@@ -98,7 +98,7 @@ async fn a_mode_that_is_chosen_holds_for_the_next_prompt() {
     let set = editor.ask("session/set_config_option", option).await;
     let (_, answer) = editor.until(set).await;
     assert_eq!(answer["result"]["configOptions"][0]["currentValue"], "plan");
-    // Another prompt would not come before what is told of it.
+    // A later prompt comes behind the update.
     let (lines, _) = editor.turn(&session, "%say planned").await;
     assert!(
         !lines

@@ -1,4 +1,4 @@
-//! A CLI that is started ahead, and what becomes of it.
+//! The spare.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::editor::{Editor, PATIENCE, said};
 use crate::sessions::agent;
 
-/// An editor that has a session, which is the first CLI, and a spare that is ready, which is the second.
+/// An editor with a session, which is the first CLI, and a ready spare, which is the second.
 async fn with_spare(cli: &Simulated, change: impl FnOnce(Config) -> Config) -> Editor {
     let config = Config::new().options(cli.options());
     let mut editor = Editor::with(change(config));
@@ -27,7 +27,7 @@ async fn ended(cli: &Running) {
     in_time.expect("it ends in time");
 }
 
-/// Waits until the CLI of this number is ready. The clock moves only when nobody has anything to do.
+/// Waits until the CLI of this number is ready. The paused clock advances only when no task can run.
 async fn ready(cli: &Simulated, number: usize) {
     let until = tokio::time::Instant::now() + PATIENCE;
     while !is_ready(cli, number) {
@@ -36,7 +36,7 @@ async fn ready(cli: &Simulated, number: usize) {
     }
 }
 
-/// Whether the CLI of this number has said that it is ready, and it was heard.
+/// Whether the CLI of this number has reported that it is ready, and the agent has read it.
 fn is_ready(cli: &Simulated, number: usize) -> bool {
     let started = cli.started();
     let sent = started.get(number).map(|cli| cli.report().sent_kinds());
@@ -106,7 +106,7 @@ async fn it_becomes_the_next_session_and_asks_in_its_name() {
     let init = report.sent().find(|frame| frame["subtype"] == "init");
     assert_eq!(init.expect("a turn ran")["session_id"], session.as_str());
 
-    // Its place is filled again, and that one becomes another session.
+    // The slot is filled again, and the next spare becomes another session.
     ready(&cli, 2).await;
     let other = works(&mut editor, home.path()).await;
     assert_ne!(other, session);
@@ -205,7 +205,7 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
     let (_, answer) = editor.until(prompt).await;
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
     assert!(cli.started().len() < 3 || !is_ready(&cli, 2));
-    // A prompt does, and a mode that was chosen before it holds.
+    // A prompt waits for it, and the mode that was chosen before applies.
     let mode = json!({"sessionId": session, "modeId": "acceptEdits"});
     let mode = editor.ask("session/set_mode", mode).await;
     let (lines, answer) = editor.turn(&session, "%say late").await;
@@ -214,7 +214,7 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
         ("late", &json!("end_turn"))
     );
     assert!(editor.until(mode).await.1["result"].is_object());
-    // The next one would be no better, so that there is none.
+    // The next spare would fail as well, so there is none.
     works(&mut editor, home.path()).await;
     let started = cli.started();
     assert!(started.iter().skip(2).all(|cli| !was_claimed(cli)));
@@ -224,7 +224,7 @@ async fn one_that_does_not_become_a_session_is_replaced_while_the_session_waits(
 #[tokio::test(start_paused = true)]
 async fn a_session_that_does_not_begin_says_why_and_is_tried_again() {
     let cli = Simulated::start(|launch, number| match number {
-        // Gone as soon as it is claimed, and whoever takes its place as well.
+        // It dies when it is claimed, and so does its replacement.
         1 => Script::new()
             .initialize()
             .expect("control_request")
@@ -236,7 +236,7 @@ async fn a_session_that_does_not_begin_says_why_and_is_tried_again() {
     let mut editor = with_spare(&cli, |config| config).await;
     let home = tempfile::tempdir().unwrap();
     let (session, _) = editor.open(home.path()).await;
-    // Whichever start it is that a prompt waits for, it says so when that fails; the next prompt has the next start.
+    // A prompt gets the error of the start that it waits for; the next prompt starts the CLI again.
     let mut refused = 0;
     let lines = loop {
         let prompt = editor.prompt(&session, "%say again").await;
@@ -253,7 +253,7 @@ async fn a_session_that_does_not_begin_says_why_and_is_tried_again() {
     editor.leave().await;
 }
 
-/// An editor that goes on with what it had open has its cores for that, and one that needs no spare does not pay for one.
+/// An editor that resumes its sessions does not share its cores with a spare, and an editor that can't use a spare has none.
 #[tokio::test(start_paused = true)]
 async fn there_is_none_before_a_session_that_it_could_have_been() {
     let cli = simulated();

@@ -1,4 +1,4 @@
-//! Sessions at rest: titles, the archive, and whether they are open.
+//! Stored sessions: titles, the archive, and their status.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ async fn a_title_is_kept_listed_and_told() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    // While it is open, and once it is not.
+    // While it is open, and after it was closed.
     for (title, stored) in [
         ("  The first\n title ", "The first title"),
         ("Another", "Another"),
@@ -39,7 +39,7 @@ async fn a_title_is_kept_listed_and_told() {
             assert_eq!(answer["result"]["sessions"][0]["title"], stored, "{answer:#}");
             (lines, answer)
         };
-        // How the first turn named the session may come as late as this.
+        // The title of the first turn may come as late as here.
         let news = told(&[lines, more].concat());
         assert_eq!(news.iter().filter(|news| *news == stored).count(), 1, "{news:?}");
         if title != "Another" {
@@ -122,7 +122,7 @@ async fn a_session_is_open_saved_or_unknown() {
 async fn a_page_is_full_whatever_is_left_out() {
     let home = tempfile::tempdir().unwrap();
     let (mut editor, _cli) = kept(home.path()).await;
-    // Written as the CLI would, since 120 sessions take long.
+    // Written directly in the CLI's form, since 120 real sessions would take long.
     let config = home.path().join("config");
     let project = config.join("projects").join("-w");
     std::fs::create_dir_all(&project).unwrap();

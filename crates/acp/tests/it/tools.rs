@@ -1,4 +1,4 @@
-//! Tool calls, and who decides about them.
+//! Tool calls and permissions.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::editor::{Editor, said, updates};
 
 const WRITE: &str = "%tool Write {\"file_path\": \"PLACE/a.txt\", \"content\": \"hello\"}\n%say done";
 
-/// What became of the call that was asked about, in order.
+/// The statuses of the call in question, in order.
 fn statuses(lines: &[Value]) -> Vec<String> {
     let calls = lines.iter().map(|line| &line["params"]["update"]);
     let calls = calls.filter(|update| {
@@ -16,7 +16,7 @@ fn statuses(lines: &[Value]) -> Vec<String> {
         )
     });
     let status = |update: &'_ Value| match update["sessionUpdate"].as_str() {
-        // What a call begins with need not be said.
+        // The first status of a call is optional.
         Some("tool_call") => Some(update["status"].as_str().unwrap_or("pending").to_owned()),
         _ => update["status"].as_str().map(str::to_owned),
     };
@@ -69,7 +69,7 @@ async fn a_call_that_is_allowed_runs() {
     assert_eq!((ids.first(), ids.last()), (Some(&"allow-once"), Some(&"reject")));
     let statuses = statuses(&lines);
     assert_eq!(statuses, ["pending", "in_progress", "completed"]);
-    // The call is told of before the question about it.
+    // The call is reported before the question about it.
     let at = |wanted: &dyn Fn(&Value) -> bool| lines.iter().position(wanted);
     let told = at(&|line| line["params"]["update"]["sessionUpdate"] == "tool_call");
     let question = at(&|line| line["method"] == "session/request_permission");
