@@ -37,14 +37,29 @@ pub(crate) enum Ask {
         request: Box<acp::CreateElicitationRequest>,
         reply: oneshot::Sender<Asked<acp::CreateElicitationResponse>>,
     },
-    /// The decision about a call, and whether it ends the turn.
     Decided {
         call: String,
-        allowed: bool,
-        stops: bool,
+        decision: Decision,
     },
     /// A plan was approved for a new conversation. The turn ends.
-    Approved { call: String, approved: Approved },
+    Approved {
+        call: String,
+        approved: Approved,
+    },
+}
+
+/// The decision about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Allowed,
+    /// The user chose to reject the call.
+    Rejected {
+        ends_turn: bool,
+    },
+    /// Denied for another reason: the question was cancelled, or the editor failed.
+    Denied {
+        ends_turn: bool,
+    },
 }
 
 /// Answers the CLI for one session.
@@ -111,7 +126,9 @@ impl Desk {
         let call = request.call_id().to_owned();
         let options = choices.iter().map(|choice| choice.option.clone()).collect();
         let mut anew = None;
-        let reply = match self.choose(request, options).await {
+        let chosen = self.choose(request, options).await;
+        let is_choice = matches!(chosen, Chosen::Option(_));
+        let reply = match chosen {
             Chosen::Option(position) => choices.into_iter().nth(position).map(|choice| {
                 anew = choice.anew;
                 choice.reply
@@ -125,15 +142,20 @@ impl Desk {
             let _ = self.asks.send(Ask::Approved { call, approved }).await;
             return reply.into();
         }
-        let stops = matches!(reply, PersonReply::Stop);
-        let decision = PermissionDecision::from(reply);
-        self.decided(call, decision.is_allow(), stops).await;
-        decision
+        let ends_turn = matches!(reply, PersonReply::Stop);
+        let answer = PermissionDecision::from(reply);
+        let decision = match (answer.is_allow(), is_choice) {
+            (true, _) => Decision::Allowed,
+            (false, true) => Decision::Rejected { ends_turn },
+            (false, false) => Decision::Denied { ends_turn },
+        };
+        self.decided(call, decision).await;
+        answer
     }
 
-    async fn decided(&self, call: String, allowed: bool, stops: bool) {
+    async fn decided(&self, call: String, decision: Decision) {
         // If the session's task has ended, nobody needs this.
-        let _ = self.asks.send(Ask::Decided { call, allowed, stops }).await;
+        let _ = self.asks.send(Ask::Decided { call, decision }).await;
     }
 
     async fn elicit(
@@ -220,8 +242,11 @@ impl Callbacks for Desk {
         } else {
             self.question_by_choices(&request).await
         };
-        let allowed = PermissionDecision::from(reply.clone()).is_allow();
-        self.decided(call, allowed, false).await;
+        let decision = match PermissionDecision::from(reply.clone()).is_allow() {
+            true => Decision::Allowed,
+            false => Decision::Denied { ends_turn: false },
+        };
+        self.decided(call, decision).await;
         reply
     }
 

@@ -193,6 +193,11 @@ impl Reducer {
         steps.0
     }
 
+    /// The user rejected the call. Its result may only report that the turn was stopped.
+    pub(crate) fn rejected(&mut self, id: &str) {
+        self.calls.reject(id);
+    }
+
     /// The plan of this call was approved, although its turn was ended.
     pub(crate) fn approved(&mut self, id: &str) -> Vec<Step> {
         let mut steps = Steps::default();

@@ -54,6 +54,8 @@ struct Open {
     running: bool,
     /// Whether a decision about it is pending.
     waiting: bool,
+    /// Whether the user rejected it.
+    rejected: bool,
     role: Role,
     task: Option<String>,
     background: bool,
@@ -150,6 +152,7 @@ impl Calls {
             told_whole: false,
             running: false,
             waiting: false,
+            rejected: false,
             role: tool::role(tool),
             task: None,
             background: false,
@@ -233,6 +236,17 @@ impl Calls {
         if let Some(call) = self.open.get_mut(id) {
             call.run(dir, steps);
         }
+    }
+
+    pub(super) fn reject(&mut self, id: &str) {
+        if let Some(call) = self.open.get_mut(id) {
+            call.rejected = true;
+        }
+    }
+
+    /// Whether the user rejected the call.
+    pub(super) fn is_rejected(&self, id: &str) -> bool {
+        self.open.get(id).is_some_and(|call| call.rejected)
     }
 
     /// A plan was approved, whatever its result reports.
@@ -431,7 +445,10 @@ impl Calls {
             return;
         };
         if call.told {
-            let status = Some(status);
+            let status = Some(match call.rejected {
+                true => Status::Failed,
+                false => status,
+            });
             if call.role == Role::Shell {
                 call.terminal(
                     TerminalEvent::Exited {

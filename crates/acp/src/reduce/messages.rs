@@ -365,10 +365,10 @@ impl Reducer {
         {
             self.plan.given(&tool, &input, output, steps);
         }
-        let status = match (is_error, is_stopped) {
-            (false, _) => Status::Completed,
-            (true, true) => Status::Cancelled,
-            (true, false) => Status::Failed,
+        let status = match is_error {
+            false => Status::Completed,
+            true if is_stopped && !self.calls.is_rejected(id) => Status::Cancelled,
+            true => Status::Failed,
         };
         if shown.background.is_none() && tool::role(&tool) == Role::Agent {
             self.last_words.remove(id.as_str());

@@ -11,6 +11,7 @@ use outrigger::protocol::{Frame, RawJson};
 use tokio::time::Instant;
 
 use super::tail::{Tailed, Tails};
+use crate::ask::Decision;
 use crate::client::Client;
 use crate::coalesce::Coalescer;
 use crate::event::{CallChange, Event, Extra, Status, Topic};
@@ -151,14 +152,17 @@ impl Updates {
         (told, self.encoder.shown(change))
     }
 
-    /// The user decided about a call.
-    pub(super) fn decided(&mut self, call: &str, allowed: bool) -> Vec<Output> {
-        if !allowed {
-            // The result of the call reports that.
-            return Vec::new();
+    pub(super) fn decided(&mut self, call: &str, decision: Decision) -> Vec<Output> {
+        match decision {
+            Decision::Allowed => {
+                let steps = self.reducer.runs(call);
+                return self.steps(steps);
+            }
+            Decision::Rejected { .. } => self.reducer.rejected(call),
+            Decision::Denied { .. } => {}
         }
-        let steps = self.reducer.runs(call);
-        self.steps(steps)
+        // The result of the call reports the rest.
+        Vec::new()
     }
 
     /// The plan of a call was approved, although its turn was ended.

@@ -188,6 +188,14 @@ async fn a_plan_is_approved_in_a_mode_or_kept() {
         editor.answer = Box::new(move |_| select(id));
         let (mut lines, answer) = editor.turn(&session, PLAN).await;
         assert_eq!(answer["stopReason"], stop, "{id}: {lines:#?}");
+        let changes = updates(&lines, "tool_call_update");
+        let cancelled = changes
+            .iter()
+            .any(|call| call["_meta"]["claudeCode"]["cancelled"] == true);
+        assert!(!cancelled, "{id}: {changes:#?}");
+        let end = changes.iter().rev().find_map(|call| call["status"].as_str());
+        let expected = if id == "reject" { "failed" } else { "completed" };
+        assert_eq!(end, Some(expected), "{id}: {changes:#?}");
         let (more, _) = editor.turn(&session, "%say next").await;
         lines.extend(more);
         let modes = updates(&lines, "current_mode_update");

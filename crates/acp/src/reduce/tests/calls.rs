@@ -285,6 +285,28 @@ fn what_the_model_is_told_of_a_stopped_call_is_not_shown() {
 }
 
 #[test]
+fn a_rejected_plan_fails_although_its_turn_is_stopped() {
+    let input = outrigger::protocol::RawJson::encode(&json!({"plan": "# Plan"})).unwrap();
+    let asked = || {
+        let mut run = Run::new();
+        run.json(call("p", "ExitPlanMode", json!({"plan": "# Plan"})));
+        let steps = run.reducer.asked("p", "ExitPlanMode", &input, run.now);
+        run.take(steps);
+        run.story();
+        run.reducer.rejected("p");
+        run
+    };
+    let mut run = asked();
+    run.json(not_run("p", STOP, json!({"non_execution_kind": "user-rejected"})));
+    assert_eq!(run.story(), "  call p Failed\n");
+    // Without a result, the end of the turn ends it in the same way.
+    let mut run = asked();
+    let steps = run.reducer.cancelled();
+    run.take(steps);
+    assert_eq!(run.story(), "  call p Failed\n");
+}
+
+#[test]
 fn a_change_that_was_refused_stays_on_the_screen() {
     let mut run = Run::new();
     let edit = json!({"file_path": "/home/user/project/a", "old_string": "x", "new_string": "y"});

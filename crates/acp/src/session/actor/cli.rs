@@ -5,7 +5,7 @@ use outrigger::protocol::Frame;
 
 use super::Actor;
 use super::changes::{Change, ReplyTo, What};
-use crate::ask::{self, Ask};
+use crate::ask::{self, Ask, Decision};
 use crate::session::lookups::Lookups;
 use crate::session::process::{self, Process, Running};
 use crate::{outcome, sdk_error};
@@ -138,9 +138,11 @@ impl Actor {
                 let asked = self.client.elicit(*request);
                 drop(reply.send(self.questions.put(asked)));
             }
-            Ask::Decided { call, allowed, stops } => {
-                self.turns.stopped_by_answer |= stops;
-                let updates = self.updates.decided(&call, allowed);
+            Ask::Decided { call, decision } => {
+                if let Decision::Rejected { ends_turn } | Decision::Denied { ends_turn } = decision {
+                    self.turns.stopped_by_answer |= ends_turn;
+                }
+                let updates = self.updates.decided(&call, decision);
                 self.send_updates(updates);
             }
             Ask::Approved { call, approved } => self.approved(&call, approved),
