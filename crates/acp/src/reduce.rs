@@ -140,6 +140,13 @@ impl Reducer {
         steps.0
     }
 
+    /// The steps of one event.
+    fn collect(&mut self, event: impl FnOnce(&mut Self, &mut Steps)) -> Vec<Step> {
+        let mut steps = Steps::default();
+        event(self, &mut steps);
+        steps.0
+    }
+
     /// Takes the next message of a stored session: nothing of it streams, runs, or waits for the user.
     pub(crate) fn recorded(&mut self, message: Message, now: Instant) -> Vec<Step> {
         let mut steps = Steps::default();
@@ -166,16 +173,12 @@ impl Reducer {
         &mut self,
         commands: &[outrigger::protocol::inbound::system::SlashCommand],
     ) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.commands.changed(commands, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.commands.changed(commands, steps))
     }
 
     /// Reports the permission mode if it is new.
     pub(crate) fn mode_is(&mut self, mode: &str) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.mode(mode, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.mode(mode, steps))
     }
 
     /// The user is about to be asked about this call: reports the call, if it was not.
@@ -188,9 +191,7 @@ impl Reducer {
 
     /// The call runs.
     pub(crate) fn runs(&mut self, id: &str) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.calls.run(id, &self.dir, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.calls.run(id, &this.dir, steps))
     }
 
     /// The user rejected the call. Its result may only report that the turn was stopped.
@@ -200,9 +201,7 @@ impl Reducer {
 
     /// The plan of this call was approved, although its turn was ended.
     pub(crate) fn approved(&mut self, id: &str) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.calls.approve(id, &self.dir, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.calls.approve(id, &this.dir, steps))
     }
 
     /// An empty conversation replaces this one.
@@ -231,9 +230,7 @@ impl Reducer {
 
     /// The CLI's reply: the size of the context window, and the tokens in use.
     pub(crate) fn sized(&mut self, model: &str, size: u64, used: u64) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.meter.asked(model, size, used, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.meter.asked(model, size, used, steps))
     }
 
     /// The fill of the context in percent, if it is known.
@@ -243,23 +240,17 @@ impl Reducer {
 
     /// More output of a background command; see [`Effect::Tail`].
     pub(crate) fn tailed(&mut self, call: &str, bytes: Vec<u8>) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.calls.output(call, bytes, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.calls.output(call, bytes, steps))
     }
 
     /// The output of a background command is complete, or can't be read; see [`Effect::Untail`].
     pub(crate) fn tail_ended(&mut self, call: &str) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.calls.tail_ended(call, &self.dir, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.calls.tail_ended(call, &this.dir, steps))
     }
 
     /// The turn was cancelled: ends its calls, whatever the CLI still reports.
     pub(crate) fn cancelled(&mut self) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.turn_over(Status::Cancelled, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.turn_over(Status::Cancelled, steps))
     }
 
     /// The process ended, with all calls.
@@ -281,9 +272,7 @@ impl Reducer {
     }
 
     pub(crate) fn tick(&mut self, now: Instant) -> Vec<Step> {
-        let mut steps = Steps::default();
-        self.calls.tick(now, &self.dir, &mut steps);
-        steps.0
+        self.collect(|this, steps| this.calls.tick(now, &this.dir, steps))
     }
 
     fn reduce(&mut self, message: Message, now: Instant, steps: &mut Steps) {

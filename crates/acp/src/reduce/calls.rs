@@ -1,19 +1,19 @@
 //! The open tool calls: each is reported once, grows, runs, and ends once.
 
+mod open_call;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outrigger::protocol::RawJson;
 
+use self::open_call::OpenCall;
 use super::BackgroundCall;
 use super::seen::Seen;
 use super::step::{Effect, Steps};
-use crate::event::{Call, CallChange, CallContent, Content, Event, Status, TerminalChange, TerminalEvent};
-use crate::tool::{self, Background, CallView, Partial, Printed, Role, Shown, WorkDir};
-
-/// How long a call without a known target is held back: simple clients keep the first title.
-const HOLD: Duration = Duration::from_millis(150);
+use crate::event::{CallChange, CallContent, Content, Status, TerminalEvent};
+use crate::tool::{self, Background, Partial, Printed, Role, Shown, WorkDir};
 
 /// A call without a permission request for this time counts as running: the CLI does not report the start of a call.
 ///
@@ -29,42 +29,9 @@ const MOST: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct Calls {
-    open: HashMap<Arc<str>, Open>,
+    open: HashMap<Arc<str>, OpenCall>,
     ended: Seen<Arc<str>>,
     begun: u64,
-}
-
-#[derive(Debug)]
-struct Open {
-    id: Arc<str>,
-    tool: Arc<str>,
-    parent: Option<Arc<str>>,
-    /// Its position in the order of calls.
-    number: u64,
-    since: Instant,
-    partial: Partial,
-    view: Option<CallView>,
-    input: Option<RawJson>,
-    /// When its input was complete.
-    sealed: Option<Instant>,
-    told: bool,
-    /// Whether its content was reported, and not only its title.
-    told_whole: bool,
-    /// Whether `InProgress` was reported.
-    running: bool,
-    /// Whether a decision about it is pending.
-    waiting: bool,
-    /// Whether the user rejected it.
-    rejected: bool,
-    role: Role,
-    task: Option<String>,
-    background: bool,
-    /// Whether its output file is followed.
-    tailed: bool,
-    /// It ended, and waits until then for the rest of its output.
-    ending: Option<(Ending, Instant)>,
-    /// Its task ended before the result that put it in the background.
-    early: Option<Ending>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -138,7 +105,7 @@ impl Calls {
         }
         let id: Arc<str> = id.into();
         self.begun += 1;
-        let call = Open {
+        let call = OpenCall {
             id: id.clone(),
             tool: tool.into(),
             parent,
@@ -498,7 +465,7 @@ impl Calls {
 
     /// When to call [`tick`](Self::tick).
     pub(super) fn due(&self) -> Option<Instant> {
-        let holds = self.open.values().filter_map(Open::held_until);
+        let holds = self.open.values().filter_map(OpenCall::held_until);
         let endings = self.open.values().filter_map(|call| call.ending.as_ref());
         let presumed = self
             .next_ones()
@@ -532,7 +499,7 @@ impl Calls {
 
     /// For each conversation the first call outside of the background: the one that may be running.
     fn next_ones(&self) -> Vec<Arc<str>> {
-        let mut first: HashMap<Option<&Arc<str>>, &Open> = HashMap::new();
+        let mut first: HashMap<Option<&Arc<str>>, &OpenCall> = HashMap::new();
         for call in self.open.values().filter(|call| !call.background) {
             let dir = first.entry(call.parent.as_ref()).or_insert(call);
             if call.number < dir.number {
@@ -549,150 +516,4 @@ impl Calls {
         let is_idle = call.told && !call.running && !call.waiting;
         call.sealed.filter(|_| is_idle).map(|sealed| sealed + PRESUMED)
     }
-}
-
-impl Open {
-    /// Whether the call is shown in another way.
-    fn is_hidden(&self) -> bool {
-        !self.told && matches!(self.role, Role::Plan | Role::Internal)
-    }
-
-    fn held_until(&self) -> Option<Instant> {
-        (!self.told && !self.is_hidden()).then(|| self.since + HOLD)
-    }
-
-    fn change(&self) -> CallChange {
-        CallChange {
-            id: self.id.clone(),
-            tool: self.tool.clone(),
-            parent: self.parent.clone(),
-            ..CallChange::default()
-        }
-    }
-
-    fn terminal(&self, what: TerminalEvent, steps: &mut Steps) {
-        let id = self.id.clone();
-        let call = self.id.clone();
-        steps.event(Event::Terminal(TerminalChange { id, call, what }));
-    }
-
-    /// Updates the view of a call, and reports the differences.
-    fn refresh(&mut self, view: CallView, steps: &mut Steps) {
-        let is_whole = self.sealed.is_some();
-        let before = self.view.replace(view);
-        let Some(view) = &self.view else { return };
-        if !self.told {
-            if view.named || is_whole {
-                self.announce(steps);
-            }
-            return;
-        }
-        // A partial diff is of little use, and repeating it for each piece is expensive.
-        let before_whole = before.as_ref().filter(|_| self.told_whole);
-        let content = differs(before_whole.map(|before| &before.content), &view.content);
-        let has_content = self.role != Role::Shell && (self.told_whole || !view.content.is_empty());
-        let input = differs(before_whole.map(|before| &before.input), &view.input);
-        let change = CallChange {
-            title: differs(before.as_ref().map(|before| &before.title), &view.title),
-            locations: differs(before.as_ref().map(|before| &before.locations), &view.locations),
-            content: content.filter(|_| is_whole && has_content),
-            input: input.filter(|_| is_whole),
-            ..self.change()
-        };
-        self.told_whole |= is_whole;
-        if change != self.change() {
-            steps.change(change);
-        }
-    }
-
-    /// Reports the call, if it was not.
-    fn tell(&mut self, dir: &WorkDir, steps: &mut Steps) {
-        if self.told {
-            return;
-        }
-        if self.view.is_none() {
-            let input = self.partial.fields();
-            let empty = || RawJson::from(serde_json::Value::Object(serde_json::Map::new()));
-            self.view = Some(tool::view(&self.tool, &input.unwrap_or_else(empty), dir));
-        }
-        self.announce(steps);
-    }
-
-    fn announce(&mut self, steps: &mut Steps) {
-        let Some(view) = &self.view else { return };
-        let is_whole = self.sealed.is_some();
-        let content = match self.role {
-            Role::Shell => vec![CallContent::Terminal(self.id.clone())],
-            _ if is_whole => view.content.clone(),
-            _ => Vec::new(),
-        };
-        self.told = true;
-        self.told_whole = is_whole;
-        steps.event(Event::Call(Box::new(Call {
-            id: self.id.clone(),
-            tool: self.tool.clone(),
-            parent: self.parent.clone(),
-            title: view.title.clone(),
-            kind: view.kind,
-            status: Status::Pending,
-            content,
-            locations: view.locations.clone(),
-            input: is_whole.then(|| view.input.clone()),
-        })));
-    }
-
-    /// Opens the terminal of a command.
-    fn open_terminal(&self, dir: &WorkDir, input: &RawJson, steps: &mut Steps) {
-        if self.role == Role::Shell && self.told {
-            let command = tool::Fields::of(input).text(&["command"]).unwrap_or_default();
-            let cwd = Some(dir.cwd.clone());
-            self.terminal(TerminalEvent::Opened { command, cwd }, steps);
-        }
-    }
-
-    fn run(&mut self, dir: &WorkDir, steps: &mut Steps) {
-        self.waiting = false;
-        if self.running || self.is_hidden() {
-            return;
-        }
-        self.tell(dir, steps);
-        self.running = true;
-        let status = Some(Status::InProgress);
-        steps.change(CallChange {
-            status,
-            ..self.change()
-        });
-    }
-
-    fn finish(&mut self, status: Status, shown: Shown, dir: &WorkDir, steps: &mut Steps) {
-        if self.is_hidden() {
-            return;
-        }
-        self.tell(dir, steps);
-        if let Some(printed) = &shown.printed {
-            if !printed.text.is_empty() {
-                let bytes = printed.text.clone().into_bytes();
-                self.terminal(
-                    TerminalEvent::Output {
-                        bytes,
-                        is_live: false,
-                    },
-                    steps,
-                );
-            }
-            let code = printed.code;
-            self.terminal(TerminalEvent::Exited { code, signal: None }, steps);
-        }
-        steps.change(CallChange {
-            status: Some(status),
-            content: shown.content,
-            locations: shown.locations,
-            output: shown.output,
-            ..self.change()
-        });
-    }
-}
-
-fn differs<T: PartialEq + Clone>(before: Option<&T>, now: &T) -> Option<T> {
-    (before != Some(now)).then(|| now.clone())
 }

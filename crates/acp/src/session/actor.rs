@@ -221,12 +221,10 @@ impl Actor {
             Some(ask) = self.inbox.asks.recv(), if open => self.ask(ask),
             () = at(late) => self.handover_is_late(),
             () = at(due), if open => {
-                let updates = self.updates.tick();
-                self.send_updates(updates);
+                self.show(|updates| updates.tick());
             }
             tailed = self.updates.tailed(), if open => {
-                let updates = self.updates.output(tailed);
-                self.send_updates(updates);
+                self.show(|updates| updates.output(tailed));
             }
             changed = pending(&mut self.changes.running) => self.changed(changed),
             Some(found) = self.lookups.next(), if open && !self.lookups.is_empty() => {
@@ -270,7 +268,13 @@ impl Actor {
         }
     }
 
-    pub(super) fn send_updates(&mut self, outputs: Vec<Output>) {
+    /// Sends the updates for an event.
+    pub(super) fn show(&mut self, event: impl FnOnce(&mut Updates) -> Vec<Output>) {
+        let outputs = event(&mut self.updates);
+        self.send_updates(outputs);
+    }
+
+    fn send_updates(&mut self, outputs: Vec<Output>) {
         for output in outputs {
             match output {
                 Output::Update(update) => self.client.update(&self.id, update),
@@ -288,8 +292,7 @@ impl Actor {
     async fn end(mut self) {
         let is_running = self.prompts.is_running() || self.activity.has_own();
         if is_running {
-            let updates = self.updates.cancelled();
-            self.send_updates(updates);
+            self.show(|updates| updates.cancelled());
         }
         self.end_rewind();
         for ended in self.prompts.take_all() {

@@ -54,8 +54,7 @@ impl Actor {
         self.conversation.id = id.to_owned();
         self.conversation.again.resume = None;
         self.conversation.again.session_id = Some(id.to_owned());
-        let news = self.updates.conversation(id);
-        self.send_updates(news);
+        self.show(|updates| updates.conversation(id));
         let options = self.conversation.again.clone();
         let Ok(session) = SessionId::new(self.id.0.as_ref()) else {
             return;

@@ -164,8 +164,7 @@ impl Actor {
             return;
         };
         // The state follows the updates that it is about.
-        let held = self.updates.flush();
-        self.send_updates(held);
+        self.show(|updates| updates.flush());
         if let Some(update) = self
             .updates
             .encoder()

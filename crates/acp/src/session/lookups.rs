@@ -63,13 +63,11 @@ impl Actor {
     pub(super) fn found(&mut self, found: Found) {
         match found {
             Found::Context { model, size, used } => {
-                let updates = self.updates.sized(&model, size, used);
-                self.send_updates(updates);
+                self.show(|updates| updates.sized(&model, size, used));
             }
             Found::Model(model) => self.model_is(&model),
             Found::Title(title) => {
-                let updates = self.updates.titled(title);
-                self.send_updates(updates);
+                self.show(|updates| updates.titled(title));
             }
         }
     }

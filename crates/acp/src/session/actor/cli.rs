@@ -17,8 +17,7 @@ impl Actor {
             self.client.sdk_message(&self.id, message);
         }
         self.follow(frame);
-        let updates = self.updates.frame(frame);
-        self.send_updates(updates);
+        self.show(|updates| updates.frame(frame));
         if self.updates.wants_size() {
             self.look_up_context();
         }
@@ -39,8 +38,7 @@ impl Actor {
 
     /// Ends what ran in the process.
     pub(in crate::session) fn process_over(&mut self) {
-        let updates = self.updates.ended();
-        self.send_updates(updates);
+        self.show(|updates| updates.ended());
         self.settle_all();
         // The attempts end with the process.
         self.turns.running.clear();
@@ -142,8 +140,7 @@ impl Actor {
                 if let Decision::Rejected { ends_turn } | Decision::Denied { ends_turn } = decision {
                     self.turns.stopped_by_answer |= ends_turn;
                 }
-                let updates = self.updates.decided(&call, decision);
-                self.send_updates(updates);
+                self.show(|updates| updates.decided(&call, decision));
             }
             Ask::Approved { call, approved } => self.approved(&call, approved),
         }

@@ -42,8 +42,7 @@ impl Actor {
         let Some(attempt) = self.prompts.hold_others() else {
             return;
         };
-        let updates = self.updates.approved(call);
-        self.send_updates(updates);
+        self.show(|updates| updates.approved(call));
         let Approved { plan, mode } = approved;
         self.handover = Some(PlanHandover {
             attempt,
@@ -74,8 +73,7 @@ impl Actor {
         if !self.prompts.replace(handover.attempt, prompt.from_person()) {
             return false;
         }
-        let updates = self.updates.cancelled();
-        self.send_updates(updates);
+        self.show(|updates| updates.cancelled());
         self.process_over();
         self.generation += 1;
         self.changes.requeue_lost();
@@ -83,8 +81,7 @@ impl Actor {
         let cancelled = self.prompts.give_up_cancelled();
         self.answer_cancelled(cancelled);
         self.activity.turn_ends(|| Ok(outcome::cancelled(None)));
-        let updates = self.updates.begins_anew();
-        self.send_updates(updates);
+        self.show(|updates| updates.begins_anew());
         // The new process gets the mode, with all other choices, before its first prompt.
         self.mode_is(handover.mode.as_str());
         self.conversation.start_over();

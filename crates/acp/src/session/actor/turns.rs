@@ -66,8 +66,7 @@ impl Actor {
 
     /// The CLI did not end a cancelled turn in time: its prompt is answered, and the process is killed, so that no work goes on unseen.
     pub(super) async fn floor_reached(&mut self) {
-        let updates = self.updates.cancelled();
-        self.send_updates(updates);
+        self.show(|updates| updates.cancelled());
         let ended = self.prompts.give_up_cancelled();
         tracing::warn!(
             prompts = ended.len(),
@@ -106,8 +105,7 @@ impl Actor {
         let was_cancelled = prompt.cancelled
             || (self.turns.stopped_by_answer && ended.as_ref().is_ok_and(|told| !told.is_success()));
         if was_cancelled {
-            let updates = self.updates.cancelled();
-            self.send_updates(updates);
+            self.show(|updates| updates.cancelled());
         }
         self.turns.stopped_by_answer = false;
         let told = match &ended {
