@@ -203,7 +203,7 @@ pub(crate) async fn authenticate(method: &str, options: &Options, client: &Clien
     if !known.iter().any(|known| known.id().0.as_ref() == method) {
         return Err(error::bad(
             "methodId",
-            format!("{method:?} is none of the ways to sign in"),
+            format!("{method:?} is not a way to sign in"),
         ));
     }
     signed_in(ask(options).await, client)

@@ -123,7 +123,7 @@ impl Client {
         };
         if let Err(error) = sent {
             // The connection has ended, as its own task reports.
-            tracing::debug!(%error, "who is signed in was not told");
+            tracing::debug!(%error, "the account could not be sent");
         }
     }
 

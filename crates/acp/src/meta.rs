@@ -39,13 +39,13 @@ impl SessionMeta {
         let own = match meta.get("claudeCode") {
             None | Some(Value::Null) => return Ok(given),
             Some(Value::Object(own)) => own,
-            Some(_) => return Err(bad("_meta.claudeCode", "it is no object")),
+            Some(_) => return Err(bad("_meta.claudeCode", "it is not an object")),
         };
         given.raw = RawMessages::of(own.get("emitRawSDKMessages"))?;
         given.options = match own.get("options") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(options)) => options.clone(),
-            Some(_) => return Err(bad("_meta.claudeCode.options", "it is no object")),
+            Some(_) => return Err(bad("_meta.claudeCode.options", "it is not an object")),
         };
         // `null` counts as missing.
         given.options.retain(|_, value| !value.is_null());
@@ -71,7 +71,7 @@ impl SessionMeta {
 /// A string is the whole prompt; `{ "append": … }` follows Claude Code's own prompt.
 fn system_prompt(told: Option<&Value>) -> Result<Option<SystemPrompt>, Error> {
     let text = |text: &str| match text.trim() {
-        "" => Err(bad("_meta.systemPrompt", "it says nothing")),
+        "" => Err(bad("_meta.systemPrompt", "it is empty")),
         _ => Ok(text.to_owned()),
     };
     match told {
@@ -93,7 +93,7 @@ fn system_prompt(told: Option<&Value>) -> Result<Option<SystemPrompt>, Error> {
             let append = match prompt.get("append") {
                 None | Some(Value::Null) => None,
                 Some(Value::String(append)) => Some(text(append)?),
-                Some(_) => return Err(bad("_meta.systemPrompt.append", "it is no text")),
+                Some(_) => return Err(bad("_meta.systemPrompt.append", "it is not a string")),
             };
             let exclude_dynamic_sections = match prompt.get("excludeDynamicSections") {
                 None | Some(Value::Null) => None,

@@ -102,7 +102,7 @@ impl Wanted {
         match (&self.system_prompt, &given.system_prompt) {
             (None, given) => Ok(given.clone()),
             (Some(prompt), None) => system_prompt(prompt).map(Some),
-            (Some(_), Some(_)) => Err(bad("_meta.systemPrompt", "there is systemPrompt, too")),
+            (Some(_), Some(_)) => Err(bad("_meta.systemPrompt", "the request has systemPrompt, too")),
         }
     }
 
@@ -166,7 +166,7 @@ pub(crate) fn up_to(meta: Option<&acp::Meta>) -> Result<Option<String>, Error> {
     match meta.and_then(|meta| meta.get("claudeCode")?.get("upToMessageId")) {
         None | Some(serde_json::Value::Null) => Ok(None),
         Some(serde_json::Value::String(id)) => Ok(Some(id.clone())),
-        Some(_) => Err(bad("_meta.claudeCode.upToMessageId", "it is no text")),
+        Some(_) => Err(bad("_meta.claudeCode.upToMessageId", "it is not a string")),
     }
 }
 
@@ -180,7 +180,7 @@ fn system_prompt(prompt: &acp::SystemPrompt) -> Result<SystemPrompt, Error> {
     }
     let text = texts.join("\n\n");
     if text.trim().is_empty() {
-        return Err(bad("systemPrompt.content", "it says nothing"));
+        return Err(bad("systemPrompt.content", "it is empty"));
     }
     match &prompt.mode {
         acp::SystemPromptMode::Append => Ok(SystemPrompt::Preset {
@@ -206,7 +206,7 @@ async fn directory(parameter: &str, path: &Path) -> Result<PathBuf, Error> {
     }
     match tokio::fs::metadata(path).await {
         Ok(found) if found.is_dir() => Ok(path.to_owned()),
-        Ok(_) => Err(bad(parameter, format!("{} is no directory", path.display()))),
+        Ok(_) => Err(bad(parameter, format!("{} is not a directory", path.display()))),
         Err(why) => Err(bad(parameter, format!("{}: {why}", path.display()))),
     }
 }

@@ -92,7 +92,7 @@ fn protocol_of(version: &OsStr) -> Result<Protocol, String> {
         Some("auto") => Ok(Protocol::Auto),
         Some("v1") => Ok(Protocol::V1),
         Some("v2") => Ok(Protocol::V2),
-        _ => Err(format!("--protocol {version:?}: it is none of auto, v1 and v2")),
+        _ => Err(format!("--protocol {version:?}: it is not auto, v1 or v2")),
     }
 }
 

@@ -107,7 +107,7 @@ fn look(
             let removed = messages.count() + 1;
             return Ok(match is_prompt(&message) {
                 true => Ok(Place { behind, removed }),
-                false => Err(format!("{message_id} is no prompt of the user's")),
+                false => Err(format!("{message_id} is not a prompt of the user")),
             });
         }
         if message.kind == outrigger::sessions::MessageKind::Assistant {

@@ -35,7 +35,7 @@ pub(crate) async fn list(
         Some(cursor) => cursor
             .strip_prefix(CURSOR)
             .and_then(|offset| offset.parse().ok())
-            .ok_or_else(|| bad("cursor", "it is none that a list was answered with"))?,
+            .ok_or_else(|| bad("cursor", "it is not a cursor of an earlier list"))?,
     };
     if let Some(cwd) = request.cwd.as_deref().filter(|cwd| !cwd.is_absolute()) {
         return Err(bad("cwd", format!("{} is not absolute", cwd.display())));
@@ -94,7 +94,7 @@ impl Archived {
             None | Some(acp::SessionArchiveFilter::Exclude) => Ok(Self::Without),
             Some(acp::SessionArchiveFilter::Include) => Ok(Self::With),
             Some(acp::SessionArchiveFilter::Only) => Ok(Self::Only),
-            Some(_) => Err(bad("archived", "it is none of exclude, include and only")),
+            Some(_) => Err(bad("archived", "it is not exclude, include or only")),
         }
     }
 

@@ -339,7 +339,7 @@ impl Link {
         params.insert("notifications".to_owned(), Value::Object(wanted));
         Some(async move {
             let ended = self.once("subscriptions/listen", params).await;
-            tracing::debug!(server = %self.peer.name, ?ended, "changes of an MCP server of the editor are not told any more");
+            tracing::debug!(server = %self.peer.name, ?ended, "changes of an MCP server of the editor are no longer reported");
         })
     }
 

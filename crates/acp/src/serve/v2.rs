@@ -55,7 +55,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             // All ways to sign in are terminal methods, which this request does not serve.
             let method = request.method_id.0;
             let why = format!(
-                "{method:?} is none that is asked for here; sign in in a terminal, with the method's arguments"
+                "{method:?} is not served by this request; sign in in a terminal, with the method's arguments"
             );
             Answer::from(responder).refuse(bad("methodId", why));
         };
@@ -75,7 +75,7 @@ pub(super) fn agent(hub: &Arc<Hub>) -> impl ConnectTo<sdk::Client> + use<> {
             let origin = match request.replay_from {
                 None => Ok(Origin::Resume(id)),
                 Some(draft::ReplayFrom::Start(_)) => Ok(Origin::Load(id)),
-                Some(_) => Err(bad("replayFrom", "there is no other place to begin than the start")),
+                Some(_) => Err(bad("replayFrom", "a replay can only begin at the start")),
             };
             let wanted = origin.and_then(|origin| wanted!(request, origin));
             let client = hub.client(connection.clone());

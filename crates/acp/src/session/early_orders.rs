@@ -39,7 +39,7 @@ pub(crate) async fn arrival(
                     }
                     Some(Order::Cancel) => cancelled(&mut waiting),
                     Some(order) if waiting.len() == ORDERS => order.refuse(error::internal(format!(
-                        "the session begins only now, and {ORDERS} requests wait already; wait for some of them to be answered"
+                        "the session is still starting, and {ORDERS} requests wait already; wait for some of them to be answered"
                     ))),
                     Some(order) => waiting.push_back(order),
                 },

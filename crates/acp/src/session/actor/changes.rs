@@ -142,7 +142,12 @@ impl Actor {
         request: &acp::SetSessionConfigOptionRequest,
     ) -> Result<What, agent_client_protocol::Error> {
         let value = &request.value;
-        let unknown = || error::bad("value", format!("{} is no choice of this option", json!(value)));
+        let unknown = || {
+            error::bad(
+                "value",
+                format!("{} is not a choice of this option", json!(value)),
+            )
+        };
         if request.config_id.0.as_ref() == choices::FAST && self.choices.has_option(choices::FAST) {
             return self.choices.find_fast(value).map(What::Fast).ok_or_else(unknown);
         }

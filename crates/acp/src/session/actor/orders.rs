@@ -27,7 +27,7 @@ impl Actor {
                     Some(mode) => self.changes.push(What::Mode(mode), ReplyTo::Mode(answer)),
                     None => {
                         let known = self.choices.mode_ids().join(", ");
-                        answer.refuse(error::bad("modeId", format!("{id:?} is none of {known}")));
+                        answer.refuse(error::bad("modeId", format!("{id:?} is not one of {known}")));
                     }
                 }
             }
@@ -137,7 +137,7 @@ fn delivery(meta: Option<&acp::Meta>) -> Result<How, agent_client_protocol::Erro
         Some(Some("now")) => Ok(How::Now),
         Some(_) => Err(error::bad(
             "_meta.claudeCode.delivery",
-            "it is none of \"queue\", \"steer\" and \"now\"",
+            "it is not \"queue\", \"steer\" or \"now\"",
         )),
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn options(options: &[acp::SessionConfigOption]) -> Vec<draft::Sessio
         }
         serde_json::from_value(json)
             .inspect_err(
-                |error| tracing::warn!(%error, id = %option.id.0, "an option can't be told in this version"),
+                |error| tracing::warn!(%error, id = %option.id.0, "an option can't be converted to this version"),
             )
             .ok()
     });
