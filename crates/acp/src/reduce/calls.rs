@@ -43,7 +43,7 @@ pub(super) struct Ending {
 }
 
 /// The result of a call.
-pub(super) struct Given {
+pub(super) struct CallResult {
     pub(super) shown: Shown,
     pub(super) status: Status,
     /// Whether the call ran at all.
@@ -115,8 +115,8 @@ impl Calls {
             view: None,
             input: None,
             sealed: None,
-            told: false,
-            told_whole: false,
+            reported: false,
+            content_reported: false,
             running: false,
             waiting: false,
             rejected: false,
@@ -258,20 +258,27 @@ impl Calls {
     }
 
     /// Takes the result of a call.
-    pub(super) fn given(&mut self, id: &str, given: Given, dir: &WorkDir, now: Instant, steps: &mut Steps) {
+    pub(super) fn result(
+        &mut self,
+        id: &str,
+        result: CallResult,
+        dir: &WorkDir,
+        now: Instant,
+        steps: &mut Steps,
+    ) {
         let Some(call) = self.open.get_mut(id) else {
             return;
         };
-        if given.ran {
+        if result.ran {
             call.run(dir, steps);
         } else {
-            call.tell(dir, steps);
+            call.report(dir, steps);
         }
-        let Given {
+        let CallResult {
             mut shown,
             status,
             ran,
-        } = given;
+        } = result;
         if let (false, Some(why), Some(view)) = (ran, &mut shown.content, &call.view) {
             // The rejected content stays, with the reason.
             why.splice(0..0, view.content.iter().cloned());
@@ -280,11 +287,11 @@ impl Calls {
             call.finish(status, shown, dir, steps);
             return self.close(id);
         };
-        self.goes_on(id, background, shown, dir, now, steps);
+        self.continue_in_background(id, background, shown, dir, now, steps);
     }
 
     /// The result reports only that the call continues in the background.
-    fn goes_on(
+    fn continue_in_background(
         &mut self,
         id: &str,
         background: Background,
@@ -345,7 +352,11 @@ impl Calls {
 
     /// More output of a background command.
     pub(super) fn output(&mut self, id: &str, bytes: Vec<u8>, steps: &mut Steps) {
-        if let Some(call) = self.open.get(id).filter(|call| call.told && !bytes.is_empty()) {
+        if let Some(call) = self
+            .open
+            .get(id)
+            .filter(|call| call.reported && !bytes.is_empty())
+        {
             call.terminal(TerminalEvent::Output { bytes, is_live: true }, steps);
         }
     }
@@ -411,7 +422,7 @@ impl Calls {
         let Some(call) = self.open.get_mut(id) else {
             return;
         };
-        if call.told {
+        if call.reported {
             let status = Some(match call.rejected {
                 true => Status::Failed,
                 false => status,
@@ -453,7 +464,10 @@ impl Calls {
     pub(super) fn background(&self) -> Vec<BackgroundCall> {
         let ids = self.in_order().into_iter();
         ids.filter_map(|id| {
-            let call = self.open.get(&id).filter(|call| call.background && call.told)?;
+            let call = self
+                .open
+                .get(&id)
+                .filter(|call| call.background && call.reported)?;
             let is_terminal = call.role == Role::Shell;
             Some(BackgroundCall {
                 call: id,
@@ -483,7 +497,7 @@ impl Calls {
                 continue;
             };
             if call.held_until().is_some_and(|until| until <= now) {
-                call.tell(dir, steps);
+                call.report(dir, steps);
             }
             let is_over = matches!(call.ending, Some((_, until)) if until <= now);
             if is_over && let Some((ending, _)) = call.ending.take() {
@@ -513,7 +527,7 @@ impl Calls {
 
     fn presumed_at(&self, id: &str) -> Option<Instant> {
         let call = self.open.get(id)?;
-        let is_idle = call.told && !call.running && !call.waiting;
+        let is_idle = call.reported && !call.running && !call.waiting;
         call.sealed.filter(|_| is_idle).map(|sealed| sealed + PRESUMED)
     }
 }

@@ -30,7 +30,7 @@ const HIDDEN: [&str; 17] = [
 
 #[derive(Debug, Default)]
 pub(super) struct Commands {
-    told: Option<Vec<Command>>,
+    reported: Option<Vec<Command>>,
 }
 
 impl Commands {
@@ -48,8 +48,8 @@ impl Commands {
                 hint: Some(command.argument_hint.clone()).filter(|hint| !hint.trim().is_empty()),
             })
             .collect();
-        if self.told.as_ref() != Some(&shown) {
-            self.told = Some(shown.clone());
+        if self.reported.as_ref() != Some(&shown) {
+            self.reported = Some(shown.clone());
             steps.event(Event::Commands(shown));
         }
     }

@@ -52,7 +52,7 @@ impl Compactions {
             self.is_running = false;
         }
         self.awaits_summary = false;
-        self.tell(Status::Completed, Some(essence(text)), None, steps);
+        self.report(Status::Completed, Some(essence(text)), None, steps);
     }
 
     /// The turn has ended, with its compaction.
@@ -66,15 +66,15 @@ impl Compactions {
     fn begin(&mut self, uuid: &str, steps: &mut Steps) {
         self.id = Some(uuid.into());
         self.is_running = true;
-        self.tell(Status::InProgress, None, None, steps);
+        self.report(Status::InProgress, None, None, steps);
     }
 
     fn end(&mut self, status: Status, error: Option<String>, steps: &mut Steps) {
         self.is_running = false;
-        self.tell(status, None, error, steps);
+        self.report(status, None, error, steps);
     }
 
-    fn tell(&self, status: Status, summary: Option<String>, error: Option<String>, steps: &mut Steps) {
+    fn report(&self, status: Status, summary: Option<String>, error: Option<String>, steps: &mut Steps) {
         if let Some(id) = self.id.clone() {
             steps.event(Event::Compaction(Compaction {
                 id,

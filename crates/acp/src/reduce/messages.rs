@@ -9,7 +9,7 @@ use outrigger::protocol::inbound::{
 use outrigger::protocol::shared::{ContentBlock, MessageContent, Origin, TextOr, ToolResultBlock};
 use outrigger::protocol::{PieceKind, RawJson};
 
-use super::calls::Given;
+use super::calls::CallResult;
 use super::step::Steps;
 use super::text::Begun;
 use super::{MOST_AGENTS, Reducer};
@@ -232,12 +232,12 @@ impl Reducer {
         } else {
             Status::Completed
         };
-        let given = Given {
+        let result = CallResult {
             shown,
             status,
             ran: true,
         };
-        self.calls.given(id, given, &self.dir, now, steps);
+        self.calls.result(id, result, &self.dir, now, steps);
     }
 
     fn served_quietly(&mut self, id: &str, now: Instant, steps: &mut Steps) {
@@ -261,7 +261,7 @@ impl Reducer {
         for result in &results {
             // The structure belongs to the only result of the line.
             let output = said.tool_use_result.as_ref().filter(|_| results.len() == 1);
-            self.given(result, output, &said, now, steps);
+            self.tool_result(result, output, &said, now, steps);
         }
         if !results.is_empty() {
             return;
@@ -273,13 +273,13 @@ impl Reducer {
             }
             return;
         }
-        if self.is_somebodys(&said) {
+        if self.is_foreign_prompt(&said) {
             self.prompt(&said, steps);
         }
     }
 
     /// Whether the line is a user message that the client did not send.
-    fn is_somebodys(&self, said: &UserMessage) -> bool {
+    fn is_foreign_prompt(&self, said: &UserMessage) -> bool {
         let is_hidden = said.is_meta == Some(true)
             || said.is_synthetic == Some(true)
             || said.is_visible_in_transcript_only == Some(true)
@@ -320,7 +320,7 @@ impl Reducer {
     }
 
     /// The result of a call.
-    fn given(
+    fn tool_result(
         &mut self,
         result: &ToolResultBlock,
         output: Option<&RawJson>,
@@ -363,7 +363,7 @@ impl Reducer {
         if let (Some(output), false) = (output, is_error)
             && let Some(input) = self.calls.input(id)
         {
-            self.plan.given(&tool, &input, output, steps);
+            self.plan.tool_result(&tool, &input, output, steps);
         }
         let status = match is_error {
             false => Status::Completed,
@@ -377,8 +377,8 @@ impl Reducer {
             }
         }
         let ran = not_run.is_none();
-        let given = Given { shown, status, ran };
-        self.calls.given(id, given, &self.dir, now, steps);
+        let result = CallResult { shown, status, ran };
+        self.calls.result(id, result, &self.dir, now, steps);
     }
 }
 

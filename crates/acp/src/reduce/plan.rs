@@ -15,7 +15,7 @@ const MOST: usize = 1000;
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     tasks: BTreeMap<TaskId, Task>,
-    told: Vec<PlanEntry>,
+    reported: Vec<PlanEntry>,
 }
 
 /// The CLI's ids of tasks are numbers as text.
@@ -43,12 +43,12 @@ impl Plan {
                 .todos
                 .iter()
                 .filter_map(|todo: &Todo| entry(&todo.content, Some(&todo.active_form), &todo.status));
-            self.tell(entries.take(MOST).collect(), steps);
+            self.report(entries.take(MOST).collect(), steps);
         }
     }
 
     /// The result of a task tool.
-    pub(super) fn given(&mut self, tool: &str, input: &RawJson, output: &RawJson, steps: &mut Steps) {
+    pub(super) fn tool_result(&mut self, tool: &str, input: &RawJson, output: &RawJson, steps: &mut Steps) {
         match (ToolInput::read(tool, input), ToolOutput::read(tool, output)) {
             (ToolInput::TaskCreate(input), ToolOutput::TaskCreate(output)) => {
                 let task = Task {
@@ -113,7 +113,7 @@ impl Plan {
     /// The conversation starts over.
     pub(super) fn clear(&mut self, steps: &mut Steps) {
         self.tasks.clear();
-        self.tell(Vec::new(), steps);
+        self.report(Vec::new(), steps);
     }
 
     fn put(&mut self, id: TaskId, task: Task) {
@@ -127,12 +127,12 @@ impl Plan {
     fn tell_tasks(&mut self, steps: &mut Steps) {
         let tasks = self.tasks.values();
         let entries = tasks.filter_map(|task| entry(&task.subject, task.active.as_deref(), &task.status));
-        self.tell(entries.collect(), steps);
+        self.report(entries.collect(), steps);
     }
 
-    fn tell(&mut self, entries: Vec<PlanEntry>, steps: &mut Steps) {
-        if entries != self.told {
-            self.told.clone_from(&entries);
+    fn report(&mut self, entries: Vec<PlanEntry>, steps: &mut Steps) {
+        if entries != self.reported {
+            self.reported.clone_from(&entries);
             steps.event(Event::Plan(entries));
         }
     }

@@ -183,7 +183,7 @@ impl Streams {
         steps: &mut Steps,
     ) {
         let tell_all =
-            |steps: &mut Steps| tell(is_thought, chunk(parent.cloned(), message.cloned(), text), steps);
+            |steps: &mut Steps| emit(is_thought, chunk(parent.cloned(), message.cloned(), text), steps);
         let is_of = |stream: &&mut Stream| stream.parent.as_ref() == parent;
         let is_named = |stream: &&mut Stream| message.is_some() && stream.message.as_ref() == message;
         let named = self.0.iter_mut().rev().filter(is_of).find(is_named);
@@ -205,13 +205,13 @@ impl Streams {
                 .enumerate()
                 .filter_map(|(at, block)| Some((at, block.open(is_thought)?)))
         };
-        let best = open().filter(|(_, told)| untold(text, told).is_some());
-        let best = best.max_by_key(|(at, told)| (told.len(), std::cmp::Reverse(*at)));
-        let Some((at, told)) = best.or_else(|| open().next().filter(|_| is_sure)) else {
+        let best = open().filter(|(_, emitted)| untold(text, emitted).is_some());
+        let best = best.max_by_key(|(at, emitted)| (emitted.len(), std::cmp::Reverse(*at)));
+        let Some((at, emitted)) = best.or_else(|| open().next().filter(|_| is_sure)) else {
             return tell_all(steps);
         };
-        match untold(text, told) {
-            Some(rest) => tell(is_thought, chunk(parent.cloned(), message.cloned(), &rest), steps),
+        match untold(text, emitted) {
+            Some(rest) => emit(is_thought, chunk(parent.cloned(), message.cloned(), &rest), steps),
             // Emitted text can't be withdrawn, and emitting all of it again would be worse.
             None => tracing::debug!(?message, "a block differs from what was streamed of it"),
         }
@@ -220,8 +220,8 @@ impl Streams {
         }
         let block = &mut stream.blocks[at];
         block.sealed = true;
-        if let What::Text(told) | What::Thought(told) = &mut block.what {
-            told.clear();
+        if let What::Text(emitted) | What::Thought(emitted) = &mut block.what {
+            emitted.clear();
         }
     }
 }
@@ -230,8 +230,8 @@ impl Block {
     /// The emitted text, if the block is of this kind and not complete.
     fn open(&self, is_thought: bool) -> Option<&str> {
         match &self.what {
-            What::Text(told) if !is_thought && !self.sealed => Some(told),
-            What::Thought(told) if is_thought && !self.sealed => Some(told),
+            What::Text(emitted) if !is_thought && !self.sealed => Some(emitted),
+            What::Thought(emitted) if is_thought && !self.sealed => Some(emitted),
             _ => None,
         }
     }
@@ -244,13 +244,13 @@ impl Stream {
         if block.sealed {
             return;
         }
-        let (What::Text(told) | What::Thought(told)) = &mut block.what else {
+        let (What::Text(emitted) | What::Thought(emitted)) = &mut block.what else {
             return;
         };
-        told.push_str(text);
+        emitted.push_str(text);
         let is_thought = matches!(block.what, What::Thought(_));
         let chunk = chunk(self.parent.clone(), self.message.clone(), text);
-        tell(is_thought, chunk, steps);
+        emit(is_thought, chunk, steps);
     }
 }
 
@@ -262,7 +262,7 @@ fn chunk(parent: Option<Arc<str>>, message_id: Option<Arc<str>>, text: &str) -> 
     }
 }
 
-fn tell(is_thought: bool, chunk: Chunk, steps: &mut Steps) {
+fn emit(is_thought: bool, chunk: Chunk, steps: &mut Steps) {
     if matches!(&chunk.content, Content::Text(text) if text.is_empty()) {
         return;
     }

@@ -15,7 +15,7 @@ pub(super) struct Meter {
     model: Option<String>,
     used: Option<u64>,
     cost: Option<f64>,
-    told: Option<Usage>,
+    reported: Option<Usage>,
     /// The usage at the start of the current message: input, output, cache writes, cache reads.
     begun: Option<[Option<u64>; 4]>,
     /// The model whose window was requested last.
@@ -58,7 +58,7 @@ impl Meter {
         let begun = self.begun.unwrap_or_default();
         let parts = parts.into_iter().zip(begun).map(|(now, then)| now.or(then));
         self.used = Some(parts.flatten().fold(0, u64::saturating_add));
-        self.tell(steps);
+        self.report(steps);
     }
 
     /// Whether the window of the current model is unknown and was not requested. The request goes out while the CLI waits for the API.
@@ -84,13 +84,13 @@ impl Meter {
         if used > 0 {
             self.used.get_or_insert(used);
         }
-        self.tell(steps);
+        self.report(steps);
     }
 
     /// Sets the tokens in the context.
     pub(super) fn context(&mut self, tokens: u64, steps: &mut Steps) {
         self.used = Some(tokens);
-        self.tell(steps);
+        self.report(steps);
     }
 
     /// Takes the result of a turn.
@@ -102,7 +102,7 @@ impl Meter {
             self.model = result.model_usage.keys().next().cloned();
         }
         self.cost = Some(result.total_cost_usd);
-        self.tell(steps);
+        self.report(steps);
     }
 
     /// The fill of the context in percent.
@@ -112,7 +112,7 @@ impl Meter {
         Some(percent.min(100))
     }
 
-    fn tell(&mut self, steps: &mut Steps) {
+    fn report(&mut self, steps: &mut Steps) {
         let size = self.model.as_ref().and_then(|model| self.windows.get(model));
         // Not without the window: a guess could be wrong by a factor of five.
         let (Some(used), Some(size)) = (self.used, size) else {
@@ -124,8 +124,8 @@ impl Meter {
             cost: self.cost,
             model: self.model.clone(),
         };
-        if self.told.as_ref() != Some(&usage) {
-            self.told = Some(usage.clone());
+        if self.reported.as_ref() != Some(&usage) {
+            self.reported = Some(usage.clone());
             steps.event(Event::Usage(usage));
         }
     }

@@ -26,9 +26,9 @@ pub(super) struct OpenCall {
     pub(super) input: Option<RawJson>,
     /// When its input was complete.
     pub(super) sealed: Option<Instant>,
-    pub(super) told: bool,
+    pub(super) reported: bool,
     /// Whether its content was reported, and not only its title.
-    pub(super) told_whole: bool,
+    pub(super) content_reported: bool,
     /// Whether `InProgress` was reported.
     pub(super) running: bool,
     /// Whether a decision about it is pending.
@@ -49,11 +49,11 @@ pub(super) struct OpenCall {
 impl OpenCall {
     /// Whether the call is shown in another way.
     pub(super) fn is_hidden(&self) -> bool {
-        !self.told && matches!(self.role, Role::Plan | Role::Internal)
+        !self.reported && matches!(self.role, Role::Plan | Role::Internal)
     }
 
     pub(super) fn held_until(&self) -> Option<Instant> {
-        (!self.told && !self.is_hidden()).then(|| self.since + HOLD)
+        (!self.reported && !self.is_hidden()).then(|| self.since + HOLD)
     }
 
     pub(super) fn change(&self) -> CallChange {
@@ -76,16 +76,16 @@ impl OpenCall {
         let is_whole = self.sealed.is_some();
         let before = self.view.replace(view);
         let Some(view) = &self.view else { return };
-        if !self.told {
+        if !self.reported {
             if view.named || is_whole {
                 self.announce(steps);
             }
             return;
         }
         // A partial diff is of little use, and repeating it for each piece is expensive.
-        let before_whole = before.as_ref().filter(|_| self.told_whole);
+        let before_whole = before.as_ref().filter(|_| self.content_reported);
         let content = differs(before_whole.map(|before| &before.content), &view.content);
-        let has_content = self.role != Role::Shell && (self.told_whole || !view.content.is_empty());
+        let has_content = self.role != Role::Shell && (self.content_reported || !view.content.is_empty());
         let input = differs(before_whole.map(|before| &before.input), &view.input);
         let change = CallChange {
             title: differs(before.as_ref().map(|before| &before.title), &view.title),
@@ -94,15 +94,15 @@ impl OpenCall {
             input: input.filter(|_| is_whole),
             ..self.change()
         };
-        self.told_whole |= is_whole;
+        self.content_reported |= is_whole;
         if change != self.change() {
             steps.change(change);
         }
     }
 
     /// Reports the call, if it was not.
-    pub(super) fn tell(&mut self, dir: &WorkDir, steps: &mut Steps) {
-        if self.told {
+    pub(super) fn report(&mut self, dir: &WorkDir, steps: &mut Steps) {
+        if self.reported {
             return;
         }
         if self.view.is_none() {
@@ -121,8 +121,8 @@ impl OpenCall {
             _ if is_whole => view.content.clone(),
             _ => Vec::new(),
         };
-        self.told = true;
-        self.told_whole = is_whole;
+        self.reported = true;
+        self.content_reported = is_whole;
         steps.event(Event::Call(Box::new(Call {
             id: self.id.clone(),
             tool: self.tool.clone(),
@@ -138,7 +138,7 @@ impl OpenCall {
 
     /// Opens the terminal of a command.
     pub(super) fn open_terminal(&self, dir: &WorkDir, input: &RawJson, steps: &mut Steps) {
-        if self.role == Role::Shell && self.told {
+        if self.role == Role::Shell && self.reported {
             let command = tool::Fields::of(input).text(&["command"]).unwrap_or_default();
             let cwd = Some(dir.cwd.clone());
             self.terminal(TerminalEvent::Opened { command, cwd }, steps);
@@ -150,7 +150,7 @@ impl OpenCall {
         if self.running || self.is_hidden() {
             return;
         }
-        self.tell(dir, steps);
+        self.report(dir, steps);
         self.running = true;
         let status = Some(Status::InProgress);
         steps.change(CallChange {
@@ -163,7 +163,7 @@ impl OpenCall {
         if self.is_hidden() {
             return;
         }
-        self.tell(dir, steps);
+        self.report(dir, steps);
         if let Some(printed) = &shown.printed {
             if !printed.text.is_empty() {
                 let bytes = printed.text.clone().into_bytes();
