@@ -245,8 +245,6 @@ pub(crate) fn with_methods(error: &mut Error, client: &Client) -> bool {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use outrigger::options::Auth;
 
     use super::*;
@@ -254,8 +252,12 @@ mod tests {
     /// A program in place of the CLI, which does this.
     fn cli(home: &std::path::Path, does: &str) -> Options {
         let path = home.join("claude");
-        std::fs::write(&path, format!("#!/bin/sh\n{does}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Written by another process: a child that a test beside this one forks would inherit our open file, and nobody can run a
+        // program while it is open for writing.
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
+        let mut shell = std::process::Command::new("/bin/sh");
+        let written = shell.arg("-c").arg(write).arg(&path).arg(does).status();
+        assert!(written.unwrap().success());
         let options = outrigger::Agent::builder().cli_path(path).auth(Auth::Inherit);
         options.cwd(home).env("OF_THE_SESSION", "yes")
     }
