@@ -1,7 +1,7 @@
-//! Decoding the types of this crate, in one pass over the text.
+//! Decodes types in one pass over the text.
 //!
-//! All of them are read by one reader ([`reader::Reader`]), wherever in this crate they are decoded: code that is made for two
-//! readers takes twice as long to build. What other crates bring along is read by serde_json.
+//! One reader ([`Reader`]) decodes all types of a protocol: code that is instantiated for two readers takes twice as long to build.
+//! Types of other crates are decoded by serde_json.
 //!
 //! A union has to know its tag before it can read its body, and keeps the text of what it can't read. The reader looks ahead for
 //! the tag, which nearly always comes first, reads the body from where the object begins, and goes back to the beginning when the
@@ -30,8 +30,8 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
 }
 
 impl RawJson {
-    /// Decodes the value into a type of this crate, by the one reader that is made for all of them: quicker than
-    /// [`decode`](Self::decode), and to build as well.
+    /// Decodes the value by [`Reader`], which all types of a protocol share: this is faster than [`decode`](Self::decode), and
+    /// faster to build.
     ///
     /// # Errors
     /// When the text is not of `T`'s shape.
@@ -45,7 +45,7 @@ impl RawJson {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MisfitValue {
-    /// The tag, as the CLI wrote it.
+    /// The tag, as it was written.
     pub tag: String,
     /// What did not fit, with line and column inside `raw`.
     pub reason: String,
@@ -60,7 +60,7 @@ impl MisfitValue {
     }
 }
 
-/// A union that is told apart by a tag.
+/// A union whose variants differ by a tag.
 #[doc(hidden)]
 pub trait Union: Sized {
     /// Its Rust name.

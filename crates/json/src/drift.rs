@@ -1,24 +1,24 @@
-//! What the CLI said that this build has no type for.
+//! Counts what decoding has no type for.
 //!
-//! Decoding never fails because of something new; it keeps it as text and notes it here, so that a program or a
-//! test can tell how far the CLI has moved on.
+//! Decoding never fails because of something new: it keeps the text and notes it here, so that a program or a test sees how far the
+//! other side has moved on.
 
 use std::cell::RefCell;
 use std::fmt;
 
-/// One thing that decoding kept as text because it has no type, or did not fit its type.
+/// A value that decoding kept as text because it has no type, or does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Drift {
-    /// The Rust name of the enum or struct in which it was met.
+    /// The Rust name of the enum or struct that has no place for the value.
     pub place: &'static str,
-    /// The tag or value that was met.
+    /// The tag or the value.
     pub tag: String,
-    /// What is wrong with it.
+    /// Why it was kept as text.
     pub kind: DriftKind,
 }
 
-/// The ways in which a value can be beyond this build.
+/// Why a value was kept as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DriftKind {
@@ -44,9 +44,9 @@ thread_local! {
     static SINK: RefCell<Option<Vec<Drift>>> = const { RefCell::new(None) };
 }
 
-/// Runs `decode` and returns what it returned along with all that it had no type for.
+/// Runs `decode` and returns its result, with all drift in it.
 ///
-/// Nested calls each see only their own part.
+/// Of nested calls, each returns only its own drift.
 pub fn watch<R>(decode: impl FnOnce() -> R) -> (R, Vec<Drift>) {
     let outer = SINK.replace(Some(Vec::new()));
     let result = decode();
@@ -54,13 +54,13 @@ pub fn watch<R>(decode: impl FnOnce() -> R) -> (R, Vec<Drift>) {
     (result, seen)
 }
 
-/// How much was noted so far.
+/// How many notes there are so far.
 #[inline(never)]
 pub(crate) fn count() -> usize {
     SINK.with_borrow(|sink| sink.as_ref().map_or(0, Vec::len))
 }
 
-/// Forgets what was noted since there were `count`: it is read again.
+/// Forgets all but the first `count` notes, because their text is read again.
 #[cold]
 #[inline(never)]
 pub(crate) fn forget(count: usize) {
@@ -71,7 +71,7 @@ pub(crate) fn forget(count: usize) {
     });
 }
 
-/// Notes one thing, if somebody is watching. For the decoding macros.
+/// Notes drift, within [`watch`]. For the decoding macros.
 #[doc(hidden)]
 #[cold]
 #[inline(never)]

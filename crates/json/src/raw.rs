@@ -7,11 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A JSON value that is kept as text and decoded only when asked for.
+/// A JSON value that is kept as text and decoded on demand.
 ///
-/// Used wherever the protocol carries somebody else's payload (tool inputs, MCP messages, structured
-/// output). It survives what [`Value`] does not: lone UTF-16 surrogates, numbers beyond `f64`, and nesting
-/// deeper than serde_json's limit of 128.
+/// It is for payloads that belong to somebody else. It survives what [`Value`] does not: lone UTF-16 surrogates, numbers beyond
+/// `f64`, and nesting deeper than serde_json's limit of 128.
 ///
 /// Equality is equality of the text, not of the value.
 #[derive(Clone)]

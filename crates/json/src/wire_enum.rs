@@ -1,4 +1,4 @@
-//! The two macros behind every union and every string set of the protocol.
+//! Two macros: unions and sets of strings that keep what they do not know.
 //!
 //! They replace `#[serde(tag)]`, `#[serde(untagged)]` and `#[serde(other)]`, which buffer, lose what they do not
 //! know, and let one unknown element fail its whole container.
@@ -10,8 +10,7 @@ use serde::de::{Deserializer, Visitor};
 #[doc(inline)]
 pub use crate::decode::MisfitValue;
 
-/// A string that is none of those a set lists. Made only by the set's own `From<&str>`, so that a listed value can
-/// never hide in here.
+/// A string that its set does not list. Only the set's own `From<&str>` makes one, so that a listed value is never in here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Unlisted(Box<str>);
 
@@ -27,7 +26,7 @@ impl Unlisted {
     }
 }
 
-/// A union told apart by one string field; closed by tag, open by default.
+/// A union whose variants differ by one string field, the tag.
 ///
 /// `wire_enum! { /// docs  pub enum Name by "type" { "text" => Text(TextBlock), … } }` generates the enum with two more
 /// variants, `Unknown(RawJson)` for a tag that is not listed and `Misfit(Box<MisfitValue>)` for a listed tag whose body does

@@ -1,6 +1,6 @@
-//! How well the types here fit what was really said: the judge behind `outrigger protocol check`.
+//! How well the types fit recorded frames: the judge behind `outrigger protocol check`.
 //!
-//! Pure: hand it the frames of a conversation in their order, it hands back what it thinks of each, and a report. A frame that
+//! It does no I/O: it takes the frames of a conversation in order, and returns a verdict on each, and a report. A frame that
 //! the CLI wrote is fully typed when
 //! * it decodes, and nothing in it is of an unknown kind, a misfit, or a value that an open set does not list ([`drift`]),
 //! * each of its fields, at any depth, is there and equal when the typed value is written again,

@@ -1,4 +1,4 @@
-//! One line, routed but not decoded.
+//! One object of a line: its routing fields are read, its payload is not decoded.
 
 mod delta;
 mod head;
@@ -24,13 +24,13 @@ use crate::shared::RequestId;
 
 /// One JSON object that the CLI wrote, with the line it came in.
 ///
-/// Making one reads the few fields that routing needs (type, subtype, ids); the payload is decoded by
-/// [`decode`](Self::decode), when somebody wants it. Cloning shares the line, with the other objects on it, and with up to 15
-/// neighbours of short partial messages ([`FrameReader`]): they are let go together.
+/// Reading a frame reads the few fields that routing needs (type, subtype, ids); [`decode`](Self::decode) decodes the payload on
+/// demand. A clone shares the memory of the line with the other objects on it. Up to 16 short partial messages share their memory,
+/// too ([`FrameReader`]): it is freed with the last of them.
 #[derive(Clone)]
 pub struct Frame {
     lines: Arc<Lines>,
-    /// Which of them it is.
+    /// The place of this frame in `lines`.
     at: u32,
 }
 
@@ -82,7 +82,7 @@ impl Misfit {
 }
 
 impl Frame {
-    /// Reads what the framer found; one frame for each object on the line, at least one.
+    /// Reads a line from the framer: one frame for each object on it, at least one.
     pub fn read(framed: Framed) -> Vec<Self> {
         let mut frames = Vec::with_capacity(1);
         match framed {
@@ -96,11 +96,11 @@ impl Frame {
         frames
     }
 
-    /// How many objects on one line are told apart. A frame takes some hundred bytes besides its line, so a line of tiny
-    /// objects would otherwise take many times its length; what follows is one frame that is no JSON.
+    /// How many objects on one line become frames of their own. A frame takes some hundred bytes besides its line, so a line of tiny
+    /// objects would otherwise take many times its length. The rest of the line is one more frame, which is not JSON.
     pub const MOST_ON_A_LINE: usize = 65_536;
 
-    /// Reads one line (without its line ending); one frame for each object on it, at least one.
+    /// Reads a line without its line ending: one frame for each object on it, at least one.
     pub fn from_line(line: impl AsRef<[u8]>) -> Vec<Self> {
         let mut frames = Vec::with_capacity(1);
         let (line, mut head) = (line.as_ref(), Head::default());
@@ -272,7 +272,7 @@ impl Frame {
         self.body().head.is_replay
     }
 
-    /// Why this frame is no well-formed frame at all; `None` for one that is, whatever its payload.
+    /// Why this frame is malformed; `None` for a well-formed one, whatever its payload.
     pub fn flaw(&self) -> Option<&Misfit> {
         self.body().flaw.as_deref()
     }
@@ -280,7 +280,7 @@ impl Frame {
     /// Decodes the payload.
     ///
     /// A type or subtype that this build does not know is no error: it is an `Unknown` of its enum. Lone surrogates and
-    /// invalid UTF-8 are read as U+FFFD; [`bytes`](Self::bytes) has what really came.
+    /// invalid UTF-8 are read as U+FFFD; [`bytes`](Self::bytes) has the original.
     ///
     /// # Errors
     /// When the line is no frame, or a known type does not have the shape that this build expects.
@@ -322,8 +322,8 @@ impl Frame {
             })
     }
 
-    /// What the frame adds to a block of the answer, if it is a `content_block_delta` of text, thinking or a tool's input, and
-    /// nothing unusual about it: what [`decode`](Self::decode) would say, for much less. `None` does not mean that it is none.
+    /// The addition to a block of the answer, if the frame is a plain `content_block_delta` of text, thinking or a tool's input. It
+    /// agrees with [`decode`](Self::decode) and costs much less. An unusual delta gives `None`, too: decode such a frame.
     pub fn delta(&self) -> Option<Delta<'_>> {
         let head = &self.body().head;
         let piece = head.piece.filter(|_| head.known == Some("stream_event"))?;

@@ -1,12 +1,12 @@
-//! Bytes in, lines out: the framing of both directions.
+//! Cuts a stream of bytes into lines, in both directions.
 
-/// What the framer found.
+/// A line, or the beginning of one that was too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framed {
     /// One line without its line ending. Never blank.
     Line(Vec<u8>),
-    /// A line longer than the cap. It was read over to its end; its beginning is kept as evidence.
+    /// A line longer than the cap. The framer skipped it up to its end and kept its beginning.
     Oversized {
         /// The first bytes of the line, [`LineFramer::KEPT`] at most.
         head: Vec<u8>,
@@ -15,14 +15,14 @@ pub enum Framed {
     },
 }
 
-/// What was found, before anything is copied.
+/// A line before it is copied.
 pub(crate) enum Found<'l> {
     /// A line that is in the chunk as a whole, from `at` on.
     Line {
         line: &'l [u8],
         at: usize,
     },
-    /// A line that came in several chunks, and can be taken out of the room that it was gathered in.
+    /// A line that came in several chunks. The caller may take its memory.
     Gathered {
         line: &'l mut Vec<u8>,
     },
@@ -54,7 +54,7 @@ impl Found<'_> {
 pub struct LineFramer {
     cap: usize,
     partial: Vec<u8>,
-    /// Set while an oversized line is being skipped: how much of it has gone by.
+    /// While an oversized line is skipped: how many of its bytes have passed.
     skipped: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl LineFramer {
     /// How much of an oversized line is kept, in bytes; all that the cap allows, if that is less.
     pub const KEPT: usize = 64 * 1024;
 
-    /// The cap that is used unless told otherwise: 256 MiB a line.
+    /// The default cap: 256 MiB a line.
     pub const DEFAULT_CAP: usize = 256 * 1024 * 1024;
 
     /// Makes a framer that accepts lines of up to `cap` bytes.

@@ -15,15 +15,14 @@
 //! });
 //! ```
 //!
-//! What to rely on:
-//! * **Nothing is lost.** A [`Frame`] keeps the bytes of its line; types never stand in for them.
-//! * **Nothing is fatal.** What this build has no type for is an `Unknown` of its enum, what does not fit is a `Misfit`, and
-//!   [`drift`] tells about both.
-//! * **Nothing is decoded twice or in vain.** A frame reads its type, subtype and ids; the payload waits for
-//!   [`Frame::decode`].
+//! Guarantees:
+//! * **Nothing is lost.** A [`Frame`] keeps the bytes of its line.
+//! * **Nothing is fatal.** A value without a type becomes the `Unknown` of its enum, a value that does not fit becomes a `Misfit`,
+//!   and [`drift`] counts both.
+//! * **Nothing is decoded in vain.** A frame reads its type, subtype and ids; [`Frame::decode`] decodes the payload on demand.
 //!
-//! The first path segment is the direction: [`inbound`] is what the CLI writes, [`outbound`] what it reads, [`shared`] what
-//! goes both ways.
+//! The first path segment is the direction: [`inbound`] has the frames that the CLI writes, [`outbound`] those that it reads, and
+//! [`shared`] the types of both directions.
 
 pub mod check;
 mod frame;
@@ -42,7 +41,7 @@ pub use inbound::Message;
 #[doc(inline)]
 pub use outrigger_json::{RawJson, drift, open_enum, repair, walk, wire_enum};
 
-/// The oldest and the newest version of Claude Code that the types were tested with, on recordings and on the program itself.
+/// The oldest and the newest version of Claude Code with which the types were tested, on recordings and on the program itself.
 ///
-/// Others work as far as they agree with these: what they say beyond the types is kept and told ([`drift`]).
+/// Other versions work as far as they agree with these: values without a type are kept and counted ([`drift`]).
 pub const TESTED_CLI_VERSIONS: (&str, &str) = ("2.1.330", "2.1.330");

@@ -1,7 +1,7 @@
 //! The JSON reader: it walks over long strings by blocks, as [`crate::scan`] does.
 //!
-//! What it reads, it reads as serde_json would, with two differences: a struct is never made of an array, and text that is not JSON is
-//! for serde_json to complain of.
+//! It reads what serde_json reads, with two differences: it never makes a struct of an array, and it leaves the error for text that is
+//! not JSON to serde_json.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -414,7 +414,7 @@ macro_rules! numbers {
     };
 }
 
-/// Methods that read what another one reads, whatever else they are told.
+/// Methods that read what another method reads, and ignore their other arguments.
 macro_rules! forward {
     ($($method:ident($($told:ty),*) to $other:ident;)+) => {
         $(

@@ -1,10 +1,10 @@
-//! The commonest line of all: a piece of text that a block of the answer grows by.
+//! Partial messages: text that is added to a block of the answer.
 
 use std::borrow::Cow;
 
 use super::head::Span;
 
-/// What a piece is of.
+/// The kind of text that is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PieceKind {
@@ -16,15 +16,15 @@ pub enum PieceKind {
     InputJson,
 }
 
-/// What a `content_block_delta` adds to a block; see [`Frame::delta`](super::Frame::delta).
+/// The addition of a `content_block_delta` to a block; see [`Frame::delta`](super::Frame::delta).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delta<'f> {
     /// The block's place in the message.
     pub index: u64,
-    /// What it is a piece of.
+    /// The kind of text.
     pub kind: PieceKind,
-    /// What is added.
+    /// The text.
     pub text: Cow<'f, str>,
 }
 

@@ -1,4 +1,4 @@
-//! What frames share: the text that they stand in.
+//! The memory that frames share.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Misfit;
 use super::head::Head;
 
-/// How long a line is at most that shares its memory with others, and is short.
+/// The longest line that is short: such lines can share their memory.
 pub(super) const SHORT: usize = 1024;
 
 /// One line or a few, with the frames in them.
@@ -28,9 +28,9 @@ impl Lines {
 /// One frame.
 #[derive(Debug)]
 pub(super) struct Body {
-    /// Its line's part of the text.
+    /// The part of the text that is its line.
     pub(super) line: Range<usize>,
-    /// Its own part: all of the line, unless several objects share it.
+    /// The part of the text that is this frame: all of the line, unless several objects share it.
     pub(super) own: Range<usize>,
     pub(super) head: Head,
     pub(super) flaw: Option<Box<Misfit>>,
@@ -50,14 +50,14 @@ impl Body {
 /// The text as it came.
 #[derive(Clone)]
 pub(super) enum Text {
-    /// A short one, which was found to be UTF-8 once for everything that reads it.
+    /// Short text. It was checked to be UTF-8, once for all readers.
     Utf8(Arc<str>),
-    /// Whoever reads it looks at that. Mostly, that is whoever decodes a long line, if anybody does.
+    /// Long text. Each reader checks the UTF-8 of its part; most long lines are never decoded.
     Bytes(Arc<Vec<u8>>),
 }
 
 impl From<Vec<u8>> for Text {
-    /// A long one stays where it is.
+    /// Long text keeps its memory.
     fn from(mut text: Vec<u8>) -> Self {
         if text.len() > SHORT {
             text.shrink_to_fit();
@@ -77,7 +77,7 @@ impl Text {
         }
     }
 
-    /// That of a line, or of several short ones.
+    /// The text of a line, or of several short lines.
     pub(super) fn short(text: &[u8]) -> Self {
         match simdutf8::basic::from_utf8(text) {
             Ok(text) => Self::Utf8(text.into()),

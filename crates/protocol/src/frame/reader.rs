@@ -8,7 +8,7 @@ use super::lines::{Body, Lines, SHORT, Text};
 use super::shape::Shape;
 use crate::framer::{Found, LineFramer};
 
-/// How many short lines share their memory at most, so that one that is kept keeps no more than 20 KiB.
+/// How many short lines share their memory at most: a frame that is kept keeps no more than 20 KiB.
 const TOGETHER: usize = 16;
 
 /// Reads frames from a byte stream, whatever the sizes of the chunks it is fed: a [`LineFramer`] and [`Frame::read`] in one,
@@ -20,12 +20,12 @@ pub struct FrameReader {
     framer: LineFramer,
     /// Empty between calls; kept for its room.
     together: Vec<Body>,
-    /// What the last piece of text looked like.
+    /// The last partial message.
     shape: Option<Shape>,
 }
 
 impl FrameReader {
-    /// Makes one that accepts lines of up to `cap` bytes; see [`LineFramer::new`].
+    /// Makes a reader that accepts lines of up to `cap` bytes; see [`LineFramer::new`].
     pub fn new(cap: usize) -> Self {
         Self {
             framer: LineFramer::new(cap),
@@ -34,7 +34,7 @@ impl FrameReader {
         }
     }
 
-    /// Takes the next chunk and adds the frames that end in it to those in `into`, in order.
+    /// Takes the next chunk and appends the frames that end in it to `into`, in order.
     pub fn feed(&mut self, chunk: &[u8], into: &mut Vec<Frame>) {
         let mut gather = Gather {
             chunk,

@@ -1,23 +1,23 @@
-//! A line that says nothing new but a text and an id.
+//! Reads a line by comparison with the line before it.
 //!
-//! While the model writes, each line is the one before it with another piece of text and another uuid. What the line before was
-//! read as then holds for this one too, so it is enough to see that the rest is the same, and where the two strings end.
+//! While the model writes, each line differs from the one before it only in a text and a uuid. Then the head of the line before holds
+//! for this one, too: it is enough to compare the rest, and to find the ends of the two strings.
 
 use outrigger_json::scan;
 
 use super::head::{Field, Head, Span};
 
-/// A line that is a piece of text, as the next ones may be.
+/// A partial message, to compare the next lines with.
 #[derive(Debug)]
 pub(super) struct Shape {
     line: Vec<u8>,
     head: Head,
-    /// Where the text and the uuid are, as they come.
+    /// Where the text and the uuid are, in their order.
     free: [Span; 2],
 }
 
 impl Shape {
-    /// Remembers a line of which `head` was read; `None` if it is no piece of text.
+    /// Remembers a line by its head; `None` if it is no partial message.
     pub(super) fn of(line: &[u8], head: &Head) -> Option<Self> {
         let (text, uuid) = (head.piece?.text, head.span(Field::Uuid));
         let mut free = [text, uuid];

@@ -101,7 +101,7 @@ pub struct ResultMessage {
     pub policy_answer: Option<String>,
     /// The reason that the policy gives.
     pub policy_answer_reason: Option<String>,
-    /// True if the process was told to end.
+    /// Whether the process was asked to end.
     pub interrupted_by_shutdown: Option<bool>,
     /// True if a permission check ended the turn.
     pub stopped_by_permission_check: Option<bool>,

@@ -38,7 +38,7 @@ request! {
             append_system_prompt: "appendSystemPrompt" => String,
             /// Whether the session keeps the prompt it was started with when it is resumed.
             system_prompt_snapshot: "systemPromptSnapshot" => bool,
-            /// What to tell the model in plan mode.
+            /// Instructions for the model in plan mode.
             plan_mode_instructions: "planModeInstructions" => String,
             /// What to say after the system prompt of subagents.
             append_subagent_system_prompt: "appendSubagentSystemPrompt" => String,
@@ -52,7 +52,7 @@ request! {
             agents: "agents" => BTreeMap<String, AgentDefinition>,
             /// The session's name.
             title: "title" => String,
-            /// The only skills that the model is told of.
+            /// The only skills that the model knows of.
             skills: "skills" => Vec<String>,
             /// MCP servers that keep their tools while web search is isolated.
             web_search_isolation_exempt_mcp_servers: "webSearchIsolationExemptMcpServers" => Vec<String>,
@@ -154,7 +154,7 @@ pub struct HookCallbackMatcher {
     /// What a callback that nobody answers means.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub when_unanswered: Option<WhenUnanswered>,
-    /// The callback only tells the model something, so nothing needs to wait for it.
+    /// The callback only adds context for the model, so nothing needs to wait for it.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub context_only: Option<bool>,
     /// The frame that says the same, so that a host that reads it need not be called.
@@ -251,7 +251,7 @@ pub struct SdkMcpServerSettings {
     /// The connector that the server stands for.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub connector_id: Option<String>,
-    /// Tools that are told what auto mode decided.
+    /// Tools that receive what auto mode decided.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub auto_mode_verdict_tools: Option<Vec<String>>,
     /// Keys of `_meta` that remote control passes on.

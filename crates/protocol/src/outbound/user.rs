@@ -24,7 +24,7 @@ pub struct UserMessage {
     /// The session. The CLI does not need it.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub session_id: Option<String>,
-    /// When it is taken; `next` unless told.
+    /// When the prompt is taken; `next` by default.
     #[serde(default, skip_serializing_if = "crate::whole::unset")]
     pub priority: Option<Priority>,
     /// Who said it.

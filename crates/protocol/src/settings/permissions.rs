@@ -41,7 +41,7 @@ open_struct! {
 }
 
 open_struct! {
-    /// What the classifier of the mode `auto` is told. `$defaults` in a list stands for the built-in
+    /// Instructions for the classifier of the mode `auto`. `$defaults` in a list stands for the built-in
     /// entries.
     pub struct AutoModeSettings {
         /// What may run.

@@ -57,7 +57,7 @@ open_struct! {
         attribution_project_policy: "attributionProjectPolicy" => AttributionProjectPolicy,
         /// Older form of `attribution`.
         include_co_authored_by: "includeCoAuthoredBy" => bool,
-        /// Whether the system prompt tells how to commit; true if absent.
+        /// Whether the system prompt explains how to commit; true if absent.
         include_git_instructions: "includeGitInstructions" => bool,
         /// Permission rules.
         permissions: "permissions" => PermissionSettings,
@@ -350,7 +350,7 @@ open_struct! {
         show_turn_duration: "showTurnDuration" => bool,
         /// Whether it is shown when messages came.
         show_message_timestamps: "showMessageTimestamps" => bool,
-        /// Whether the terminal is told of progress.
+        /// Whether progress is reported to the terminal.
         terminal_progress_bar_enabled: "terminalProgressBarEnabled" => bool,
         /// Whether the list of tasks is shown.
         todo_feature_enabled: "todoFeatureEnabled" => bool,
@@ -366,7 +366,7 @@ open_struct! {
         cross_session_inbound: "crossSessionInbound" => String,
         /// Whether sessions can be watched on claude.ai.
         auto_upload_sessions: "autoUploadSessions" => bool,
-        /// Whether a phone is told when something waits for an answer.
+        /// Whether a phone is notified when something waits for an answer.
         input_needed_notif_enabled: "inputNeededNotifEnabled" => bool,
         /// Whether the model may send notices to a phone.
         agent_push_notif_enabled: "agentPushNotifEnabled" => bool,
@@ -374,7 +374,7 @@ open_struct! {
         skip_auto_permission_prompt: "skipAutoPermissionPrompt" => bool,
         /// Whether planning uses the mode `auto`; true if absent.
         use_auto_mode_during_plan: "useAutoModeDuringPlan" => bool,
-        /// What the classifier of the mode `auto` is told.
+        /// Instructions for the classifier of the mode `auto`.
         auto_mode: "autoMode" => AutoModeSettings,
         /// `disable` keeps the CLI from registering its links with the system.
         disable_deep_link_registration: "disableDeepLinkRegistration" => String,

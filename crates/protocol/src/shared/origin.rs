@@ -19,7 +19,7 @@ wire_enum! {
         "task-notification" => TaskNotification(TaskNotificationOrigin),
         /// The coordinator of a team of agents.
         "coordinator" => Coordinator(PlainOrigin),
-        /// Nothing that the CLI can tell.
+        /// The CLI does not know the origin.
         "unclassified" => Unclassified(PlainOrigin),
         /// An observer agent.
         "observer" => Observer(ObserverOrigin),

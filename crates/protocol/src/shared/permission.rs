@@ -10,7 +10,8 @@ use crate::open_enum;
 use crate::shared::closed_enum::closed_enum;
 
 closed_enum! {
-    /// How tool calls are decided that no rule decides. What we may ask for; see [`ReportedPermissionMode`] for what the CLI tells.
+    /// How tool calls are decided that no rule decides. A program can set these modes; [`ReportedPermissionMode`] has those that the
+    /// CLI reports.
     #[non_exhaustive]
     pub enum PermissionMode {
         /// Everything that is not plainly harmless is asked. The CLI also knows it as `manual`.

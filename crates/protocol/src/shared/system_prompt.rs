@@ -1,6 +1,6 @@
 //! The system prompt.
 
-/// What the model is told before the conversation.
+/// The system prompt.
 ///
 /// Not a frame of its own: `initialize` spreads it over several fields. If none is given the
 /// prompt is *empty*, not the preset.

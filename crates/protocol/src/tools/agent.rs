@@ -211,7 +211,7 @@ pub struct AgentAsyncLaunched {
     pub description: String,
     /// The task itself.
     pub prompt: String,
-    /// A file that tells how far it has come.
+    /// A file with the progress.
     pub output_file: String,
     /// Always true when present.
     #[serde(skip_serializing_if = "crate::whole::unset")]
@@ -243,6 +243,6 @@ pub struct AgentRemoteLaunched {
     pub description: String,
     /// The task itself.
     pub prompt: String,
-    /// A file that tells how far it has come.
+    /// A file with the progress.
     pub output_file: String,
 }

@@ -2,7 +2,7 @@
 
 /// The tools that the CLI brings along, by the names that models, permission rules and hooks use (CLI 2.1.330).
 ///
-/// Which of them a session has depends on its settings; the `init` message tells.
+/// Which of them a session has depends on its settings; the `init` message lists them.
 pub const BUILTIN_TOOL_NAMES: [&str; 54] = [
     "Agent",
     "Artifact",

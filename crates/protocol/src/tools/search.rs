@@ -59,7 +59,7 @@ pub struct GrepInput {
     /// Which files to look in, as a glob.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub glob: Option<String>,
-    /// What to tell; `files_with_matches` if absent.
+    /// What to report; `files_with_matches` if absent.
     #[serde(skip_serializing_if = "crate::whole::unset")]
     pub output_mode: Option<GrepMode>,
     /// How many lines before a match to show.
@@ -121,7 +121,7 @@ impl GrepInput {
 }
 
 crate::open_enum! {
-    /// What `Grep` tells.
+    /// What `Grep` reports.
     pub enum GrepMode {
         /// The matching lines.
         Content = "content",

@@ -100,7 +100,7 @@ pub struct StopHookSummary {
     /// The errors of the hooks.
     #[serde(default)]
     pub hook_errors: Vec<String>,
-    /// What they told the model.
+    /// The context that the hooks added for the model.
     pub hook_additional_context: Option<Vec<String>>,
     /// Whether one ended the turn.
     pub prevented_continuation: bool,

@@ -25,7 +25,7 @@ pub use task::*;
 pub use ui::*;
 
 wire_enum! {
-    /// `system`: everything that is neither said nor asked, told apart by `subtype`.
+    /// `system`: events of the session; the `subtype` says which.
     pub enum SystemMessage by "subtype" {
         /// The session's state at the start of a turn.
         "init" => Init(Box<Init>),

@@ -20,7 +20,7 @@ pub struct PermissionDenied {
     pub decision_reason_code: Option<String>,
     /// The reason in words.
     pub decision_reason: Option<String>,
-    /// What the model was told.
+    /// The text that the model received.
     pub message: String,
     /// The id of this frame.
     pub uuid: String,

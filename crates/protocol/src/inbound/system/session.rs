@@ -347,7 +347,7 @@ pub struct CloudSession {
     pub rewinds: Option<u64>,
     /// Tool calls served by the computer.
     pub calls: Option<CloudCalls>,
-    /// What to tell the user.
+    /// Text for the user.
     pub notices: Option<Vec<CloudNotice>>,
 }
 
@@ -465,7 +465,7 @@ pub struct CloudCallEnded {
     pub at: f64,
 }
 
-/// Something to tell the user.
+/// A message for the user.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct CloudNotice {

@@ -51,7 +51,7 @@ request! {
     /// Begins to sign in.
     pub struct ClaudeAuthenticate {
         optional {
-            /// Signs in with claude.ai (as it does unless told) or with the console.
+            /// Signs in with claude.ai (the default) or with the console.
             login_with_claude_ai: "loginWithClaudeAi" => bool,
             /// Makes a profile of the console.
             console_profile: "consoleProfile" => bool,

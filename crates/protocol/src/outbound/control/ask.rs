@@ -42,7 +42,7 @@ pub struct RefusalFallback {
     pub original_model: String,
     /// The model that answered.
     pub fallback_model: String,
-    /// What to tell the user.
+    /// Text for the user.
     pub content: String,
 }
 
@@ -93,7 +93,7 @@ request! {
             description: "description" => String,
         }
         optional {
-            /// Where it was given; `sdk` unless told.
+            /// Where it was given; `sdk` by default.
             surface: "surface" => FeedbackSurface,
             /// A draft of the model's to send.
             draft_id: "draft_id" => String,
@@ -218,7 +218,7 @@ request! {
             op: "op" => DictateOp,
         }
         optional {
-            /// With `Start`: the language, as a code or a name; that of the settings unless told.
+            /// With `Start`: the language, as a code or a name; that of the settings by default.
             language: "language" => String,
             /// With `Audio`: base64 of 16 kHz mono 16-bit little-endian samples, two seconds at most.
             pcm: "pcm" => String,

@@ -11,14 +11,14 @@ request! {
     /// Tells what fills the context.
     pub struct GetContextUsage {
         optional {
-            /// How much to tell; all unless told.
+            /// How much to report; everything by default.
             detail: "detail" => ContextDetail,
         }
     }
 }
 
 closed_enum! {
-    /// How much to tell about the context.
+    /// How much to report about the context.
     #[non_exhaustive]
     pub enum ContextDetail {
         /// The sums, without asking the API to count.
@@ -232,7 +232,7 @@ pub struct ContextSubagent {
 pub struct ContextCommands {
     /// How many there are.
     pub total_commands: u64,
-    /// How many the model is told of.
+    /// How many the model knows of.
     pub included_commands: u64,
     /// How much they take.
     pub tokens: i64,
@@ -245,7 +245,7 @@ pub struct ContextCommands {
 pub struct ContextSkills {
     /// How many there are.
     pub total_skills: u64,
-    /// How many the model is told of.
+    /// How many the model knows of.
     pub included_skills: u64,
     /// How much they take.
     pub tokens: i64,

@@ -181,7 +181,7 @@ pub struct SkillRow {
     pub state: SkillState,
     /// Who fixed that.
     pub locked_by: Option<SkillLock>,
-    /// Whether the model is told of it.
+    /// Whether the model knows of the skill.
     pub advertised: bool,
     /// The skill's other names.
     pub handles: SkillHandles,
@@ -192,7 +192,7 @@ open_enum! {
     pub enum SkillState {
         /// The model and the user.
         On = "on",
-        /// The model is told its name only.
+        /// The model knows only its name.
         NameOnly = "name-only",
         /// The user.
         UserInvocableOnly = "user-invocable-only",

@@ -15,7 +15,7 @@ request! {
             user_message_id: "user_message_id" => String,
         }
         optional {
-            /// Only tells what would be done.
+            /// Only reports what would be done.
             dry_run: "dry_run" => bool,
         }
     }
@@ -50,7 +50,7 @@ request! {
         optional {
             /// The most to read.
             max_bytes: "max_bytes" => u64,
-            /// How to write it; as text unless told.
+            /// The encoding of the reply; text by default.
             encoding: "encoding" => FileEncoding,
             /// What the path starts from.
             anchor: "anchor" => FileAnchor,

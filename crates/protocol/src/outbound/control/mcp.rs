@@ -329,6 +329,6 @@ request! {
 }
 
 request! {
-    /// Reads the account's connectors again. `mcp_status` then tells about them.
+    /// Reads the account's connectors again. `mcp_status` then reports them.
     pub struct ReloadConnectors {}
 }

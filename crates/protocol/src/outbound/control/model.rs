@@ -66,7 +66,7 @@ pub struct ModelInfo {
     pub supports_fast_mode: Option<bool>,
     /// Whether auto mode works with it.
     pub supports_auto_mode: Option<bool>,
-    /// Whether it can be told not to think.
+    /// Whether thinking can be switched off.
     pub supports_thinking_off: Option<bool>,
     /// Whether it cannot be chosen at the moment.
     pub disabled: Option<bool>,

@@ -133,7 +133,7 @@ request! {
         optional {
             /// The arguments of the command. The shell expands nothing in them.
             args: "args" => Vec<String>,
-            /// Where to run it; the session's directory unless told.
+            /// Where to run it; the session's directory by default.
             cwd: "cwd" => String,
             /// Environment variables to add.
             env: "env" => BTreeMap<String, String>,

@@ -39,7 +39,7 @@ pub struct GetUsageReply {
     pub session: SessionUsage,
     /// The account's plan.
     pub subscription_type: Option<String>,
-    /// Whether the account has limits to tell.
+    /// Whether the account has limits.
     pub rate_limits_available: bool,
     /// The limits.
     pub rate_limits: Option<UsageWindows>,

@@ -11,7 +11,7 @@ use crate::open_enum;
 use crate::outbound::control::{AccountInfo, ModelInfo};
 use crate::shared::ReportedPermissionMode;
 
-/// What the CLI tells in return. Older CLIs tell less, which reads as empty.
+/// The reply to `initialize`. Older CLIs send fewer fields; those that are missing are empty.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
