@@ -1,4 +1,4 @@
-//! What all callbacks have in common.
+//! The types and functions that all callbacks share.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::conn::cli_requests::CliReply;
 use crate::fields::Fields;
 use crate::peer::BoxFuture;
 
-/// What a callback for people says: an answer, or that it comes later.
+/// What a callback returns: the answer, or that it comes later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply<T> {
     /// The answer.
     Now(T),
-    /// The request stays open; somebody answers by its id.
+    /// The request stays open, for a later answer by its id.
     Parked,
 }
 
@@ -34,7 +34,7 @@ impl<T: Serialize> Reply<T> {
     }
 }
 
-/// A callback without its types of closure and future. It is called in the task that answers the request.
+/// A type-erased callback. It runs in the task that answers the request.
 pub(crate) type Callback<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, A> + Send + Sync>;
 
 pub(crate) fn callback<Q, A, F, R>(call: F) -> Callback<Q, A>

@@ -24,10 +24,10 @@ use crate::permissions::{
 };
 use crate::token::{TokenRequest, TokenRequests};
 
-/// One object that handles all that the CLI asks, for [`Options::callbacks`](crate::Options::callbacks). What it does not handle
-/// is answered as if nobody was there: refused.
+/// One object that handles all kinds of CLI requests, for [`Options::callbacks`](crate::Options::callbacks). The SDK rejects
+/// requests that the object does not handle.
 ///
-/// Each method may be written as an `async fn`. Hooks and MCP servers are registered apart, since there may be many.
+/// Each method may be written as an `async fn`. Hooks and MCP servers are registered separately, since there may be many.
 ///
 /// ```
 /// use outrigger::permissions::{PermissionDecision, PermissionRequest};
@@ -50,13 +50,13 @@ pub trait Callbacks: Send + Sync + 'static {
         async { PermissionDecision::deny(why) }
     }
 
-    /// Rules that the CLI judges before it asks; see [`PermissionHandler::rules`]. An object that asks a [`Policy`] says the policy's
-    /// here.
+    /// Rules that the CLI evaluates before it requests permission; see [`PermissionHandler::rules`]. An object that calls a
+    /// [`Policy`] returns the policy's rules here.
     fn permission_rules(&self) -> Rules {
         Rules::default()
     }
 
-    /// Whether [`question`](Self::question) answers. Unless it does, the model does not get the tool to ask with.
+    /// Whether [`question`](Self::question) answers. If not, the model does not get the tool.
     fn answers_questions(&self) -> bool {
         false
     }
@@ -67,13 +67,12 @@ pub trait Callbacks: Send + Sync + 'static {
     }
 
     /// Decides about a plan; see [`Options::plans`](crate::Options::plans). A [`PlanReply`](crate::permissions::PlanReply) is
-    /// such a decision. Unless it is handled the plan is a tool call like others, which [`permission`](Self::permission) decides
-    /// about.
+    /// such a decision. By default the plan is a tool call like others, about which [`permission`](Self::permission) decides.
     fn plan(&self, request: PlanRequest) -> impl Future<Output = PermissionDecision> + Send {
         self.permission(request.request)
     }
 
-    /// Answers an MCP server that asks the user; see [`Options::elicitation`](crate::Options::elicitation).
+    /// Answers an elicitation of an MCP server; see [`Options::elicitation`](crate::Options::elicitation).
     fn elicitation(
         &self,
         _request: ElicitationRequest,
@@ -81,7 +80,7 @@ pub trait Callbacks: Send + Sync + 'static {
         async { ElicitationResult::Decline.into() }
     }
 
-    /// The kinds of dialogs that [`dialog`](Self::dialog) shows; the CLI asks for no other.
+    /// The kinds of dialogs that [`dialog`](Self::dialog) shows; the CLI requests no others.
     fn dialog_kinds(&self) -> Vec<String> {
         Vec::new()
     }
@@ -91,12 +90,12 @@ pub trait Callbacks: Send + Sync + 'static {
         async { UserDialogResult::Cancelled.into() }
     }
 
-    /// Whether [`oauth_token`](Self::oauth_token) gives tokens. Unless it does, the CLI does not ask for any.
+    /// Whether [`oauth_token`](Self::oauth_token) returns tokens. If not, the CLI does not request any.
     fn gives_oauth_tokens(&self) -> bool {
         false
     }
 
-    /// Gives a fresh token of the sign-in; see [`Options::oauth_token_refresh`](crate::Options::oauth_token_refresh).
+    /// Returns a fresh token of the sign-in; see [`Options::oauth_token_refresh`](crate::Options::oauth_token_refresh).
     fn oauth_token(
         &self,
         _request: TokenRequest<OauthTokenRefresh>,
@@ -109,12 +108,12 @@ pub trait Callbacks: Send + Sync + 'static {
         }
     }
 
-    /// Whether [`host_auth_token`](Self::host_auth_token) gives credentials. Unless it does, the CLI does not ask for any.
+    /// Whether [`host_auth_token`](Self::host_auth_token) returns credentials. If not, the CLI does not request any.
     fn gives_host_auth_tokens(&self) -> bool {
         false
     }
 
-    /// Gives a fresh credential of the host; see [`Options::host_auth_token_refresh`](crate::Options::host_auth_token_refresh).
+    /// Returns a fresh credential of the host; see [`Options::host_auth_token_refresh`](crate::Options::host_auth_token_refresh).
     fn host_auth_token(
         &self,
         _request: TokenRequest<HostAuthTokenRefresh>,
@@ -128,7 +127,7 @@ pub trait Callbacks: Send + Sync + 'static {
     }
 }
 
-/// Such an object, as far as it decides about tool calls.
+/// The permission handler of such an object.
 pub(crate) struct Whole<C>(pub(crate) Arc<C>);
 
 impl<C: Callbacks> PermissionHandler for Whole<C> {
@@ -141,7 +140,7 @@ impl<C: Callbacks> PermissionHandler for Whole<C> {
     }
 }
 
-/// Refuses what nobody handles.
+/// Denies what no callback handles.
 struct Nobody(&'static str);
 
 impl Answerer for Nobody {
@@ -158,7 +157,7 @@ impl Answerer for Nobody {
 #[derive(Clone)]
 pub(crate) struct Handlers {
     permissions: Arc<dyn PermissionHandler>,
-    /// Whether the program set that one.
+    /// Whether the program set it.
     pub(crate) permissions_set: bool,
     pub(crate) permission_deadline: Option<Duration>,
     pub(crate) hooks: Vec<Registration>,
@@ -190,7 +189,7 @@ impl Default for Handlers {
 }
 
 impl Handlers {
-    /// What answers the CLI in one session.
+    /// The answerers of one session.
     pub(crate) fn host(&self) -> crate::conn::Answerers {
         crate::conn::Answerers {
             permissions: Arc::new(Permissions {
@@ -216,22 +215,22 @@ impl Handlers {
         self.permissions = handler;
     }
 
-    /// The rules that the CLI gets, [checked](Rules::checked). The handler is asked for them here alone.
+    /// The rules for the CLI, [checked](Rules::checked). Only this calls the handler's `rules`.
     pub(crate) fn rules(&self) -> Rules {
         self.permissions.rules().checked()
     }
 
-    /// What the permission handler would say about a call.
+    /// The permission handler's expected decision about a call.
     pub(crate) fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
         self.permissions.foresee(tool, input)
     }
 
-    /// Whether anybody answers what the model asks the user.
+    /// Whether a callback answers the model's questions to the user.
     pub(crate) fn answers_questions(&self) -> bool {
         self.questions.is_some() || self.permissions.answers_questions()
     }
 
-    /// What `initialize` has to say of them.
+    /// Adds the callbacks to `initialize`.
     pub(crate) fn introduce(&self, initialize: &mut Initialize) {
         if !self.dialogs.is_empty() {
             initialize.supported_dialog_kinds = Some(self.dialogs.keys().cloned().collect());

@@ -1,4 +1,4 @@
-//! Dialogs that the CLI wants shown (`request_user_dialog`).
+//! Dialogs that the CLI requests (`request_user_dialog`).
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,13 +13,13 @@ use crate::conn::Context;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::peer::BoxFuture;
 
-/// A dialog to be shown to the user. Its fields are those of [`RequestUserDialog`].
+/// A dialog for the user. Its fields are those of [`RequestUserDialog`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DialogRequest {
     /// The request's id, whether it was withdrawn, and the session.
     pub context: Context,
-    /// The request as it came.
+    /// The frame of the request.
     pub frame: Frame,
     dialog: RequestUserDialog,
 }
@@ -54,8 +54,8 @@ impl<E: std::fmt::Display> From<Result<UserDialogResult, E>> for Reply<UserDialo
 
 pub(crate) type DialogCallback = Callback<DialogRequest, Reply<UserDialogResult>>;
 
-/// Answers `request_user_dialog` for the kinds that were declared, and leaves the others to those who declared them: to
-/// answer them, even by closing them, would take them away.
+/// Answers `request_user_dialog` for the declared kinds, and leaves the others open: another client may have declared them, and a
+/// reply from here would take them away.
 #[derive(Clone, Default)]
 pub(crate) struct Dialogs(pub(crate) Arc<BTreeMap<String, DialogCallback>>);
 

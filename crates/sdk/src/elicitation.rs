@@ -1,4 +1,4 @@
-//! Questions of MCP servers to the user (`elicitation`).
+//! Elicitations: requests of MCP servers to the user.
 
 use std::ops::Deref;
 
@@ -11,15 +11,15 @@ use crate::conn::Context;
 use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::peer::BoxFuture;
 
-/// A question of an MCP server to the user: a form to fill in, or an address to open. Its fields are those of [`Elicitation`].
+/// A request of an MCP server to the user: a form to fill in, or a URL to open. Its fields are those of [`Elicitation`].
 ///
-/// Servers inside this program can't ask in this way: the CLI does not offer it to them.
+/// The CLI does not offer this to servers in this program.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ElicitationRequest {
     /// The request's id, whether it was withdrawn, and the session.
     pub context: Context,
-    /// The request as it came.
+    /// The frame of the request.
     pub frame: Frame,
     elicitation: Elicitation,
 }
@@ -52,7 +52,7 @@ impl<E: std::fmt::Display> From<Result<ElicitationResult, E>> for Reply<Elicitat
     }
 }
 
-/// Answers `elicitation`; declines what nobody handles.
+/// Answers `elicitation`; declines if there is no callback.
 pub(crate) struct Elicitations(pub(crate) Option<Callback<ElicitationRequest, Reply<ElicitationResult>>>);
 
 impl Answerer for Elicitations {

@@ -1,4 +1,4 @@
-//! What happens during a turn, as a program wants to see it.
+//! The events of a turn, made from frames.
 
 mod bounds;
 mod streamed;
@@ -19,13 +19,13 @@ use self::streamed::{Finished, Streams};
 #[doc(hidden)]
 pub use self::streamed::untold;
 
-/// Frames that a consumer did not get because it was too slow.
+/// Frames that were dropped because their reader was too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Lag {
-    /// How many frames were left out.
+    /// The number of frames.
     pub frames: u64,
-    /// How many bytes they had.
+    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -41,19 +41,19 @@ impl std::fmt::Display for Lag {
 
 impl std::error::Error for Lag {}
 
-/// One thing that happened during a turn.
+/// An event of a turn.
 ///
-/// Text and thinking come once, whether partial messages are on or not: as they are written if they are, else a block at a
-/// time. What a subagent does is [`Subagent`](Self::Subagent) and never mixed with the main conversation. Everything that is
-/// not put into a friendlier form is a [`Message`](Self::Message), so that nothing is left out. Tool calls and results carry their
-/// frame as well; the exact bytes of text are in [`Turn::next_frame`](crate::Turn::next_frame).
+/// Text and thinking are emitted once: in pieces with partial messages, else a block at a time. The events of a subagent are
+/// wrapped in [`Subagent`](Self::Subagent) and never mixed with the main conversation. A frame without an event of its own is a
+/// [`Message`](Self::Message), so nothing is dropped. Tool calls and results carry their frame as well;
+/// [`Turn::next_frame`](crate::Turn::next_frame) has the exact bytes of text.
 ///
 /// # Messages and blocks
 ///
-/// What the model says comes in messages, and a message in content blocks, as in the Messages API. [`MessageStart`](Self::MessageStart),
+/// The model writes messages, and a message has content blocks, as in the Messages API. [`MessageStart`](Self::MessageStart),
 /// [`ContentBlockStart`](Self::ContentBlockStart), [`ContentBlockStop`](Self::ContentBlockStop) and
-/// [`MessageStop`](Self::MessageStop) say where each begins and ends, also without partial messages. A program that prints ends a
-/// line where a block of text ends:
+/// [`MessageStop`](Self::MessageStop) mark where each begins and ends, also without partial messages. For example, a program that
+/// prints ends a line where a block of text ends:
 ///
 /// ```no_run
 /// # use outrigger::{BlockKind, Event, Turn};
@@ -69,17 +69,17 @@ impl std::error::Error for Lag {}
 /// # }
 /// ```
 ///
-/// These hold for the main conversation, and for each subagent by itself:
+/// For the main conversation, and for each subagent by itself:
 ///
 /// * `Text`, `Thinking`, `ToolUse`, `ToolInput` and `Block` come between the start and the stop of one block of their kind, and
 ///   blocks between the start and the stop of one message. At most one message and one block are open.
-/// * What begins ends exactly once, before the events end: also when the CLI dies, the turn is interrupted, the API call fails
-///   and is made again, or a frame is lost or can't be read.
-/// * Text is never held back. A message or block begins when the first thing of it comes, and ends when the CLI says so, or
-///   when something else begins. Without partial messages the CLI does not say where a message ends: it ends when the next one
-///   begins, when a prompt follows, or with the turn, or the tool call of its subagent.
-/// * A message that breaks off ends without a `stop_reason`. What is said anew after that is another message, perhaps of the same
-///   id. So does what comes of a message after another has begun.
+/// * A message or block that begins ends exactly once, before the events end: also when the CLI dies, the turn is interrupted, the
+///   API call fails and is repeated, or a frame is lost or cannot be read.
+/// * Text is never held back. A message or block begins with its first frame, and ends when the CLI reports its end, or when
+///   another begins. Without partial messages the CLI does not report the end of a message: the message ends when the next one
+///   begins, when a prompt follows, with the turn, or with the tool call of its subagent.
+/// * A message that breaks off ends without a `stop_reason`. If the model writes it anew, that is another message, perhaps of the
+///   same id. The rest of a message after another has begun is another message, too.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
@@ -96,29 +96,29 @@ pub enum Event {
     ContentBlockStart {
         /// The API's id of the message, if it is known already.
         message_id: Option<String>,
-        /// The block's place in the message; counted, where the CLI does not say it.
+        /// The block's index in the message; counted, where the CLI does not send it.
         index: u64,
-        /// What it is.
+        /// The kind of the block.
         kind: BlockKind,
     },
-    /// The content block that was begun last has ended.
+    /// The content block that began last has ended.
     #[non_exhaustive]
     ContentBlockStop {
         /// The API's id of the message, if it is known by now.
         message_id: Option<String>,
-        /// The block's place in the message, as it began.
+        /// The block's index in the message.
         index: u64,
-        /// What it is, as it began.
+        /// The kind of the block.
         kind: BlockKind,
     },
-    /// The message that was begun last has ended.
+    /// The message that began last has ended.
     #[non_exhaustive]
     MessageStop {
         /// The API's id of the message, if it is known by now.
         id: Option<String>,
         /// The model that wrote it.
         model: Option<String>,
-        /// Why the model stopped. Without partial messages it is known of the last message of a turn only, and of messages of a
+        /// Why the model stopped. Without partial messages it is known only for the last message of a turn, and for messages of a
         /// [`History`](crate::History).
         stop_reason: Option<StopReason>,
     },
@@ -138,23 +138,23 @@ pub enum Event {
     },
     /// A tool call ended.
     ToolResult(ToolResult),
-    /// The CLI reports that the API call failed; the text is its own, not the model's.
+    /// The API call failed. The text is the CLI's, not the model's.
     ApiError {
         /// The kind of failure.
         kind: String,
-        /// What the CLI says about it.
+        /// The text of the CLI.
         text: String,
     },
     /// A content block of another kind: a search on the API's side, a citation's source, …
     Block(Box<ContentBlock>),
-    /// Something that a subagent of this turn does.
+    /// An event of a subagent of this turn.
     Subagent(Box<SubagentEvent>),
-    /// Any other message of the CLI, with the frame that it came in. To pass it on as JSON, take the frame's
-    /// [`text`](Frame::text): the CLI's own, with what the types do not have.
+    /// Any other message of the CLI, with its frame. To pass it on as JSON, use the frame's [`text`](Frame::text): it has also
+    /// what the types lack.
     Message(Box<Message>, Frame),
-    /// A frame that could not be decoded. Its neighbours are not affected.
+    /// A frame that could not be decoded. Other frames are not affected.
     Undecodable(Frame, Misfit),
-    /// The program read too slowly, and partial messages were left out; the finished messages repeat what they said.
+    /// The program read too slowly, and partial messages were dropped; the finished messages repeat their text.
     Lagged(Lag),
 }
 
@@ -165,9 +165,9 @@ open_enum! {
         Text = "text",
         /// The model's thinking.
         Thinking = "thinking",
-        /// Thinking that only the API can read.
+        /// Thinking that is encrypted for the API.
         RedactedThinking = "redacted_thinking",
-        /// A call of a tool on our side.
+        /// A call of a tool that the CLI runs.
         ToolUse = "tool_use",
         /// A call of a tool that the API runs itself.
         ServerToolUse = "server_tool_use",
@@ -184,14 +184,14 @@ pub struct ToolUse {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// What it is called with; [`tool`](Self::tool) reads the built-in tools' inputs.
+    /// The input; [`tool`](Self::tool) decodes the inputs of built-in tools.
     pub input: RawJson,
-    /// The frame that it came in.
+    /// The frame with it.
     pub frame: Frame,
 }
 
 impl ToolUse {
-    /// The input by the tool's own type; a tool or an input that this build does not know stays as it came.
+    /// The input as the type of the tool; raw JSON if this build does not know the tool or the shape.
     pub fn tool(&self) -> ToolInput {
         ToolInput::read(&self.name, &self.input)
     }
@@ -203,35 +203,35 @@ impl ToolUse {
 pub struct ToolResult {
     /// The id of the call.
     pub tool_use_id: String,
-    /// Whether it failed or was refused.
+    /// Whether the call failed or was denied.
     pub is_error: bool,
-    /// What the model sees, as text; other kinds of content are left out here.
+    /// The text that the model sees, without other kinds of content.
     pub text: String,
     /// What the model sees: a string or content blocks.
     pub content: Option<MessageContent>,
     /// The tool's own structured output, or a string when it failed.
     pub output: Option<RawJson>,
-    /// The frame that it came in.
+    /// The frame with it.
     pub frame: Frame,
 }
 
-/// Something that a subagent does.
+/// An event of a subagent.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SubagentEvent {
     /// The tool call that started the subagent.
     pub parent_tool_use_id: String,
-    /// What it does.
+    /// The event.
     pub event: Event,
 }
 
-/// Turns frames into events. Knows what was said already.
+/// Turns frames into events, and knows which streamed texts were emitted already.
 #[derive(Debug, Default)]
 pub(crate) struct Reducer {
     ready: VecDeque<Event>,
     streams: Streams,
     bounds: Bounds,
-    /// Pieces of the message that is being streamed were left out, so the rest waits for its finished lines.
+    /// Pieces of the streamed message were dropped, so the rest waits for its finished lines.
     lags: bool,
 }
 
@@ -248,18 +248,18 @@ impl Reducer {
         self.ready.push_back(Event::Lagged(lag));
     }
 
-    /// No frame comes any more. What was begun ends.
+    /// No frame comes any more: ends all that has begun.
     pub(crate) fn end(&mut self) {
         self.bounds.end_all(&mut self.ready);
     }
 
-    /// A turn has ended, perhaps without a result. What runs in the background goes on.
+    /// A turn has ended, perhaps without a result. Background work goes on.
     pub(crate) fn end_turn(&mut self) {
         self.bounds.end(None, &mut self.ready);
     }
 
-    /// Takes the next frame of the turn. Frames about the turn itself (its result, the life of its prompts) say nothing.
-    /// True when the frame could not be decoded.
+    /// Takes the next frame of the turn. Frames about the turn itself (its result, the life of its prompts) make no event. Returns
+    /// true when the frame could not be decoded.
     pub(crate) fn push(&mut self, frame: &Frame) -> bool {
         match frame.kind() {
             "command_lifecycle" => return false,
@@ -279,7 +279,7 @@ impl Reducer {
         }
     }
 
-    /// The result of a turn ends the last message, and tells why the model stopped.
+    /// The result of a turn ends the last message, and has its stop reason.
     fn turn_is_over(&mut self, frame: &Frame) {
         #[derive(Default, serde::Deserialize)]
         struct Over {
@@ -433,7 +433,7 @@ impl Reducer {
         }
     }
 
-    /// Where messages begin and end in the stream, by the kind of event alone: whatever else is odd about it.
+    /// Where messages begin and end in the stream, by the kind of event alone, even if the rest does not decode.
     fn follow(&mut self, parent: Option<&str>, frame: &Frame, decoded: Option<&Message>) {
         match frame.event_type() {
             Some("message_start") => {
@@ -510,7 +510,7 @@ impl Reducer {
             .starts(parent, whose, index, kind, call, &mut self.ready);
     }
 
-    /// A block begins or grows; `text` is what is added.
+    /// A block begins or grows by `text`.
     fn piece(&mut self, parent: Option<&str>, index: u64, kind: PieceKind, text: String) {
         let (of, event): (_, fn(String) -> Event) = match kind {
             PieceKind::InputJson => {

@@ -18,8 +18,7 @@ use crate::usage::TurnUsage;
 
 /// How a turn ended: the [`Verdict`], the usage, and the `result` frame with everything else.
 ///
-/// A turn that failed has an outcome like any other. [`answer`](Self::answer) gives what the model said, and an error if the turn has
-/// no answer.
+/// A failed turn has an outcome, too. [`answer`](Self::answer) is the model's text, or an error if the turn has no answer.
 ///
 /// Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -77,31 +76,31 @@ impl Outcome {
         &self.0.verdict
     }
 
-    /// Whether the turn did what was asked for; see [`Verdict::is_success`].
+    /// Whether the turn succeeded; see [`Verdict::is_success`].
     pub fn is_success(&self) -> bool {
         self.0.verdict.is_success()
     }
 
     /// Why the turn failed, if it [`Failed`](Verdict::Failed).
     ///
-    /// `None` for successes, and for what ended otherwise than by a failure: an interrupt, a hook, a prompt that was taken back.
+    /// `None` for successes, and for ends that are no failures: an interrupt, a hook, a prompt that was taken back.
     pub fn cause(&self) -> Option<Cause> {
         self.0.verdict.cause().cloned()
     }
 
-    /// Whether the turn failed for something that passes, so that the same prompt may succeed later; see
+    /// Whether the cause of the failure is temporary, so that the same prompt may succeed later; see
     /// [`Cause::is_transient`].
     pub fn is_transient(&self) -> bool {
         self.0.verdict.cause().is_some_and(Cause::is_transient)
     }
 
-    /// How long to wait before the same prompt is tried again, as far as the CLI told; for failures that are
+    /// How long to wait before sending the same prompt again, if the CLI reported it; for failures that are
     /// [transient](Self::is_transient).
     ///
-    /// When a subscription's limit is reached, the CLI tells when the limit starts again (`resetsAt` of `rate_limit_event`, or of
-    /// the failed message): this is the time from now until then, zero if that has passed. For other failures it is how long the
-    /// CLI itself waited before it tried for the last time in this turn (`retry_delay_ms` of `api_retry`), which follows the API's
-    /// `retry-after` if the API sent one. `None` if the CLI told neither, as when it did not try again.
+    /// When a subscription's limit is reached, the CLI reports when the limit resets (`resetsAt` of `rate_limit_event`, or of the
+    /// failed message): this is the time from now until then, zero if that has passed. For other failures it is the delay before
+    /// the CLI's own last retry in this turn (`retry_delay_ms` of `api_retry`), which follows the API's `retry-after` if the API
+    /// sent one. `None` if the CLI reported neither, for example when it did not retry.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.0.retry? {
             Retry::After(delay) => Some(delay),
@@ -109,37 +108,37 @@ impl Outcome {
         }
     }
 
-    /// What the CLI says went wrong, in its own words; never the model's.
+    /// The CLI's text about the failure; never the model's text.
     ///
-    /// `None` for [successes](Self::is_success), and where the CLI says nothing.
+    /// `None` for [successes](Self::is_success), and when the CLI gives no text.
     pub fn error_text(&self) -> Option<&str> {
         self.0.error_text.as_deref()
     }
 
-    /// The `result` of the CLI as it is, whoever says it: the answer of the model, the output of a local command, or the CLI's words about
-    /// a failure. Empty if there is none. [`answer`](Self::answer) and [`error_text`](Self::error_text) tell them apart.
+    /// The CLI's `result` field: the answer of the model, the output of a local command, or the CLI's text about a failure. Empty
+    /// if there is none. [`answer`](Self::answer) and [`error_text`](Self::error_text) distinguish them.
     pub fn result_text(&self) -> &str {
         self.0.facts.result.as_deref().unwrap_or_default()
     }
 
-    /// Whether the CLI could not start the session, and this is how it says so.
+    /// Whether the CLI reports by this result that it could not start the session.
     pub(crate) fn is_failed_start(&self) -> bool {
         Cause::of_startup(&self.0.facts).is_some()
     }
 
-    /// The `errors` of the result: what went wrong, one by one. Empty for a failed API call; see
+    /// The `errors` of the result. Empty for a failed API call; see
     /// [`error_text`](Self::error_text).
     pub fn errors(&self) -> &[String] {
         &self.0.facts.errors
     }
 
-    /// The structured output, if the options asked for one and the model gave it.
+    /// The structured output, if the options set a schema and the model wrote it.
     pub fn structured_output(&self) -> Option<&RawJson> {
         self.0.facts.structured_output.as_ref()
     }
 
     /// The tool call that a hook deferred ([`PreToolUseOutput::defer`](crate::hooks::PreToolUseOutput::defer)), for a turn that ended as
-    /// [`Deferred`](Verdict::Deferred). When the session is resumed, the CLI asks the hook about it again, if it waits for its hooks
+    /// [`Deferred`](Verdict::Deferred). When the session is resumed, the CLI calls the hook for it again, if the CLI waits for its hooks
     /// ([`await_initialize`](crate::Options#structfield.await_initialize)).
     pub fn deferred(&self) -> Option<&DeferredToolUse> {
         self.0.facts.deferred.as_ref()
@@ -163,7 +162,7 @@ impl Outcome {
         self.0.facts.duration_ms
     }
 
-    /// How many agentic turns it took, as the CLI counts them.
+    /// The number of agentic turns, as the CLI counts them.
     pub fn num_turns(&self) -> Option<u64> {
         self.0.facts.num_turns
     }
@@ -189,7 +188,7 @@ impl Outcome {
         self.0.frame.as_ref().and_then(Frame::session_id)
     }
 
-    /// The `kind` of the `origin`, for a turn that no prompt of ours began.
+    /// The `kind` of the `origin`, for a turn that no prompt of this session began.
     pub fn origin(&self) -> Option<&str> {
         self.0.frame.as_ref().and_then(Frame::origin_kind)
     }

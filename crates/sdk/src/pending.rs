@@ -1,4 +1,4 @@
-//! What the CLI waits for an answer to, and answering it from elsewhere than its callback.
+//! The open CLI requests, and answering them from outside of their callback.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ const PERMISSION: &str = "can_use_tool";
 const ELICITATION: &str = "elicitation";
 const DIALOG: &str = "request_user_dialog";
 
-/// A request for a person to answer that is open: its callback works on it, or has parked it.
+/// An open request for a person: its callback works on it, or has parked it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Pending {
-    /// A tool call waits for a decision, a question to the user or a plan among them.
+    /// A permission request; questions to the user and plans are such requests, too.
     Permission(Box<PermissionRequest>),
-    /// An MCP server asks.
+    /// An elicitation of an MCP server.
     Elicitation(ElicitationRequest),
-    /// A dialog is to be shown.
+    /// A dialog.
     Dialog(DialogRequest),
 }
 
@@ -40,8 +40,7 @@ impl Pending {
 }
 
 impl Session {
-    /// The requests for a person to answer that are open, in no order. One that can't be read is refused at once and never
-    /// among them.
+    /// The open requests for a person, in no order. A request that does not decode is rejected at once and never listed.
     pub fn pending(&self) -> Vec<Pending> {
         let conn = Arc::downgrade(self.conn());
         let open = self.conn().pending(&[PERMISSION, ELICITATION, DIALOG]);
@@ -57,18 +56,17 @@ impl Session {
         open.into_iter().filter_map(read).collect()
     }
 
-    /// Decides about a tool call that is [pending](Self::pending), in the place of the handler: one that the handler left open
-    /// ([`PermissionDecision::Parked`]), or one that it still works on, which is then stopped.
+    /// Decides about a [pending](Self::pending) tool call in place of the handler: one that the handler left open
+    /// ([`PermissionDecision::Parked`]), or one that it still works on; then the handler's future is dropped.
     ///
-    /// For questions and plans pass [`Answers`](crate::permissions::Answers) or what
-    /// [`PlanReply`](crate::permissions::PlanReply) becomes.
+    /// For questions and plans pass [`Answers`](crate::permissions::Answers) or a [`PlanReply`](crate::permissions::PlanReply).
     ///
     /// # Cancel safety
-    /// The future is done when it is first polled: dropped before, nothing was decided.
+    /// The future completes at its first poll. Dropped before, it decides nothing.
     ///
     /// # Errors
     /// When no such request is open ([`Error::is_not_open`]): it was decided or withdrawn before; when the request is of another
-    /// kind; when the session has ended. Nothing is sent then.
+    /// kind; when the session has ended. Then nothing was sent.
     ///
     /// [`PermissionDecision::Parked`]: crate::permissions::PermissionDecision::Parked
     pub async fn decide(&self, id: &RequestId, decision: impl Into<PermissionResult>) -> Result<()> {
@@ -87,7 +85,7 @@ impl Session {
         self.settle(id, PERMISSION, answer)
     }
 
-    /// Answers an MCP server in the place of the callback; see [`decide`](Self::decide).
+    /// Answers an elicitation in place of the callback; see [`decide`](Self::decide).
     ///
     /// # Cancel safety
     /// As [`decide`](Self::decide).
@@ -98,7 +96,7 @@ impl Session {
         self.settle(id, ELICITATION, CliReply::success(&answer))
     }
 
-    /// Answers a dialog in the place of the callback; see [`decide`](Self::decide).
+    /// Answers a dialog in place of the callback; see [`decide`](Self::decide).
     ///
     /// # Cancel safety
     /// As [`decide`](Self::decide).

@@ -1,4 +1,4 @@
-//! Who decides whether a tool call may run.
+//! Permission requests: decides whether a tool call may run.
 
 mod explanation;
 mod layers;
@@ -38,18 +38,18 @@ use crate::deadline::{Missed, in_time};
 use crate::peer::BoxFuture;
 use crate::rule::refused_change;
 
-/// Decides about tool calls that the CLI asks about.
+/// Decides about the tool calls for which the CLI requests permission.
 ///
-/// The CLI asks only what its own rules and mode leave open: what is allowed or denied by a rule, or by
-/// `bypassPermissions`, never gets here. Each call is asked in a task of its own, so a handler may take hours; the CLI sets
-/// no limit, and [`Options::permission_deadline`](crate::Options::permission_deadline) may. When the CLI withdraws its question
-/// (an interrupt, a hook that decided first) the future is dropped. A handler that panics, fails or misses that deadline has
-/// refused. So has one that allows a call with a change that takes away rules by which the session was started (`removeRules` or
-/// `replaceRules` of `cliArg`, unless those rules allow), or with a rule that allows and could be read more widely than it looks
-/// ([`Rule::check_allow`](rules::Rule::check_allow)).
+/// The CLI requests permission only for calls that its own rules and mode leave open: calls that a rule or `bypassPermissions`
+/// allows or denies never get here. Each request has a task of its own, so a handler may take hours; the CLI sets no limit, and
+/// [`Options::permission_deadline`](crate::Options::permission_deadline) can set one. When the CLI withdraws its request (an
+/// interrupt, a hook that decided first), the SDK drops the future. A handler that panics, fails or misses the deadline denies the
+/// call. The SDK also denies a call if the handler allows it with a change that removes rules of the session's start
+/// (`removeRules` or `replaceRules` of `cliArg`, unless those rules allow), or with an allow rule that the CLI could read more
+/// widely than it looks ([`Rule::check_allow`](rules::Rule::check_allow)).
 ///
-/// A [`Policy`] is one, a [`chain`] makes one of several, and so is an async function or closure from [`PermissionRequest`] to what
-/// becomes a [`PermissionDecision`].
+/// A [`Policy`] is a handler, a [`chain`] makes a handler of several, and an async function or closure is one if it takes a
+/// [`PermissionRequest`] and its output converts into a [`PermissionDecision`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not decide about tool calls",
     label = "neither a policy nor an async closure from `PermissionRequest` to a decision",
@@ -60,14 +60,14 @@ pub trait PermissionHandler: Send + Sync + 'static {
     /// Decides about one call.
     fn decide<'a>(&'a self, request: PermissionRequest) -> BoxFuture<'a, PermissionDecision>;
 
-    /// Whether this also answers what the model asks the user (`AskUserQuestion`), by allowing the call with the answers in its
-    /// input. Unless it does, or [`Options::questions`](crate::Options::questions) names who does, the model does not get that
+    /// Whether the handler also answers the model's questions to the user (`AskUserQuestion`), by allowing the call with the
+    /// answers in its input. If neither it nor [`Options::questions`](crate::Options::questions) does, the model does not get that
     /// tool.
     fn answers_questions(&self) -> bool {
         false
     }
 
-    /// [`decide`](Self::decide), and who decided: the layer of a [`chain`], the rule of a [`Policy`]. For [`record`].
+    /// As [`decide`](Self::decide), and reports what decided: the layer of a [`chain`], the rule of a [`Policy`]. [`record`] calls it.
     fn decide_and_tell<'a>(
         &'a self,
         request: PermissionRequest,
@@ -75,29 +75,29 @@ pub trait PermissionHandler: Send + Sync + 'static {
         Box::pin(async { (self.decide(request).await, DecidedBy::default()) })
     }
 
-    /// What it would say about a call, as far as that is known without asking anybody. For
-    /// [`Options::explain`](crate::Options::explain).
+    /// What the handler would decide about a call, as far as that is known without calling it.
+    /// [`Options::explain`](crate::Options::explain) calls this.
     fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
         let _ = (tool, input);
         Foreseen::unknown("the permission handler decides when it is asked")
     }
 
-    /// Rules that the CLI judges for this handler before it asks: those of a [`Policy`], or of the policies in a [`chain`]. They
-    /// are handed to the CLI when the session starts.
+    /// Rules that the CLI evaluates for this handler before it requests permission: those of a [`Policy`], or of the policies in a
+    /// [`chain`]. The SDK passes them to the CLI when the session starts.
     fn rules(&self) -> rules::Rules {
         rules::Rules::default()
     }
 }
 
-/// What a [`PermissionHandler`] says about a call.
+/// The decision of a [`PermissionHandler`] about a call.
 #[derive(Debug, Clone)]
 pub enum PermissionDecision {
     /// The call runs.
     Allow(PermissionAllow),
-    /// The call is refused.
+    /// The call is denied.
     Deny(PermissionDeny),
-    /// The call waits: somebody decides later, by [`Session::decide`](crate::Session::decide) with the request's id. Until then
-    /// it is among [`Session::pending`](crate::Session::pending). There is no deadline, and the CLI sets none either.
+    /// The request stays open, for a later [`Session::decide`](crate::Session::decide) with its id. Until then it is in
+    /// [`Session::pending`](crate::Session::pending). There is no deadline.
     Parked,
 }
 
@@ -107,7 +107,7 @@ impl PermissionDecision {
         Self::Allow(PermissionAllow::default())
     }
 
-    /// Refuses the call; the model reads `message` as the tool's result.
+    /// Denies the call; the model reads `message` as the tool's result.
     pub fn deny(message: impl Into<String>) -> Self {
         Self::Deny(PermissionDeny::new(message))
     }
@@ -139,7 +139,7 @@ impl From<PermissionDeny> for PermissionDecision {
     }
 }
 
-/// An error is a refusal; the model reads its words.
+/// An error denies the call; the model reads its text.
 impl<D: Into<PermissionDecision>, E: fmt::Display> From<Result<D, E>> for PermissionDecision {
     fn from(result: Result<D, E>) -> Self {
         match result {
@@ -163,8 +163,7 @@ impl<D: Into<PermissionDecision>, E: fmt::Display> From<Result<D, E>> for Permis
 /// ```
 ///
 /// # Cancel safety
-/// The future is dropped wherever it is when the CLI withdraws its question, and when the session ends; the question is not
-/// answered then.
+/// The SDK drops the future when the CLI withdraws its request, and when the session ends; then it sends no reply.
 impl<F, R> PermissionHandler for F
 where
     F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
@@ -205,11 +204,11 @@ impl PermissionHandler for Arc<dyn PermissionHandler> {
 #[derive(Clone)]
 pub(crate) struct Permissions {
     pub(crate) handler: Arc<dyn PermissionHandler>,
-    /// Who answers questions to the user; the handler if `None`.
+    /// Answers questions to the user; the handler if `None`.
     pub(crate) questions: Option<Callback<QuestionRequest, QuestionReply>>,
-    /// Who decides about plans; the handler if `None`.
+    /// Decides about plans; the handler if `None`.
     pub(crate) plans: Option<Callback<PlanRequest, PermissionDecision>>,
-    /// How long each may take; for ever if `None`.
+    /// The deadline of each; none if `None`.
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -274,7 +273,7 @@ fn refused(why: impl Into<String>) -> CliReply {
     CliReply::success(&PermissionResult::deny(why))
 }
 
-/// The call that is decided on.
+/// What is known of a call when its decision is written.
 pub(crate) struct DecidedCall {
     tool_use_id: Option<String>,
     is_question: bool,
@@ -293,7 +292,7 @@ impl DecidedCall {
         }
     }
 
-    /// The decision as it goes out. One that the CLI could not take, or would take for something else, is a refusal that says so.
+    /// The reply for a decision. A decision that the CLI would reject or misread becomes a denial with the reason.
     pub(crate) fn answer(self, result: PermissionResult) -> CliReply {
         let result = match result {
             PermissionResult::Allow(mut allow) => match self.misread(&allow) {
@@ -317,7 +316,7 @@ impl DecidedCall {
         deny.into()
     }
 
-    /// Why an allowance can't go out as it is.
+    /// Why the CLI would misread an allowance.
     fn misread(&self, allow: &PermissionAllow) -> Option<String> {
         let updates = allow.updated_permissions.as_deref().unwrap_or_default();
         if updates.len() > PermissionUpdate::LIMIT {
@@ -337,7 +336,7 @@ impl DecidedCall {
     }
 }
 
-/// Whether the call is to run with the input that it has.
+/// Whether the call runs with its own input.
 fn keeps_input(allow: &PermissionAllow) -> bool {
     let is_empty = |input: &JsonObject| {
         let text = input.get().bytes();
@@ -352,8 +351,8 @@ fn has_answers(allow: &PermissionAllow) -> bool {
     fields.is_some_and(|fields| fields.contains_key("answers"))
 }
 
-/// The tool by which the model asks the user.
+/// The tool by which the model puts questions to the user.
 pub(crate) const QUESTION: &str = "AskUserQuestion";
 
-/// The tool by which the model has a plan approved.
+/// The tool by which the model requests approval of a plan.
 pub(crate) const PLAN: &str = "ExitPlanMode";

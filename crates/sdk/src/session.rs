@@ -37,8 +37,8 @@ pub use crate::conn::interrupt::Interrupted;
 
 /// A running agent: one CLI process, many turns.
 ///
-/// A cheap handle; clones share the agent. All methods work at any time and from any task, whether or not anybody reads
-/// events.
+/// The handle is cheap to clone; clones share the agent. All methods work at any time and from any task, whether or not the program
+/// reads events.
 ///
 /// What ends what:
 ///
@@ -50,11 +50,11 @@ pub use crate::conn::interrupt::Interrupted;
 /// | [`close`](Self::close) | has the grace of 5 s to finish | end | end | ends |
 /// | [`kill`](Self::kill) | ends | end | end | ends at once |
 ///
-/// What a command detached on purpose (`setsid`, `nohup … &`) runs on after all of them, as it does when the CLI ends by itself; unless
-/// [`Detached::End`](crate::Detached::End) is chosen, then it ends with the process.
+/// Processes that a command detached on purpose (`setsid`, `nohup … &`) survive all of these, as they do when the CLI ends by
+/// itself. With [`Detached::End`](crate::Detached::End) they end with the process.
 ///
-/// When the last handle (a [`Turn`] holds one) is dropped, the process is ended in the background in the order of
-/// [`close`](Self::close), and killed at once if no runtime is left to do that.
+/// When the last handle (a [`Turn`] holds one) is dropped, the SDK ends the process in the background as [`close`](Self::close)
+/// does, or kills it at once if no runtime is left.
 #[derive(Debug, Clone)]
 pub struct Session(Arc<Handle>);
 
@@ -65,7 +65,7 @@ struct Handle {
     settings: Settings,
 }
 
-/// A session, without keeping it from ending.
+/// A handle that does not keep the session alive.
 #[derive(Debug)]
 pub(crate) struct WeakSession(Weak<Handle>);
 
@@ -85,22 +85,22 @@ pub struct Drained {
     pub exit: Exit,
 }
 
-/// What of the options the running session needs.
+/// The options that the running session needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) control_deadline: Duration,
     pub(crate) verbatim_prompts: bool,
     pub(crate) wants_output: bool,
-    /// The MCP servers in this program, and what became of those that prompts wait for.
+    /// The MCP servers in this program, and the result of waiting for MCP servers before the first prompt.
     pub(crate) mcp: Arc<Bridge>,
     pub(crate) mcp_startup: watch::Receiver<McpStartup>,
-    /// What it was started with.
+    /// The options that the session was started with.
     pub(crate) origin: Arc<Options>,
-    /// How it introduced itself.
+    /// The `initialize` request that was sent.
     pub(crate) initialize: Arc<Initialize>,
     /// Where its conversation is found.
     pub(crate) source: Arc<Source>,
-    /// The CLI's version, once it was asked.
+    /// The CLI's version, once `--version` has reported it.
     pub(crate) asked_version: Arc<OnceLock<CliVersion>>,
 }
 
@@ -142,16 +142,16 @@ impl Session {
 
     /// Sends a prompt that gets a turn of its own.
     ///
-    /// While other prompts of this session wait or run, it waits here for its turn, so that the CLI neither merges it with
-    /// them nor folds it into theirs; prompts go in the order of the calls. Returns at once; the [`Turn`] tells what becomes
-    /// of it.
+    /// While other prompts of this session wait or run, the SDK holds the prompt back, so that the CLI neither merges it with them
+    /// nor folds it into their turns. Prompts are sent in the order of the calls. The call returns at once; the [`Turn`] reports
+    /// the rest.
     ///
     /// A string is text for the model, also if it begins with `/`; [`Prompt::command`] makes a prompt that runs a slash command. A text
     /// that looks like one is sent, with a [warning](Turn::warnings).
     ///
     /// # Cancel safety
-    /// The future is done when it is first polled: dropped before, nothing was sent; after that there is a [`Turn`],
-    /// which runs on unwatched when it is dropped.
+    /// The future completes at its first poll. Dropped before, it sends nothing. The [`Turn`] that it returns runs on when it is
+    /// dropped.
     ///
     /// # Errors
     /// When the prompt is empty, or is a command that the CLI does not know; when more than 1024 prompts are open; when the
@@ -161,8 +161,8 @@ impl Session {
         self.send(prompt.into(), Dispatch::Alone, Priority::Later)
     }
 
-    /// Hands a prompt to the CLI's own queue at once: it runs after the turn that is running, perhaps merged with other
-    /// prompts that wait there.
+    /// Sends a prompt to the CLI's own queue at once. It runs after the current turn, perhaps merged with other prompts in the
+    /// queue.
     ///
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
@@ -173,8 +173,8 @@ impl Session {
         self.send(prompt.into(), Dispatch::AtOnce, Priority::Later)
     }
 
-    /// Steers the turn that is running: the prompt is folded into it at the next tool boundary, and ends with it. With no
-    /// such boundary ahead, or nothing running, it gets a turn.
+    /// Steers the current turn: the CLI folds the prompt into it at the next tool boundary, and the prompt ends with that turn.
+    /// Without such a boundary, or without a current turn, the prompt gets a turn of its own.
     ///
     /// # Cancel safety
     /// As [`prompt`](Self::prompt).
@@ -185,7 +185,7 @@ impl Session {
         self.send(prompt.into(), Dispatch::AtOnce, Priority::Next)
     }
 
-    /// Ends the turn that is running and begins this one. The other ends as
+    /// Ends the current turn and begins a turn for this prompt. The other turn ends as
     /// [`Interrupted`](crate::Verdict::Interrupted).
     ///
     /// # Cancel safety
@@ -259,19 +259,19 @@ impl Session {
 
     // ---- Ending turns -------------------------------------------------------------------------------------------
 
-    /// Interrupts the turn that is running, and returns when it has ended. A prompt that was given just before counts as
-    /// running: it ends as [`Interrupted`](crate::Verdict::Interrupted), or as [`Cancelled`](crate::Verdict::Cancelled) if
+    /// Interrupts the current turn, and returns when it has ended. A prompt that was sent just before counts as running: it ends
+    /// as [`Interrupted`](crate::Verdict::Interrupted), or as [`Cancelled`](crate::Verdict::Cancelled) if
     /// its turn had not begun.
     ///
-    /// Until then no further prompt is sent, so that the next turn begins only after this one has drained. Foreground and
-    /// background agents end with it, background shells do not. Prompts that wait in the CLI's queue survive and run next.
-    /// With nothing running it does nothing.
+    /// Until then the SDK sends no further prompt, so the next turn begins only after this one has drained. Foreground and
+    /// background agents end with the turn, background shells do not. Prompts in the CLI's queue survive and run next. Without a
+    /// current turn the call does nothing.
     ///
     /// The CLI has a deadline of 10 seconds (set by `interrupt_deadline`) to confirm, and as long again to end the turn.
     ///
     /// # Cancel safety
-    /// Dropped before the request was written, nothing happens. Dropped later, the turn may end as interrupted or run
-    /// on: the CLI is told to forget the request, which may come too late. Prompts are sent again from then on.
+    /// Dropped before the request was written, nothing happens. Dropped later, the turn may end as interrupted or run on: the SDK
+    /// cancels the request, which may come too late. From then on prompts are sent again.
     ///
     /// # Errors
     /// When a deadline passes, or the session has ended.
@@ -279,10 +279,10 @@ impl Session {
         self.conn().interrupt(Interrupt::default()).await
     }
 
-    /// Like [`interrupt`](Self::interrupt), and takes the prompts back that wait in the CLI's queue.
+    /// Like [`interrupt`](Self::interrupt), and also takes back the prompts in the CLI's queue.
     ///
     /// # Cancel safety
-    /// As [`interrupt`](Self::interrupt); likewise for the queued prompts, each of whose turns tells what became of it.
+    /// As [`interrupt`](Self::interrupt). The turn of each queued prompt reports whether it was taken back.
     ///
     /// # Errors
     /// As [`interrupt`](Self::interrupt), and when the CLI lacks the capability `interrupt_cancel_queued_v1`.
@@ -295,19 +295,18 @@ impl Session {
 
     // ---- The run ------------------------------------------------------------------------------------------------
 
-    /// Waits for the end of the run: no prompt of ours is open, no turn runs, and no agent is left in the background whose
-    /// end would begin another turn. Background shells do not count; they may run for ever.
+    /// Waits for the end of the run: no prompt is open, no turn runs, and no background agent is left whose end would begin
+    /// another turn. Background shells do not count; they may run for ever.
     ///
-    /// A turn's outcome is often not the end of the run: agents may go on in the background, and what they find comes in
-    /// ambient turns. The CLI's own word (`session_state_changed`) is followed; for a CLI that does not give it, the tasks
-    /// that it reported.
+    /// A turn's outcome is often not the end of the run: agents may go on in the background, and report in ambient turns. The SDK
+    /// follows the CLI's `session_state_changed`; for a CLI that does not send it, the tasks that the CLI reported.
     ///
-    /// `ceiling` is how long background work alone may keep the run from ending, counted from the last result on. While a turn
-    /// runs, and while somebody is asked, it does not count; a turn has the watchdogs
-    /// ([`first_token_deadline`](crate::Options::first_token_deadline)). `None` is for ever.
+    /// `ceiling` limits how long background work alone may keep the run from ending, counted from the last result. The clock stops
+    /// while a turn runs and while a request is open; a turn has the watchdogs
+    /// ([`first_token_deadline`](crate::Options::first_token_deadline)). `None` waits for ever.
     ///
     /// # Cancel safety
-    /// Dropping the future stops nothing; a new one goes on waiting. The ceiling is not counted anew.
+    /// Dropping the future stops nothing; a new one goes on waiting. The ceiling does not start anew.
     ///
     /// # Errors
     /// When the ceiling is reached ([`Error::is_timeout`]), or the session ends first.
@@ -355,14 +354,14 @@ impl Session {
     }
 
     /// Waits for the end of the run as [`wait_run_end`](Self::wait_run_end) does, then ends the session as
-    /// [`close`](Self::close) does. When the ceiling is reached, what still runs is ended with it, and the answer says so.
+    /// [`close`](Self::close) does. When the ceiling is reached, the SDK ends what still runs; [`Drained`] reports it.
     ///
     /// # Cancel safety
-    /// Dropped while the run goes on, nothing but this handle is given up, and the session goes on if there is another.
-    /// Dropped once the closing has begun, the closing goes on.
+    /// Dropped while the run goes on, only this handle is dropped: the session goes on if there is another. Dropped once the
+    /// closing has begun, the closing goes on.
     ///
     /// # Errors
-    /// When the session ended before the run did, or the process could not be seen ending.
+    /// When the session ended before the run did, or the SDK could not observe the end of the process.
     pub async fn drain_and_close(self, ceiling: impl Into<Option<Duration>>) -> Result<Drained> {
         let ceiling_reached = match self.wait_run_end(ceiling).await {
             Ok(()) => false,
@@ -375,12 +374,12 @@ impl Session {
         })
     }
 
-    /// What the CLI says it is doing; `None` before it said anything, and for CLIs that never do.
+    /// The state that the CLI reported last; `None` before its first report, and for CLIs that never report it.
     pub fn state(&self) -> Option<SessionState> {
         self.conn().core().state()
     }
 
-    /// Waits for the process to end, and tells how it did. Has no deadline: a session may live for days.
+    /// Waits for the process to end, and returns how it ended. There is no deadline: a session may live for days.
     ///
     /// # Cancel safety
     /// Dropping the future stops nothing.
@@ -389,17 +388,17 @@ impl Session {
     }
 
     /// Ends the session: closes the CLI's stdin, gives it time to finish (5 s unless set), then SIGTERM, then (after another
-    /// 5 s) SIGKILL, to the whole process group, and reaps it. Whatever of ours waits gets an error.
+    /// 5 s) SIGKILL, to the whole process group, and reaps it. All that waits gets an error.
     ///
-    /// A turn that is running is let finish within the grace; interrupt it first if it should not.
+    /// The current turn may finish within that time; interrupt it first if it should not.
     ///
-    /// Returns how the process ended. The CLI exits with code 1 when the last result was an error; that is no crash.
+    /// Returns how the process ended. The CLI exits with code 1 when the last result was an error; that is not a crash.
     ///
     /// # Cancel safety
-    /// Dropped before it is first polled, only this handle goes. Dropped later, the closing goes on.
+    /// Dropped before its first poll, only this handle is dropped. Dropped later, the closing goes on.
     ///
     /// # Errors
-    /// When the process could not be seen ending, or the session was lost to somebody else
+    /// When the SDK could not observe the end of the process, or another holder has taken the session
     /// ([`Error::as_lease_problem`]).
     pub async fn close(self) -> Result<Exit> {
         self.conn().close().await;
@@ -409,7 +408,7 @@ impl Session {
     /// Ends the session at once by SIGKILL to the whole process group.
     ///
     /// # Cancel safety
-    /// Dropped before it is first polled, only this handle goes. Dropped later, the process is killed all the same.
+    /// Dropped before its first poll, only this handle is dropped. Dropped later, the process is killed all the same.
     ///
     /// # Errors
     /// As [`close`](Self::close).
@@ -420,16 +419,16 @@ impl Session {
 
     // ---- Streams ------------------------------------------------------------------------------------------------
 
-    /// Every frame from now on, as it came: of all turns, ambient ones, and control traffic.
+    /// Every frame from now on, as it came: frames of all turns, ambient turns included, and of control traffic.
     ///
-    /// A reader may fall behind: what does not fit into the session's memory waits on disk, and if that has no room either
-    /// it is told in place how much it missed. See [`SlowReader`](crate::SlowReader).
+    /// A reader may fall behind: frames that do not fit into the session's memory wait on disk. If the disk has no room either,
+    /// they are dropped, and the reader gets their number in their place. See [`SlowReader`](crate::SlowReader).
     pub fn frames(&self) -> Frames {
         Frames::new(self.conn().tap())
     }
 
-    /// What belongs to no prompt of this session, from now on: turns that background work or schedules begin, and notices
-    /// between turns.
+    /// The events that belong to no prompt of this session, from now on: turns that background work or schedules begin, and
+    /// notices between turns.
     ///
     /// A reader may fall behind, as with [`frames`](Self::frames).
     pub fn ambient(&self) -> Ambient {
@@ -438,9 +437,9 @@ impl Session {
 
     // ---- What is known ------------------------------------------------------------------------------------------
 
-    /// The CLI's id of the conversation. Known at once for a session that goes on by its id ([`Options::resume`]) or that
-    /// claimed a spare; of others `None` until the first turn began, since only the CLI knows it. It may change (`/clear`): see
-    /// [`ids`](Self::ids). An id that could not be the name of a file is left out.
+    /// The CLI's id of the conversation. It is known at once for a session that was resumed by its id ([`Options::resume`]) or
+    /// that claimed a spare. For others it is `None` until the first turn begins, since only the CLI knows it. It may change
+    /// (`/clear`): see [`ids`](Self::ids). An id that could not be a file name is dropped.
     pub fn id(&self) -> Option<SessionId> {
         self.conn().core().session_id().and_then(SessionId::from_wire)
     }
@@ -451,14 +450,14 @@ impl Session {
         core.session_ids().filter_map(SessionId::from_wire).collect()
     }
 
-    /// The number of the claim on the session, where it is claimed ([`Options::lease`]): of two claims the later one has the greater
-    /// number, so that what else belongs to the conversation can be fenced by it too.
+    /// The number of the session's lease, if it has one ([`Options::lease`]). A later lease has a greater number, so the program
+    /// can fence other data of the conversation by it, too.
     pub fn fence(&self) -> Option<u64> {
         self.conn().ownership.as_ref()?.fence()
     }
 
-    /// The session that this one is a fork of, as its options named it: because they asked for a fork
-    /// ([`fork_session`](Options#structfield.fork_session)), or because somebody else has it
+    /// The session that this one is a fork of, as its options named it: because they set
+    /// [`fork_session`](Options#structfield.fork_session), or because another holder has the session
     /// ([`OnBusy::Fork`](crate::OnBusy::Fork)). `None` for the fork of a conversation that was
     /// [continued](Options#structfield.continue_conversation) or named by its title: the CLI does not say which one it was.
     pub fn forked_from(&self) -> Option<SessionId> {
@@ -468,10 +467,10 @@ impl Session {
         claimed.or_else(asked)
     }
 
-    /// What the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in it. Their
-    /// `cwd` is where it was started, as an absolute path.
+    /// The options that the session was started with; for one that [claimed](crate::Spare::claim) a spare, with the claim in them.
+    /// Their `cwd` is absolute.
     ///
-    /// Started with [`Options::start`], they make a new session; what was changed at run time is not in them.
+    /// [`Options::start`] makes a new session of them. They do not have the changes made at run time.
     pub fn options(&self) -> &Options {
         self.origin()
     }
@@ -485,11 +484,11 @@ impl Session {
         &self.0.initialized
     }
 
-    /// Introduces this program to the CLI again, with the same hooks and servers, and returns what the CLI says now.
+    /// Sends `initialize` again, with the same hooks and servers, and returns the CLI's reply.
     ///
-    /// For when something may have got lost on the way to a CLI elsewhere: requests that it lists as open and that never came here
-    /// reach their handlers, the others do not come twice. A hook that is being called at that time is called off; its tool call is
-    /// refused, and the model told to try again.
+    /// Use it when frames may have been lost on the way to a CLI on another machine: requests that the CLI lists as open and that
+    /// never came here reach their callbacks, the others do not come twice. The CLI cancels a hook call that is open at that time;
+    /// it denies the tool call, and the model reads that it may try again.
     ///
     /// # Cancel safety
     /// As [`request`](Self::request).
@@ -506,12 +505,13 @@ impl Session {
         frame.decode_as().ok()
     }
 
-    /// The CLI's version, from its answer to `initialize`; for a CLI that does not tell it there, from the latest `system/init`,
-    /// or from what it answered to `--version`. A CLI on this machine is asked that beside its start, once for each program file,
-    /// unless it runs as another user, or behind a wrapper or [`executable_args`](Options::executable_args). `None` as long as nothing told it.
+    /// The CLI's version, from its reply to `initialize`; if that does not have it, from the latest `system/init`, or from
+    /// `--version`. The SDK runs a CLI on this machine with `--version` beside its start, once for each program file, unless the
+    /// CLI runs as another user, or behind a wrapper or [`executable_args`](Options::executable_args). `None` while the version is
+    /// not known.
     ///
-    /// An untested one is logged as a warning, each version once in a process, and never refused; what one lacks is said by
-    /// [`CliVersion::lacks`].
+    /// The SDK logs a warning for an untested version, once per process, and never rejects it; [`CliVersion::lacks`] lists what a
+    /// version lacks.
     pub fn cli_version(&self) -> Option<CliVersion> {
         let told = self.0.initialized.claude_code_version.clone();
         let version = told.or_else(|| self.init()?.claude_code_version);
@@ -539,17 +539,17 @@ impl Session {
         }
     }
 
-    /// The process id of the CLI, where there is one on this machine.
+    /// The process id of the CLI, if it runs on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.conn().pid
     }
 
-    /// Background work, subagents and tasks as they stand.
+    /// The background tasks and subagents, with their current state.
     pub fn tasks(&self) -> Tasks {
         self.conn().core().tasks()
     }
 
-    /// What the session used since it was started or resumed here.
+    /// The tokens and cost of the session since this program started or resumed it.
     pub fn usage(&self) -> SessionUsage {
         self.conn().core().usage()
     }
@@ -567,17 +567,17 @@ impl Session {
 
     // ---- Control ------------------------------------------------------------------------------------------------
 
-    /// Sends a control request and waits for its typed answer, at most for the control deadline (60 s unless set).
+    /// Sends a control request and waits for its typed reply, at most for the control deadline (60 s unless set).
     ///
-    /// Every request that an SDK may send is a type in [`outrigger_protocol::outbound`]; the common ones have methods here.
+    /// Every SDK request is a type in [`outrigger_protocol::outbound`]; the common ones have methods here.
     ///
     /// # Cancel safety
-    /// Dropped before the request was written, nothing is sent. Dropped later, the CLI is told by
-    /// `control_cancel_request` that the answer is not wanted; what it did already stays done.
+    /// Dropped before the request was written, nothing is sent. Dropped later, the SDK sends `control_cancel_request`; what the
+    /// CLI did already stays done.
     ///
     /// # Errors
-    /// When the CLI refuses ([`Error::as_refusal`]), the deadline passes, the answer has an unexpected shape, or the session
-    /// has ended.
+    /// When the CLI rejects the request ([`Error::as_refusal`]), the deadline passes, the reply has an unexpected shape, or the
+    /// session has ended.
     pub async fn request<R: ControlRequest>(&self, request: &R) -> Result<R::Reply> {
         self.request_within(request, self.0.settings.control_deadline)
             .await

@@ -1,4 +1,4 @@
-//! What a session says, as streams: all of it, and what belongs to no prompt.
+//! The streams of a session: all frames, and the events that belong to no prompt.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use crate::conn::lane::{Item, LaneOut};
 use crate::event::{Event, Lag, Reducer};
 use crate::outcome::Outcome;
 
-/// Every frame of a session, from [`Session::frames`](crate::Session::frames). Ends with the session.
+/// Every frame of a session, from [`Session::frames`](crate::Session::frames). The stream ends with the session.
 #[derive(Debug)]
 pub struct Frames {
     lane: LaneOut,
@@ -21,7 +21,7 @@ impl Frames {
         Self { lane }
     }
 
-    /// The next frame, or how many were missed at this point.
+    /// The next frame, or how many were dropped at this point.
     ///
     /// # Cancel safety
     /// Nothing is lost: what was not returned is returned by the next call.
@@ -49,22 +49,22 @@ impl Stream for Frames {
     }
 }
 
-/// What belongs to no prompt, from [`Session::ambient`](crate::Session::ambient). Ends with the session.
+/// The events that belong to no prompt, from [`Session::ambient`](crate::Session::ambient). The stream ends with the session.
 #[derive(Debug)]
 pub struct Ambient {
     lane: LaneOut,
     reducer: Reducer,
-    /// To be told after what the turn said.
+    /// Emitted after the events of the turn.
     ended: Option<Outcome>,
 }
 
-/// Something that belongs to no prompt.
+/// An event that belongs to no prompt.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AmbientEvent {
-    /// Something happened, in an ambient turn or between turns.
+    /// An event of an ambient turn, or between turns.
     Event(Event),
-    /// An ambient turn ended. [`Outcome::origin`] tells what began it.
+    /// An ambient turn ended. [`Outcome::origin`] is what began it.
     TurnEnded(Outcome),
 }
 
@@ -77,7 +77,7 @@ impl Ambient {
         }
     }
 
-    /// The next one.
+    /// The next event.
     ///
     /// # Cancel safety
     /// Nothing is lost: what was not returned is returned by the next call.
@@ -85,7 +85,7 @@ impl Ambient {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// What is still to be told when nothing more is waited for: the ends of what was begun.
+    /// The events that are left at the end: the stops of all that has begun.
     pub(crate) fn last(&mut self) -> Option<Event> {
         self.reducer.end();
         self.reducer.pop()

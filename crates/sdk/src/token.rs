@@ -13,7 +13,7 @@ use crate::conn::cli_requests::{Answerer, CliReply, CliRequest};
 use crate::deadline::{Missed, in_time};
 use crate::peer::BoxFuture;
 
-/// The CLI asks for a credential. Its fields are those of [`OauthTokenRefresh`] or [`HostAuthTokenRefresh`].
+/// A request of the CLI for a credential. Its fields are those of [`OauthTokenRefresh`] or [`HostAuthTokenRefresh`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TokenRequest<T> {
@@ -30,7 +30,7 @@ impl<T> Deref for TokenRequest<T> {
     }
 }
 
-/// Answers with a credential, and with none when there is nobody to give one, or that takes too long.
+/// Answers with a credential; with none if there is no callback, or it takes too long.
 #[derive(Clone)]
 pub(crate) struct TokenRequests {
     pub(crate) oauth: Option<Callback<TokenRequest<OauthTokenRefresh>, OauthTokenAnswer>>,
@@ -78,7 +78,7 @@ impl TokenRequests {
     }
 }
 
-/// There is none, which is not to be taken for a sign-out.
+/// No credential; the CLI does not take this for a sign-out.
 fn none(frame: &Frame) -> CliReply {
     if frame.subtype() == Some("oauth_token_refresh") {
         CliReply::success(&OauthTokenAnswer {

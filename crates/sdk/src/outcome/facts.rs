@@ -1,4 +1,4 @@
-//! What the CLI says about the end of a turn: the fields of its result, and of the frames before it.
+//! The CLI's data about the end of a turn: the fields of its result, and of the frames before it.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use crate::fields::Fields;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) subtype: Option<String>,
-    /// `None` if the result does not say it, or not as a truth value.
+    /// `None` if the result lacks it, or if it is not a boolean.
     pub(crate) is_error: Option<bool>,
     pub(crate) terminal_reason: Option<String>,
     pub(crate) startup_failure_reason: Option<String>,
@@ -25,28 +25,28 @@ pub(crate) struct Facts {
     pub(crate) deferred: Option<DeferredToolUse>,
     pub(crate) num_turns: Option<u64>,
     pub(crate) duration_ms: Option<u64>,
-    /// The `error` of the message that the CLI wrote in the place of the model's: `authentication_failed`, `rate_limit`, …
+    /// The `error` of the message that the CLI wrote in place of the model's: `authentication_failed`, `rate_limit`, …
     pub(crate) kind: Option<String>,
-    /// Whether the CLI said that the model refused, in a message before the result.
+    /// Whether a message before the result reports that the model refused.
     pub(crate) refused: bool,
-    /// Whether this program asked for the end of the turn.
+    /// Whether this program interrupted the turn.
     pub(crate) interrupted: bool,
-    /// Whether a JSON schema was asked for.
+    /// Whether the options set a JSON schema.
     pub(crate) wanted_output: bool,
 }
 
 /// What is known of a turn when its result comes, besides the result.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Around {
-    /// A JSON schema was asked for.
+    /// The options set a JSON schema.
     pub(crate) wanted_output: bool,
-    /// This program asked for the end of the turn before the result came.
+    /// This program interrupted the turn before the result came.
     pub(crate) interrupted: bool,
-    /// What came before.
+    /// The frames before the result.
     pub(crate) before: Before,
 }
 
-/// The frames of a turn that say why it fails, if it does.
+/// The frames of a turn that explain a failure.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Before {
     /// The last `assistant` frame of the conversation. For a turn that fails at the API, the CLI writes it.
@@ -60,7 +60,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// A turn begins; what is about the session stays.
+    /// A turn begins: drops what belongs to the last turn, and keeps what belongs to the session.
     pub(crate) fn next_turn(&mut self) {
         *self = Self {
             limit: self.limit.take(),
@@ -82,17 +82,17 @@ impl Before {
     }
 }
 
-/// When trying again makes sense.
+/// When to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// So long after the end of the turn.
+    /// This long after the end of the turn.
     After(Duration),
     /// At this time.
     At(SystemTime),
 }
 
 impl Retry {
-    /// When the limit starts again that the API rejected a request for.
+    /// When the limit resets for which the API rejected a request.
     pub(crate) fn of_limit(before: &Before) -> Option<Self> {
         let of_message = || {
             let params: RawJson = Fields::of(before.assistant.as_ref()?).get("api_error_params")?;
@@ -112,7 +112,7 @@ impl Retry {
             .or_else(|| of_event().and_then(resets_at))
     }
 
-    /// How long the CLI itself waited before it tried for the last time.
+    /// The delay before the CLI's own last retry.
     pub(crate) fn of_retries(before: &Before) -> Option<Self> {
         let delay: f64 = Fields::of(before.retry.as_ref()?).get("retry_delay_ms")?;
         Duration::try_from_secs_f64(delay / 1000.0).ok().map(Self::After)
@@ -121,8 +121,8 @@ impl Retry {
 
 /// Whether a frame is the result of a turn.
 ///
-/// The CLI writes a result's `type` last. Of one that is too long to be kept only the beginning is there, which is then told by
-/// its `subtype`: a turn must not go on for ever because its answer was long.
+/// The CLI writes a result's `type` last. Of an oversized one only the beginning is kept, so its `subtype` identifies it: a turn
+/// must not go on for ever because its answer was long.
 pub(crate) fn is_result(frame: &Frame) -> bool {
     let told_by_subtype = || {
         let subtype = frame.subtype().unwrap_or_default();
@@ -173,7 +173,7 @@ impl Facts {
         facts
     }
 
-    /// Adds what the CLI's message before a failed result says. Older CLIs say there what newer ones say in the result.
+    /// Adds the data of the CLI's message before a failed result: older CLIs have there what newer ones have in the result.
     fn read_message(&mut self, before: &Before) {
         self.refused = before.refused;
         let Some(message) = &before.assistant else { return };

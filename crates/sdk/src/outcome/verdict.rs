@@ -5,24 +5,24 @@ use std::fmt;
 use super::facts::Facts;
 use crate::cause::Cause;
 
-/// How a turn ended: one of these, computed from all that the CLI says about it.
+/// How a turn ended, computed from all that the CLI reports about it.
 ///
-/// `subtype` alone does not tell: a failed API call is a `success` with `is_error`, and a turn that another prompt
+/// `subtype` alone does not suffice: a failed API call is a `success` with `is_error`, and a turn that another prompt
 /// displaced is a `success` without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// The model finished its answer.
     Completed,
-    /// A local command (`/context`, `/compact`, …) ran; no model was called. Its name, if the CLI said it.
+    /// A local command (`/context`, `/compact`, …) ran; no model was called. The name of the command, if the CLI reported it.
     LocalCommand(Option<String>),
-    /// The prompt was taken into the conversation without asking the model for an answer (`shouldQuery: false`).
+    /// The prompt was added to the conversation without calling the model (`shouldQuery: false`).
     Appended,
-    /// The turn was moved to the background; what comes of it is told in an ambient turn.
+    /// The turn was moved to the background; an ambient turn reports its result.
     Backgrounded,
     /// A hook deferred a tool call; the turn goes on when the session is resumed.
     Deferred,
-    /// A hook refused the prompt, or the CLI answered it by itself; the model was not called.
+    /// A hook blocked the prompt, or the CLI answered it by itself; the model was not called.
     /// [`Outcome::error_text`](crate::Outcome::error_text) is the CLI's text.
     NotRun,
     /// A hook ended the turn early.
@@ -33,14 +33,14 @@ pub enum Verdict {
     Cancelled,
     /// The CLI dropped the prompt without running it: `discarded`, `refused`, or a state that this build does not know.
     Dropped(String),
-    /// The CLI says that it is done with the prompt, but gave no result for it.
+    /// The CLI reports that it is done with the prompt, but sent no result for it.
     NoResult,
-    /// The turn failed; why.
+    /// The turn failed, for this cause.
     Failed(Cause),
 }
 
 impl Verdict {
-    /// Whether the turn did what was asked for: it is [`Completed`](Self::Completed), a
+    /// Whether the turn succeeded: it is [`Completed`](Self::Completed), a
     /// [`LocalCommand`](Self::LocalCommand), [`Appended`](Self::Appended), [`Backgrounded`](Self::Backgrounded) or
     /// [`Deferred`](Self::Deferred).
     pub fn is_success(&self) -> bool {
@@ -53,8 +53,8 @@ impl Verdict {
     /// Whether the turn has an answer: it is [`Completed`](Self::Completed), or a [`LocalCommand`](Self::LocalCommand),
     /// whose output is the answer.
     ///
-    /// The other successes have none. Nobody asked for the answer to a prompt that was only appended, and the answer of a turn
-    /// that was backgrounded or deferred comes later.
+    /// The other successes have none: a prompt that was only appended gets no answer, and the answer of a turn that was
+    /// backgrounded or deferred comes later.
     pub fn has_answer(&self) -> bool {
         matches!(self, Self::Completed | Self::LocalCommand(_))
     }

@@ -1,4 +1,4 @@
-//! Deciders that are put together: each decides about a call, or leaves it to the next.
+//! Layers of a permission handler: each decides about a call, or passes it to the next.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,64 +10,64 @@ use super::rules::Rules;
 use super::{PermissionDecision, PermissionHandler, PermissionRequest};
 use crate::peer::BoxFuture;
 
-/// What a [`Layer`] says about a call.
+/// The opinion of a [`Layer`] about a call.
 #[derive(Debug, Clone)]
 pub enum Opinion {
-    /// It decides.
+    /// The layer decides.
     Decided(PermissionDecision),
-    /// It wants the last of the layers to decide, usually a person: no layer between may allow the call.
+    /// The last layer, usually a person, decides: no layer between may allow the call.
     Ask,
-    /// It has nothing to say: the next layer is asked.
+    /// The layer has no opinion: the next layer decides.
     Pass,
 }
 
-/// Decides about calls, or leaves them to others. Put together by a [`Chain`].
+/// Decides about calls, or passes them on. A [`Chain`] combines layers.
 ///
 /// A [`Policy`](super::Policy) is one, and so is an async closure that returns an [`Opinion`], by [`layer`].
 pub trait Layer: Send + Sync + 'static {
-    /// What it says about a call.
+    /// The layer's opinion about a call.
     fn consider<'a>(&'a self, request: &'a PermissionRequest) -> BoxFuture<'a, (Opinion, Option<String>)>;
 
-    /// Rules that the CLI judges for it, before it asks anybody.
+    /// Rules that the CLI evaluates for the layer, before it requests permission.
     ///
-    /// Those that ask or refuse hold whichever layer has them. Those that allow are an error when the session starts if a layer
-    /// before it decides for itself, since that layer would not be asked about what they allow.
+    /// Ask and deny rules hold in any layer. Allow rules are an error at the start if a layer before this one decides for itself:
+    /// that layer would not see the calls that they allow.
     fn rules(&self) -> Rules {
         Rules::default()
     }
 
-    /// Whether all that it has to say about what may run is in its [`rules`](Self::rules), so that it allows and refuses nothing
-    /// of what the CLI asks.
+    /// Whether the layer's [`rules`](Self::rules) are all that it decides by, so that it never allows or denies a request of the
+    /// CLI.
     fn only_has_rules(&self) -> bool {
         false
     }
 
-    /// What it would say about a call; see [`PermissionHandler::foresee`].
+    /// The layer's expected opinion about a call; see [`PermissionHandler::foresee`].
     fn foresee(&self, tool: &str, input: &RawJson) -> Foreseen {
         let _ = (tool, input);
         Foreseen::unknown("decides when it is asked")
     }
 }
 
-/// What would become of a call.
+/// The expected decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outlook {
-    /// It would run.
+    /// The call would run.
     Allowed,
-    /// It would be refused.
+    /// The call would be denied.
     Refused,
-    /// It would be left to whoever comes next.
+    /// The next decider would decide.
     Asked,
-    /// That shows only when it is asked.
+    /// Known only when the decider is called.
     Unknown,
 }
 
-/// What a decider would say about a call, and why.
+/// The expected decision about a call, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Foreseen {
-    /// What would become of the call.
+    /// The expected decision.
     pub outlook: Outlook,
     /// The name of the layer, in a [`Chain`].
     pub layer: Option<String>,
@@ -88,7 +88,7 @@ impl Foreseen {
         }
     }
 
-    /// The outlook of what decides only when it is asked.
+    /// For a decider whose decision is known only when it is called.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::new(Outlook::Unknown, why)
     }
@@ -100,13 +100,13 @@ impl Foreseen {
     }
 }
 
-/// Who decided about a call.
+/// What decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DecidedBy {
     /// The name of the layer, in a [`Chain`].
     pub layer: Option<String>,
-    /// The rule, or why there is none.
+    /// The rule, or the reason if there is none.
     pub rule: Option<String>,
 }
 
@@ -115,7 +115,7 @@ pub struct DecidedBy {
 /// ```
 /// use outrigger::permissions::{chain, layer, Opinion, PermissionDecision, Policy};
 ///
-/// // What the rules allow runs without a question; the closure decides about what the CLI asks.
+/// // Calls that the rules allow run without a request; the closure sees the others.
 /// let handler = chain()
 ///     .layer("rules", Policy::ask_all().allow(["Bash(cargo test *)"]))
 ///     .layer("no nights", layer(|request| async move {
@@ -150,32 +150,32 @@ where
     Closure(consider)
 }
 
-/// Begins a [`Chain`]: the first of its layers that decides does.
+/// Begins a [`Chain`]. The first layer that has an opinion decides.
 pub fn chain() -> Chain {
     Chain { layers: Vec::new() }
 }
 
-/// Layers, of which the first that decides does. [`last`](Self::last) makes a handler of them.
+/// Layers; the first one that has an opinion decides. [`last`](Self::last) makes a handler of them.
 ///
-/// What a policy refuses by a rule the CLI refuses, whichever layer the policy is, also the last one and in a chain inside of a
-/// chain. What a policy allows by a rule runs without a question, so policies with such rules come first: behind a layer that
-/// decides for itself they are an error when the session starts.
+/// The CLI enforces the deny rules of every policy in the chain, also of the last one and of chains inside. Calls that an allow
+/// rule matches run without a request, so policies with allow rules must come first: behind a layer that decides for itself they
+/// are an error at the start.
 #[derive(Clone)]
 pub struct Chain {
     layers: Vec<(String, Arc<dyn Layer>)>,
 }
 
 impl Chain {
-    /// Adds a layer, with the name that records and explanations give it.
+    /// Adds a layer. Records and explanations show its name.
     pub fn layer(mut self, name: impl Into<String>, layer: impl Layer) -> Self {
         self.layers.push((name.into(), Arc::new(layer)));
         self
     }
 
-    /// Ends it: decides what no layer does, and what layers want to be asked. Usually asks a person.
+    /// Ends the chain. This handler, usually a person, decides the calls that no layer decides and those that a layer passes to it.
     ///
     /// # Cancel safety
-    /// The layer that is being asked is dropped with the question when the CLI withdraws it; those behind it are not asked.
+    /// When the CLI withdraws its request, the SDK drops the future of the current layer; the layers behind it are not called.
     pub fn last(self, name: impl Into<String>, handler: impl PermissionHandler) -> impl PermissionHandler {
         Chained {
             layers: self.layers,
@@ -184,7 +184,7 @@ impl Chain {
         }
     }
 
-    /// Ends it: what no layer decides is refused.
+    /// Ends the chain: a call that no layer decides is denied.
     ///
     /// # Cancel safety
     /// As [`last`](Self::last).
@@ -291,21 +291,21 @@ impl PermissionHandler for Chained {
     }
 }
 
-/// A decision, for the record.
+/// A recorded decision.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Decided {
-    /// What was asked.
+    /// The request.
     pub request: PermissionRequest,
-    /// What was said.
+    /// The decision.
     pub decision: PermissionDecision,
-    /// Who said it.
+    /// What decided.
     pub by: DecidedBy,
 }
 
-/// Where [`record`] puts decisions: a closure, or the sending half of a channel.
+/// Takes the decisions of [`record`]: a closure, or the sending half of a channel.
 pub trait Sink: Send + Sync + 'static {
-    /// Takes one. The decision goes out once this returns.
+    /// Takes a decision. The SDK sends the reply once this returns.
     fn take<'a>(&'a self, decided: Decided) -> BoxFuture<'a, ()>;
 }
 
@@ -316,7 +316,7 @@ impl<F: Fn(Decided) + Send + Sync + 'static> Sink for F {
     }
 }
 
-/// Decisions wait for room in the channel. When nobody receives any more they go out all the same, with a warning in the log.
+/// A decision waits for room in the channel. When the receiver is gone, the SDK sends the reply without a record, and logs a warning.
 impl Sink for mpsc::Sender<Decided> {
     fn take<'a>(&'a self, decided: Decided) -> BoxFuture<'a, ()> {
         Box::pin(async move {
@@ -327,13 +327,12 @@ impl Sink for mpsc::Sender<Decided> {
     }
 }
 
-/// Has each decision of a handler recorded before it goes out: the request, what was said, and which layer and rule said it.
+/// Records each decision of a handler before the SDK sends the reply: the request, the decision, and the layer and rule that decided.
 ///
-/// What the CLI decides by itself, by rules for one, it asks nobody about: hooks see all calls.
+/// The CLI sends no request for calls that it decides by itself, for example by rules; hooks see all calls.
 ///
-/// What the CLI withdraws before it was decided is not recorded. A call that was [parked](PermissionDecision::Parked) is
-/// recorded as such; what is said later by [`Session::decide`](crate::Session::decide) is not. A closure that panics refuses
-/// the call.
+/// A request that the CLI withdraws before the decision is not recorded. A [parked](PermissionDecision::Parked) call is recorded
+/// as parked; a later [`Session::decide`](crate::Session::decide) is not recorded. A closure that panics denies the call.
 ///
 /// ```
 /// use outrigger::permissions::{record, Policy};
@@ -345,8 +344,8 @@ impl Sink for mpsc::Sender<Decided> {
 /// ```
 ///
 /// # Cancel safety
-/// The handler is dropped with the question when the CLI withdraws it, and nothing is recorded. A decision that waits for room in
-/// a channel then is lost with its record, and does not go out.
+/// When the CLI withdraws its request, the SDK drops the handler's future and records nothing. A decision that waits for room in a
+/// channel is dropped with its record, and not sent.
 pub fn record(handler: impl PermissionHandler, sink: impl Sink) -> impl PermissionHandler {
     struct Recorded<H, S>(H, S);
     impl<H: PermissionHandler, S: Sink> PermissionHandler for Recorded<H, S> {

@@ -16,12 +16,12 @@ pub struct PlanRequest {
     pub plan: Option<String>,
     /// The file that the plan is in.
     pub plan_file_path: Option<String>,
-    /// The request as all requests are: its id, who asks, whether it was withdrawn.
+    /// The request, with its id, its subagent, and whether it was withdrawn.
     pub request: PermissionRequest,
 }
 
 impl PlanRequest {
-    /// The plan of a request; `None` if it is about another tool, or can't be read.
+    /// The plan of a request; `None` if the request is about another tool, or is a misfit.
     pub fn of(request: &PermissionRequest) -> Option<Self> {
         let input: ExitPlanModeInput = request.tool_as(PLAN)?;
         Some(Self {
@@ -32,30 +32,30 @@ impl PlanRequest {
     }
 }
 
-/// What becomes of a plan.
+/// The decision about a plan.
 #[derive(Debug, Clone)]
 pub enum PlanReply {
-    /// It is carried out, in this mode; in `default` unless one is named.
+    /// The model carries the plan out, in this mode (`default` if `None`).
     Approve(Option<PermissionMode>),
-    /// The model goes on planning; it reads what is to be different.
+    /// The model goes on planning, and reads the reason.
     KeepPlanning(String),
-    /// It waits: somebody decides later, by [`Session::decide`](crate::Session::decide).
+    /// The request stays open, for a later [`Session::decide`](crate::Session::decide).
     Parked,
 }
 
 impl PlanReply {
-    /// The plan is carried out, and each change asked about as usual.
+    /// The model carries the plan out, with a permission request for each change as usual.
     pub fn approve() -> Self {
         Self::Approve(None)
     }
 
-    /// The plan is carried out without asking about edits of files in the working directories.
+    /// The model carries the plan out, without permission requests for edits in the working directories.
     pub fn approve_and_accept_edits() -> Self {
         Self::Approve(Some(PermissionMode::AcceptEdits))
     }
 }
 
-/// An error keeps the model planning; it reads its words.
+/// An error keeps the model planning; the model reads its text.
 impl<E: std::fmt::Display> From<Result<PlanReply, E>> for PlanReply {
     fn from(reply: Result<PlanReply, E>) -> Self {
         reply.unwrap_or_else(|error| Self::KeepPlanning(format!("the plan could not be shown: {error}")))

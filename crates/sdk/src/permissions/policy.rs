@@ -1,4 +1,4 @@
-//! Policies: rules for the CLI, and what becomes of the calls that it asks about all the same.
+//! Policies: rules for the CLI, and a default for the calls that they leave open.
 
 use std::fmt;
 
@@ -14,22 +14,21 @@ use crate::error::debug_for_people;
 use crate::peer::BoxFuture;
 use crate::rule::About;
 
-/// [Rules](super::rules) for the CLI, and what becomes of the calls that it asks about all the same.
+/// [Rules](super::rules) for the CLI, and a default for the calls that they leave open.
 ///
-/// The CLI judges the rules: they are handed to it when the session starts. Rules that refuse win over rules that ask, and those
-/// over rules that allow, in whatever order they were given. They hold for every call, also for those that the CLI would run
-/// without asking, such as reading in the working directory.
+/// The CLI evaluates the rules: the SDK passes them to it when the session starts. Deny rules win over ask rules, and ask rules
+/// over allow rules, in whatever order they were added. They hold for every call, also for those that the CLI would run without a
+/// request, such as reading in the working directory.
 ///
-/// What the CLI asks about in spite of the rules is answered by the [default](PolicyDefault): no rule allows a call that the CLI,
-/// given the same rule, wants to be asked about. What a rule allows the CLI runs without asking anybody in this program, so that
-/// neither [`record`](super::record) nor a layer of a [`chain`](super::chain) sees the call; a `PreToolUse` hook does.
+/// If the CLI requests permission in spite of the rules, the [default](PolicyDefault) decides: no rule allows such a call. A call
+/// that a rule allows runs without a request to this program, so neither [`record`](super::record) nor a layer of a
+/// [`chain`](super::chain) sees it; a `PreToolUse` hook does.
 ///
-/// As a handler by itself a policy refuses what it wants to be asked: nobody is there to be asked. As a layer of a
-/// [`chain`](super::chain) it leaves that to the last layer. What only a person may answer (questions to the user, plans) it never
-/// allows.
+/// As the only handler, a policy denies calls of its ask rules, since nobody can be asked. As a layer of a [`chain`](super::chain)
+/// it passes them to the last layer. It never allows requests that only a person may answer (questions to the user, plans).
 ///
-/// On a machine whose administrator takes only rules of managed settings (`allowManagedPermissionRulesOnly`) the CLI passes over
-/// the rules of a policy.
+/// On a machine whose administrator takes only rules of managed settings (`allowManagedPermissionRulesOnly`) the CLI ignores the
+/// rules of a policy.
 ///
 /// A policy with a wrong rule allows nothing, and no session starts with it. The first such problem is kept, and reported by
 /// [`check`](Self::check), by [`Options::check`](crate::Options::check) and when the session starts.
@@ -54,15 +53,15 @@ pub struct Policy {
     rules: Rules,
 }
 
-/// What a [`Policy`] does with calls that the CLI asks about. In a [`PolicyFile`](super::PolicyFile) in small letters.
+/// What a [`Policy`] does with permission requests. Lower case in a [`PolicyFile`](super::PolicyFile).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyDefault {
     /// Allows them.
     Allow,
-    /// Leaves them to the last layer of the [`chain`](super::chain); refuses them if there is none.
+    /// Passes them to the last layer of the [`chain`](super::chain); denies them if there is none.
     Ask,
-    /// Refuses them.
+    /// Denies them.
     #[default]
     Deny,
 }
@@ -137,38 +136,38 @@ impl Policy {
         }
     }
 
-    /// Refuses everything that the CLI asks about.
+    /// Denies all permission requests.
     pub fn deny_all() -> Self {
         Self::new(PolicyDefault::Deny)
     }
 
-    /// Allows everything that the CLI asks about, but for what only a person may answer: also what its own checks want asked,
-    /// such as a change of its settings files. Deny rules bind.
+    /// Allows all permission requests except those that only a person may answer, also those of the CLI's own checks, for example
+    /// for a change of its settings files. Deny rules hold.
     pub fn allow_all() -> Self {
         Self::new(PolicyDefault::Allow)
     }
 
-    /// Leaves everything that the CLI asks about to the last layer of a [`chain`](super::chain).
+    /// Passes all permission requests to the last layer of a [`chain`](super::chain).
     pub fn ask_all() -> Self {
         Self::new(PolicyDefault::Ask)
     }
 
-    /// Allows reading in the working directories, and refuses the rest that the CLI asks about.
+    /// Allows reading in the working directories, and denies all other permission requests.
     ///
-    /// The CLI itself runs shell commands that it knows to be read-only without asking. A file outside of the working directories
-    /// is refused; allow `Read` to have all files read.
+    /// The CLI itself runs shell commands that it knows to be read-only without a request. Files outside of the working
+    /// directories are denied; allow `Read` for all files.
     pub fn read_only() -> Self {
         Self::deny_all().reading()
     }
 
-    /// Allows what these rules mean and refuses the rest that the CLI asks about. A wrong rule is kept as a problem, as by
+    /// Allows the calls that these rules match, and denies all other permission requests. A wrong rule is kept as a problem, as by
     /// [`allow`](Self::allow).
     pub fn allow_list<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Self {
         Self::deny_all().allow(rules)
     }
 
-    /// Refuses what these rules mean and allows the rest. How far a rule that refuses reaches is said in the
-    /// [`rules`](super::rules). A wrong rule is kept as a problem, as by [`deny`](Self::deny).
+    /// Denies the calls that these rules match, and allows the rest. See [`rules`](super::rules) for what deny rules do not cover.
+    /// A wrong rule is kept as a problem, as by [`deny`](Self::deny).
     pub fn deny_list<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Self {
         Self::allow_all().deny(rules)
     }
@@ -180,7 +179,7 @@ impl Policy {
         self
     }
 
-    /// Has the CLI run the calls that these rules mean without asking, unless its own checks want them asked.
+    /// Lets the CLI run the calls that these rules match without a request, unless its own checks require one.
     ///
     /// A rule that can't be read, or that [may not allow](Rule::check_allow), is kept as a problem: see [`check`](Self::check).
     pub fn allow<S: AsRef<str>>(self, rules: impl IntoIterator<Item = S>) -> Self {
@@ -191,7 +190,7 @@ impl Policy {
         self.adding("allow", |rules| &mut rules.allow, rules, read)
     }
 
-    /// Has the CLI refuse the calls that these rules mean, whatever else is allowed. A rule for a whole tool takes the tool away:
+    /// Makes the CLI deny the calls that these rules match, whatever else is allowed. A rule for a whole tool removes the tool:
     /// the model does not see it.
     ///
     /// A rule that can't be read is kept as a problem: see [`check`](Self::check).
@@ -199,17 +198,17 @@ impl Policy {
         self.adding("deny", |rules| &mut rules.deny, rules, str::parse)
     }
 
-    /// Has somebody asked about the calls that these rules mean, even if a rule allows them.
+    /// Makes the CLI request permission for the calls that these rules match, even if a rule allows them.
     ///
-    /// There are commands that the CLI cannot read before they run, such as `$(echo touch) x`. It does not tell whether a rule is
-    /// about them. Where a rule asks about commands, a policy does not allow those.
+    /// The CLI cannot parse some commands before they run, such as `$(echo touch) x`, and does not report whether a rule matches
+    /// them. A policy with an ask rule for commands does not allow such commands.
     ///
     /// A rule that cannot be read is kept as a problem: see [`check`](Self::check).
     pub fn ask<S: AsRef<str>>(self, rules: impl IntoIterator<Item = S>) -> Self {
         self.adding("ask", |rules| &mut rules.ask, rules, str::parse)
     }
 
-    /// Adds those rules to a list that can be read, and keeps what is wrong with the first that can't.
+    /// Adds the valid rules to a list, and keeps the problem of the first invalid one.
     fn adding<S: AsRef<str>>(
         mut self,
         list: &'static str,
@@ -230,11 +229,11 @@ impl Policy {
         self
     }
 
-    /// Whether the policy can be used. [`Options::check`](crate::Options::check) and the start of a session ask this, too, of
-    /// each policy of the permission handler.
+    /// Checks whether the policy can be used. [`Options::check`](crate::Options::check) and the start of a session check each
+    /// policy of the permission handler, too.
     ///
     /// # Errors
-    /// The first rule that was wrong. Until it is mended the policy refuses every call.
+    /// The first wrong rule. With it, the policy denies every call.
     pub fn check(&self) -> Result<(), PolicyError> {
         self.rules.problem.clone().map_or(Ok(()), Err)
     }
@@ -284,8 +283,8 @@ impl Policy {
         (opinion, None)
     }
 
-    /// Whether the CLI of the session holds to the rules that ask and refuse. It does not know them if the policy is asked by a
-    /// handler that keeps them to itself.
+    /// Whether the CLI of the session has the ask and deny rules. It lacks them if the policy is inside a handler that does not
+    /// pass its rules on.
     fn binds(&self, request: &PermissionRequest) -> bool {
         if self.rules.ask.is_empty() && self.rules.deny.is_empty() {
             return true;
@@ -297,8 +296,8 @@ impl Policy {
         })
     }
 
-    /// Whether one of the policy's own rules may be why the CLI asks. The CLI names the kind of reason, not always the rule.
-    /// Where that leaves it open, the stricter reading counts.
+    /// Whether one of the policy's own rules may be the reason for the request. The CLI reports the kind of reason, not always the
+    /// rule. If that is ambiguous, the stricter reading counts.
     fn wants_asked(&self, request: &PermissionRequest) -> bool {
         if self.rules.ask.is_empty() {
             return false;
@@ -329,7 +328,7 @@ impl Policy {
         }
     }
 
-    /// What this policy by itself says about a call that the CLI asks about. What it wants to be asked it refuses.
+    /// The decision of this policy alone about a permission request. It denies calls of its ask rules.
     pub fn decision(&self, request: &PermissionRequest) -> PermissionDecision {
         self.decide_now(request).0
     }
@@ -381,12 +380,12 @@ fn runs_commands(tool: &str) -> bool {
     matches!(tool, "Bash" | "Monitor" | "PowerShell")
 }
 
-/// Whether only a person may answer. Older CLIs do not say it.
+/// Whether only a person may answer. Older CLIs do not report it.
 fn is_for_a_person(request: &PermissionRequest) -> bool {
     request.requires_user_interaction || matches!(&*request.tool_name, QUESTION | PLAN)
 }
 
-/// Why an invalid policy refuses.
+/// The reason that an invalid policy gives.
 fn invalid(problem: &PolicyError) -> String {
     format!("the policy is invalid, so it allows nothing: {problem}")
 }

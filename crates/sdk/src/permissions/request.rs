@@ -29,21 +29,21 @@ macro_rules! request {
         pub struct PermissionRequest {
             /// The tool's name.
             pub tool_name: String,
-            /// What it is to be called with. [`tool`](Self::tool) gives it typed.
+            /// The input. [`tool`](Self::tool) decodes it.
             pub input: RawJson,
-            /// The id of the call; `None` of a CLI so old that it leaves it out. [`call_id`](Self::call_id) always has one.
+            /// The id of the call; `None` if the CLI is too old to send it. [`call_id`](Self::call_id) always has one.
             pub tool_use_id: Option<String>,
-            /// Changes of permissions that would spare such questions (`permission_suggestions`); to be passed back with an allowance.
+            /// Changes of permissions that would avoid such requests (`permission_suggestions`); an allowance can return them.
             pub suggestions: Vec<PermissionUpdate>,
             $( $(#[$doc])* pub $field: Option<$ty>, )+
             $( $(#[$mark_doc])* pub $mark: bool, )+
             /// The request's id, whether it was withdrawn, and the session.
             pub context: Context,
-            /// The request as it came: to be kept, shown elsewhere, and [read](PermissionRequest::from_frame) again.
+            /// The frame of the request, to store it or to [decode](PermissionRequest::from_frame) it elsewhere.
             pub frame: Frame,
         }
 
-        /// The fields of a question, none of them decoded.
+        /// The fields of a request, none of them decoded.
         #[derive(serde::Deserialize)]
         struct ToolRequest<'a> {
             #[serde(borrow, default, deserialize_with = "present")]
@@ -65,7 +65,7 @@ macro_rules! request {
         }
 
         impl<'a> ToolRequest<'a> {
-            /// A key that stands twice counts as it stands last.
+            /// Of a repeated key the last value counts.
             fn loosely(fields: &'a BTreeMap<String, RawJson>) -> Self {
                 let raw = |key: &str| fields.get(key).map(RawJson::as_raw);
                 Self {
@@ -97,37 +97,37 @@ macro_rules! request {
 
 request! {
     optional {
-        /// The MCP server that the tool is of.
+        /// The MCP server of the tool.
         mcp_server: RequestingServer,
-        /// The subagent that wants to make the call; `None` in the main conversation.
+        /// The subagent that makes the call; `None` in the main conversation.
         agent_id: String,
-        /// What the call does, in the CLI's words.
+        /// The CLI's description of the call.
         description: String,
-        /// A name of the tool for people.
+        /// The display name of the tool.
         display_name: String,
-        /// A heading for the question.
+        /// A title for the request.
         title: String,
-        /// The path that is outside of what is allowed.
+        /// The path that is not allowed.
         blocked_path: String,
-        /// Why the CLI asks.
+        /// Why the CLI requests permission.
         decision_reason: String,
         /// The kind of reason: a rule, the mode, the working directory, …
         decision_reason_type: DecisionReasonType,
         /// The reason as a code.
         decision_reason_code: String,
-        /// Where the rule comes from that makes it ask.
+        /// The source of the ask rule that matched.
         decision_reason_rule_source: String,
-        /// The event of the hook that makes it ask.
+        /// The event of the hook whose output was `ask`.
         decision_reason_hook_event: String,
         /// Where that hook is configured.
         decision_reason_hook_source: String,
         /// The plugin that brought that hook.
         decision_reason_hook_plugin_id: String,
-        /// The rule that makes it ask.
+        /// The ask rule that matched.
         matched_ask_rule: AskRule,
         /// Whether a classifier may approve it.
         classifier_approvable: bool,
-        /// Whether a lasting rule is usually offered.
+        /// Whether a dialog usually offers a permanent rule.
         rule_usually_offered: bool,
         /// The plugin concerned.
         plugin: String,
@@ -145,22 +145,22 @@ request! {
     marks {
         /// Whether only a person may answer (a question to the user, the approval of a plan).
         requires_user_interaction,
-        /// Whether "no" should be what is chosen without thinking.
+        /// Whether a dialog should preselect "no".
         default_to_no,
-        /// Whether not to offer a lasting rule.
+        /// Whether a dialog should not offer a permanent rule.
         suppress_always_allow_rule,
-        /// Whether only the policy of the MCP server asks.
+        /// Whether only the policy of the MCP server requires the request.
         server_policy_ask_only,
-        /// Whether the check of auto mode asks.
+        /// Whether the check of auto mode requires the request.
         auto_modes_check_raised,
     }
 }
 
 impl PermissionRequest {
-    /// Reads a request that was kept, from [`frame`](Self::frame) or a recording. Its context belongs to no session.
+    /// Decodes a stored request, from [`frame`](Self::frame) or a recording. Its context belongs to no session.
     ///
     /// # Errors
-    /// When it is no `can_use_tool`, or lacks what every such request has.
+    /// When the frame is not a `can_use_tool`, or lacks a required field.
     pub fn from_frame(frame: &Frame) -> Result<Self> {
         let id = Fields::of(frame).get::<RequestId>("request_id");
         let id = id.unwrap_or_else(|| frame.request_id().unwrap_or_default().into());
@@ -188,36 +188,36 @@ impl PermissionRequest {
         }
     }
 
-    /// The id of the request; what [`Session::decide`](crate::Session::decide) takes.
+    /// The id of the request, for [`Session::decide`](crate::Session::decide).
     pub fn id(&self) -> &RequestId {
         self.context.request_id()
     }
 
-    /// The id of the call, or the request's own where an old CLI leaves that out: by which the question is shown.
+    /// The id of the call; the id of the request if an old CLI does not send it.
     pub fn call_id(&self) -> &str {
         self.tool_use_id
             .as_deref()
             .unwrap_or(self.context.request_id().as_str())
     }
 
-    /// The input by the tool's own type; a tool or an input that this build does not know stays as it came.
+    /// The input as the type of the tool; raw JSON if this build does not know the tool or the shape.
     // Made where it is called: there are many tools.
     #[inline]
     pub fn tool(&self) -> ToolInput {
         ToolInput::read(&self.tool_name, &self.input)
     }
 
-    /// The input of the tool of this name by its type; `None` if the request is about another tool, or the input does not fit. Unlike
-    /// [`tool`](Self::tool) it needs no code for the others.
+    /// The input as the type of one tool; `None` if the request is about another tool, or the input is a misfit. Unlike
+    /// [`tool`](Self::tool), it compiles no code for other tools.
     pub(crate) fn tool_as<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let input = (canonical_name(&self.tool_name) == name).then(|| self.input.read());
         input?.ok()
     }
 
-    /// The whole request in the protocol's own type, which can be serialized.
+    /// The whole request as the protocol's type, which can be serialized.
     ///
     /// # Errors
-    /// When a field is not of the type that it should be.
+    /// When a field has another type.
     // Made where it is called: most programs do not ask for it.
     #[inline]
     pub fn wire(&self) -> Result<CanUseTool> {
@@ -249,7 +249,7 @@ fn text(raw: Option<&RawValue>) -> Option<String> {
     walk::string(raw?.get()).map(Cow::into_owned)
 }
 
-/// A mark asks for care, so one that can't be read is set.
+/// A mark requires caution, so one that cannot be read counts as set.
 fn is_marked(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| !matches!(raw.get(), "false" | "null"))
 }

@@ -1,12 +1,12 @@
 //! Permission rules in the CLI's own syntax.
 //!
-//! One judge reads rules: the CLI. A [`Policy`](super::Policy) hands its rules to the CLI when the session starts
-//! (`--allowedTools`, `--disallowedTools`, `permissions.ask` of `--settings`), and answers only what the CLI still asks. So a
-//! rule in a policy means exactly what the same rule means in the CLI's settings, and what the CLI asks about in spite of a rule
-//! (a path outside of the working directories, a settings file, `awk 'BEGIN { system(…) }'`) no rule of a policy allows.
+//! Only the CLI evaluates rules. A [`Policy`](super::Policy) passes its rules to the CLI when the session starts
+//! (`--allowedTools`, `--disallowedTools`, `permissions.ask` of `--settings`), and answers only the remaining permission requests.
+//! So a rule in a policy means exactly what it means in the CLI's settings, and if the CLI requests permission in spite of a rule
+//! (a path outside of the working directories, a settings file, `awk 'BEGIN { system(…) }'`) no rule of a policy allows the call.
 //!
-//! This module reads rules only far enough to refuse those that the CLI would skip without a word, or that say something else
-//! than it looks.
+//! This module parses rules only far enough to reject those that the CLI would silently skip, or that mean something else than
+//! they look like.
 //!
 //! | rule | means |
 //! |---|---|
@@ -19,37 +19,37 @@
 //! | `WebFetch(domain:example.com)`, `WebFetch(domain:*.example.com)` | a host; the hosts below it |
 //! | `mcp__server`, `mcp__server__*`, `mcp__server__get_*` | tools of an MCP server |
 //! | `Agent(name)`, `Skill(name)` | a kind of subagent; a skill |
-//! | `*`, `mcp__*` | all tools; only to refuse or ask |
-//! | `Tool(field:value)` | calls with this value in their input; only to refuse or ask |
+//! | `*`, `mcp__*` | all tools; only to deny or ask |
+//! | `Tool(field:value)` | calls with this value in their input; only to deny or ask |
 //!
-//! `Read` and `Edit` without parentheses mean all files there are, also outside of the working directories. Where such a
-//! `Read` refuses or asks, it is about that tool alone: `Grep`, `Glob` and commands read on.
+//! `Read` and `Edit` without parentheses match all files, also outside of the working directories. As a deny or ask rule, such a
+//! `Read` matches that tool alone: `Grep`, `Glob` and commands can still read.
 //!
-//! A rule that refuses is no sandbox. The CLI looks for the command in each part of a line, behind `sudo`, `env`, `xargs` and the
+//! A deny rule is no sandbox. The CLI looks for the command in each part of a line, behind `sudo`, `env`, `xargs` and the
 //! like, and for files that commands name. It does not look into `sh -c '…'`, `eval`, scripts, `find -exec`, or behind options
-//! such as `git -C . push`. A file that may not be read is hidden from `Grep` and `Glob`, and refused to a command that names the file,
-//! not to one that finds it (`cat *.txt`, `grep -r x .`). A rule that has somebody asked about a file holds for the tools that name
-//! the file alone: nobody is asked about commands (`cat secret.txt`), or when `Grep` comes upon it in a directory. Allow what is needed
-//! rather than refuse what is feared.
+//! such as `git -C . push`. A denied file is hidden from `Grep` and `Glob`, and denied to a command that names it, but not to one
+//! that finds it (`cat *.txt`, `grep -r x .`). An ask rule for a file only holds for the tools that name the file: not for
+//! commands (`cat secret.txt`), nor when `Grep` finds the file in a directory. Prefer allowing what is needed to denying what is
+//! dangerous.
 
 pub use crate::rule::{Rule, RuleError};
 
 use super::PolicyError;
 
-/// Rules that the CLI judges, by what they do: what refuses wins over what asks, and that over what allows.
+/// Rules that the CLI evaluates. Deny wins over ask, and ask over allow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rules {
-    /// The CLI runs what these mean without asking, unless its own checks want it asked. No session starts with one that
+    /// The CLI runs calls that these match without a request, unless its own checks require one. No session starts with a rule that
     /// [may not allow](Rule::check_allow).
     pub allow: Vec<Rule>,
-    /// The CLI asks about what these mean, whatever allows it.
+    /// The CLI requests permission for calls that these match, whatever allows them.
     pub ask: Vec<Rule>,
-    /// The CLI refuses what these mean.
+    /// The CLI denies calls that these match.
     pub deny: Vec<Rule>,
-    /// A rule that allows what a layer before it should have been asked about, and that layer.
+    /// An allow rule behind a layer that decides for itself, and that layer.
     pub(crate) misplaced: Option<(Rule, String)>,
-    /// What is wrong with these, or with a policy that they are of.
+    /// The problem of these rules, or of their policy.
     pub(crate) problem: Option<PolicyError>,
 }
 
@@ -62,8 +62,7 @@ impl Rules {
         self.problem = self.problem.take().or(other.problem);
     }
 
-    /// The rules as the CLI gets them, whoever made the list: with a rule that [may not allow](Rule::check_allow), or of a policy that is
-    /// wrong, none of them allows.
+    /// The rules for the CLI. If one [may not allow](Rule::check_allow), or the policy is invalid, all allow rules are dropped.
     pub(crate) fn checked(mut self) -> Self {
         if let Some(error) = self.allow.iter().find_map(|rule| rule.check_allow().err()) {
             self.problem
@@ -75,7 +74,7 @@ impl Rules {
         self
     }
 
-    /// Adds the rules of another list that ask or refuse.
+    /// Adds the ask and deny rules of another list.
     pub(super) fn add_strict(&mut self, other: &Self) {
         add(&mut self.ask, &other.ask);
         add(&mut self.deny, &other.deny);

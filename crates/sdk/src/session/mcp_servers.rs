@@ -1,4 +1,4 @@
-//! The MCP servers of a session that runs: waiting for them, changing them, and the session as their tools see it.
+//! The MCP servers of a running session: waiting for them, replacing them, and the session that their tools see.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::mcp::ToolContext;
 use crate::mcp::{McpServers, McpStartup, settle};
 
 impl Session {
-    /// Waits until MCP servers have connected, those in this program and those of the CLI: the named ones, or all that the CLI
-    /// has when no name is given. Asks for `mcp_status` until none is being connected, but not for longer than the deadline.
+    /// Waits until MCP servers have connected, those in this program and those of the CLI: the named ones, or all of the CLI's
+    /// when no name is given. Sends `mcp_status` until no server is connecting any more, or the deadline passes.
     ///
     /// # Cancel safety
-    /// Dropping the future stops nothing but the waiting.
+    /// Dropping the future only stops the waiting.
     ///
     /// # Errors
-    /// When one of them failed, is switched off or wants somebody to sign in, or is not connected in time:
-    /// [`Error::as_mcp_not_ready`] names them. As [`request`](Self::request) besides.
+    /// When a server failed, is switched off, needs a sign-in, or is not connected in time: [`Error::as_mcp_not_ready`] names
+    /// them. Also as [`request`](Self::request).
     pub async fn mcp_ready<S: Into<String>>(
         &self,
         names: impl IntoIterator<Item = S>,
@@ -32,7 +32,7 @@ impl Session {
         standing.result(deadline).map_err(Error::of)
     }
 
-    /// What became of the MCP servers that the first prompt waits for; see
+    /// The result of waiting for MCP servers before the first prompt; see
     /// [`Options::wait_for_mcp`](crate::Options::wait_for_mcp).
     pub fn mcp_startup(&self) -> McpStartup {
         self.startup_of_mcp().borrow().clone()
@@ -40,23 +40,22 @@ impl Session {
 }
 
 impl Session {
-    /// Replaces the MCP servers that were set at run time, and those in this program, by these: what is not among them is
-    /// disconnected, and ends here if it is a server in this program. Servers of settings files stay. A server that fails is
-    /// in `errors`, and may be in `added` too; those in this program connect after the answer:
-    /// [`mcp_ready`](Self::mcp_ready) waits for them.
+    /// Replaces the MCP servers that were set at run time, and those in this program. The CLI disconnects the others; a server in
+    /// this program ends. Servers of settings files stay. A server that fails is in `errors`, and may be in `added`, too. Servers
+    /// in this program connect after the reply: [`mcp_ready`](Self::mcp_ready) waits for them.
     ///
-    /// A server in this program that has the name of another one takes its place. The CLI keeps what it knows by name, so it is
-    /// told to let the old ones go first: such a name is in both `removed` and `added`.
+    /// A server in this program replaces another one of its name. The CLI caches by name, so the SDK removes the old server first:
+    /// such a name is in both `removed` and `added`.
     ///
-    /// Sends `mcp_set_servers`, twice if a server takes another's place.
+    /// Sends `mcp_set_servers`, twice if a server replaces another.
     ///
     /// # Cancel safety
     /// As [`request`](Self::request). Dropped before the answer, the new servers in this program are there for the CLI
     /// to connect to, and the old ones have not ended.
     ///
     /// # Errors
-    /// When two servers have one name or one is invalid; nothing was sent then. As [`request`](Self::request) besides; no server
-    /// in this program has ended then.
+    /// When two servers have one name or a server is invalid; then nothing was sent. Also as [`request`](Self::request); then no
+    /// server in this program has ended.
     pub async fn mcp_set_servers(&self, servers: impl Into<McpServers>) -> Result<McpSetServersReply> {
         let (told, here) = servers.into().split()?;
         let bridge = self.bridge();
@@ -87,10 +86,9 @@ impl Session {
 
 #[cfg(feature = "tools")]
 impl ToolContext {
-    /// The session. Its control methods may be called from within a tool; a prompt that is waited for here would wait for the
-    /// turn that waits for this tool.
+    /// The session. A tool may call its control methods. A tool must not wait for a prompt: the turn waits for the tool.
     ///
-    /// `None` once its last handle was dropped. Holding it keeps the session from ending.
+    /// `None` once the last handle was dropped. The handle keeps the session from ending.
     pub fn session(&self) -> Option<Session> {
         self.request()?.session()
     }

@@ -109,7 +109,7 @@ impl Turn {
     /// answer ends it: see [`Options::first_token_deadline`](crate::Options::first_token_deadline).
     ///
     /// # Cancel safety
-    /// The outcome stays; ask again. Events that were not taken are let go from the first poll on.
+    /// The outcome stays; another call returns it. Events that were not taken are let go from the first poll on.
     ///
     /// # Errors
     /// When the session ended before the turn did, or the turn stalled ([`Error::stalled`]).
@@ -136,32 +136,32 @@ impl Turn {
     ///
     /// # Errors
     /// As [`outcome`](Self::outcome), and when the turn failed or has no answer ([`Outcome::answer`]): the error carries the
-    /// outcome ([`Error::outcome`]), and tells the cause ([`Error::cause`]).
+    /// outcome ([`Error::outcome`]) and the cause ([`Error::cause`]).
     pub async fn answer(&mut self) -> Result<Answer> {
         self.outcome().await?.answer()
     }
 
-    /// Waits for the end of the turn and gives its structured output as a `T`; the options ask for that by
-    /// [`output_as`](crate::Options::output_as). Events that were not taken are let go.
+    /// Waits for the end of the turn and returns its structured output as a `T`; set [`output_as`](crate::Options::output_as) in
+    /// the options. Events that were not read are dropped.
     ///
-    /// Unlike [`Options::query_as`](crate::Options::query_as) this asks the model for nothing more, if the output does not fit.
+    /// Unlike [`Options::query_as`](crate::Options::query_as), this sends no further prompt if the output does not fit.
     ///
     /// # Cancel safety
     /// As [`outcome`](Self::outcome).
     ///
     /// # Errors
-    /// As [`answer`](Self::answer), and when the output is not of the shape ([`Error::raw_output`] is what the model said).
+    /// As [`answer`](Self::answer), and when the output does not have the shape of `T` ([`Error::raw_output`] is the model's text).
     pub async fn answer_as<T: DeserializeOwned>(&mut self) -> Result<Answer<T>> {
         let outcome = self.outcome().await?;
         Answer::of_output(outcome.clone(), Vec::new())?.map_err(|unfit| unfit.into_error(outcome))
     }
 
-    /// The rest of the turn as text: what [`Event::Text`] would have brought, in one piece, with a blank line between the texts of
-    /// different blocks, and the outcome.
+    /// The rest of the turn as text, in one piece, and the outcome. The text is that of all further [`Event::Text`]s, with a blank
+    /// line between blocks.
     ///
     /// # Cancel safety
-    /// The text that was gathered so far goes with the future; [`answer`](Self::answer) has the last of it. The rest, and the outcome, are
-    /// there for another call.
+    /// The text that was read so far is dropped with the future; [`answer`](Self::answer) has the last of it. Another call gets
+    /// the rest and the outcome.
     ///
     /// # Errors
     /// When the session ended before the turn did.
@@ -182,7 +182,7 @@ impl Turn {
         Ok((text, self.outcome().await?))
     }
 
-    /// A handle that waits for the outcome apart from the events, and may be cloned.
+    /// A handle that waits for the outcome without reading events. It can be cloned.
     pub fn watch(&self) -> OutcomeWatch {
         OutcomeWatch {
             settled: self.settled.clone(),
@@ -190,14 +190,14 @@ impl Turn {
         }
     }
 
-    /// Ends the turn wherever it is: takes the prompt back while it waits, interrupts it once it runs.
+    /// Ends the turn: takes the prompt back while it waits, interrupts the turn once it runs.
     ///
     /// Returns when the turn has ended. [`outcome`](Self::outcome) then says
-    /// [`Cancelled`](crate::Verdict::Cancelled), [`Interrupted`](crate::Verdict::Interrupted), or that it was faster.
+    /// [`Cancelled`](crate::Verdict::Cancelled) or [`Interrupted`](crate::Verdict::Interrupted), or has the result if the turn ended first.
     ///
     /// # Cancel safety
-    /// Dropped before anything was written, the turn runs on. Dropped later, it may end or run on, as with
-    /// [`Session::interrupt`]; its outcome tells.
+    /// Dropped before anything was written, the turn runs on. Dropped later, the turn may end or run on, as with
+    /// [`Session::interrupt`]; see its outcome.
     ///
     /// # Errors
     /// When the session ended, or the CLI did not end the turn in time; see [`Session::interrupt`].
@@ -248,16 +248,16 @@ impl Stream for Turn {
     }
 }
 
-/// Waits for the outcome of a turn, apart from its events.
+/// Waits for the outcome of a turn, without reading its events.
 #[derive(Debug, Clone)]
 pub struct OutcomeWatch {
     settled: watch::Receiver<Settled>,
-    /// What has to have come to the store first.
+    /// The entries that the store must have first.
     mirror: Option<Arc<dyn Mirroring>>,
 }
 
 impl OutcomeWatch {
-    /// The outcome if the turn has ended, and is in the session store if there is one and it is not known to be behind.
+    /// The outcome, if the turn has ended. With a session store, the store must have the turn as well, or be known to be behind.
     pub fn now(&self) -> Option<Result<Outcome>> {
         let is_told = || self.mirror.as_ref().is_none_or(|mirror| mirror.is_told());
         self.settled.borrow().clone().filter(|_| is_told())
@@ -266,7 +266,7 @@ impl OutcomeWatch {
     /// Waits for the end of the turn.
     ///
     /// # Cancel safety
-    /// The outcome stays; ask again.
+    /// The outcome stays; another call returns it.
     ///
     /// # Errors
     /// When the session ended before the turn did.
